@@ -12,12 +12,11 @@ import { PauseWatch } from "../queue/pause-watch.ts";
 import { OnePlace } from "../queue/places.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
-import { Group, type GroupSettings } from "../reliable/group/group.ts";
+import { Group, type GroupSettings, type OnlyConsumer } from "../reliable/group/group.ts";
 import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
-import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Server } from "../redis/server.ts";
 import type { JoinWork } from "../redis/troubles.ts";
 import type { PartLink } from "../partitions/parts/part.ts";
@@ -124,9 +123,9 @@ export class OpenQueue {
   }
 
   /** Opens a separate consumer for one lease on the partition. The caller closes it. */
-  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
+  openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group {
     this.openReliable();
-    return new Group(this.queue, settings, this.pauses, onConnected);
+    return new Group(this.queue, settings, this.pauses, only);
   }
 
   /** Stops taking and moving; resolves once only users' code holds messages. */

@@ -3,7 +3,6 @@ import { Payloads } from "../queue/payloads.ts";
 import { PartitionedDeadLetters } from "../partitions/partitioned-dead-letters.ts";
 import { Consuming } from "../reliable/consuming/consuming.ts";
 import { ExclusiveConsuming } from "../reliable/consuming/exclusive-consuming.ts";
-import type { GroupFace } from "../reliable/group/group.ts";
 import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/consuming/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
@@ -25,8 +24,7 @@ export function openReliable<T>(
   const { group, messages } = open.openGroup(settings.group);
   const payloads = new Payloads(queue, settings.queue);
   const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
-  const delivererOf = (face: GroupFace) =>
-    new Deliverer(face, payloads, settings.retry, { report, warn, counters });
+  const deliverer = new Deliverer(group, payloads, settings.retry, { report, warn, counters });
   const host = { consumers, joinTakes, report };
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
@@ -39,9 +37,9 @@ export function openReliable<T>(
         ? new ExclusiveConsuming(
             name,
             open.exclusiveGroup(settings.group, settings.strict),
-            delivererOf,
+            deliverer,
             host,
           )
-        : new Consuming(name, group, delivererOf(group), host),
+        : new Consuming(name, group, deliverer, host),
   });
 }

@@ -1,6 +1,6 @@
 import type {
   ExclusiveDeliveries,
-  ExclusiveSource,
+  ExclusiveTake,
 } from "../../reliable/consuming/exclusive-deliveries.ts";
 import type { GroupSettings } from "../../reliable/group/group.ts";
 import type { Exclusive } from "./exclusive.ts";
@@ -30,7 +30,7 @@ export class ExclusiveGroup implements ExclusiveDeliveries {
     this.#exclusive.check();
   }
 
-  run(consume: (source: ExclusiveSource) => Promise<void>, stopping: AbortSignal): Promise<void> {
+  run(consume: (take: ExclusiveTake) => Promise<void>, stopping: AbortSignal): Promise<void> {
     return this.#exclusive.run(
       (part, lease) => new GroupTenure(part, lease, this.#settings, this.#isStrict, consume),
       stopping,

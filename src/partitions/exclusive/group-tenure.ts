@@ -1,8 +1,7 @@
 import { ClosedError } from "../../errors.ts";
-import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Counters } from "../../observe/counters.ts";
-import type { ExclusiveSource } from "../../reliable/consuming/exclusive-deliveries.ts";
-import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
+import type { ExclusiveTake } from "../../reliable/consuming/exclusive-deliveries.ts";
+import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import { sleep } from "../../time/sleep.ts";
@@ -21,9 +20,8 @@ import type { Part } from "../parts/part.ts";
  * entry says until when, so a successor waits for the rest of the pause. A script judges by the server's clock whether
  * the pause is over, and then counts the delivery; until then, the death of this process is no attempt.
  */
-export class GroupTenure implements Tenure, ExclusiveSource {
+export class GroupTenure implements Tenure {
   readonly done: Promise<void>;
-  readonly group: GroupFace;
   readonly #lease: Lease;
   readonly #own: Group;
   readonly #counters: Counters;
@@ -46,21 +44,28 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     lease: Lease,
     settings: GroupSettings,
     isStrict: boolean,
-    consume: (source: ExclusiveSource) => Promise<void>,
+    consume: (take: ExclusiveTake) => Promise<void>,
   ) {
     this.#lease = lease;
     this.#counters = part.queue.counters;
-    this.#own = part.openExclusiveGroup(settings, (id, name) => this.#onConnected(id, name));
-    this.group = isStrict ? this.#strictly(this.#own) : this.#own;
+    this.#own = part.openExclusiveGroup(settings, {
+      onConnected: (id, name) => this.#onConnected(id, name),
+      keeping: isStrict
+        ? {
+            // The next one to hand out.
+            onKept: (entry) => this.#waiting?.unshift(...this.#own.adopt([entry])),
+            // The script may have run. The next tenure inherits the new entry first.
+            onFailed: () => {
+              if (!this.#isEnded) this.end();
+            },
+          }
+        : undefined,
+    });
     lease.signal.addEventListener("abort", () => {
       this.#current?.abort(lease.signal.reason);
       this.end();
     });
     this.done = this.#run(consume);
-  }
-
-  get isOurs(): boolean {
-    return this.#lease.isOurs;
   }
 
   end(): void {
@@ -70,12 +75,12 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     void this.#own.stop();
   }
 
-  async take({ timeout }: WaitOptions): Promise<readonly Held[]> {
+  async #takeUntilEnded({ timeout }: WaitOptions): Promise<readonly Held[]> {
     for (;;) {
       if (this.#isEnded) throw new ClosedError("the lease");
       try {
         const taken = await this.#take(timeout);
-        for (const held of taken) held.fence = this.#lease.fence;
+        for (const held of taken) held.lease = this.#lease;
         [this.#current] = taken;
         return taken;
       } catch (error) {
@@ -84,9 +89,9 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     }
   }
 
-  async #run(consume: (source: ExclusiveSource) => Promise<void>): Promise<void> {
+  async #run(consume: (take: ExclusiveTake) => Promise<void>): Promise<void> {
     if (this.#lease.signal.aborted) this.end();
-    await consume(this);
+    await consume((wait) => this.#takeUntilEnded(wait));
     for (const held of this.#waiting ?? []) held.lose();
     await this.#own.stop();
     await this.#own.close();
@@ -128,7 +133,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     }
     const [next] = this.#waiting as [Held];
     // An estimate, which saves a script.
-    const left = (next.entry.heldBackUntil ?? 0) - this.#own.now(next);
+    const left = (next.entry.heldBackUntil ?? 0) - this.#own.now();
     return await this.#handOutNext(this.#waiting, left > 0 ? left : 0, signal);
   }
 
@@ -147,40 +152,5 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     } while (rest !== undefined && rest > 0);
     waiting.shift();
     return next.isHeld ? [next] : [];
-  }
-
-  /** The group, with retries that keep a failed message in flight and set it as the next one to hand out. */
-  #strictly(group: Group): GroupFace {
-    const { settlements } = group;
-    return {
-      settings: group.settings,
-      checkTaking: () => group.checkTaking(),
-      take: (max, wait) => group.take(max, wait),
-      limit: (held, duration) => group.limit(held, duration),
-      now: (held) => group.now(held),
-      leaseEndsAt: (held) => group.leaseEndsAt(held),
-      release: (held) => group.release(held),
-      giveUp: (held, why) => group.giveUp(held, why),
-      persist: (held, settle) => group.persist(held, settle),
-      settlements: {
-        ack: (held, signal) => settlements.ack(held, signal),
-        bury: (held, reason, signal) => settlements.bury(held, reason, signal),
-        extend: (held, signal) => settlements.extend(held, signal),
-        retry: async (held, delay, failure, signal) => {
-          if (failure === undefined) {
-            throw new TypeError("a message that has not failed is returned with release()");
-          }
-          const keep = (entry: Entry) => {
-            this.#waiting?.unshift(...group.adopt([entry]));
-          };
-          const keeping = settlements.again(held, delay, failure, keep, signal);
-          return await keeping.catch((error: unknown) => {
-            // The script may have run: the message may be in flight as a new entry. The next tenure inherits it first.
-            this.end();
-            throw error;
-          });
-        },
-      },
-    };
   }
 }

@@ -6,8 +6,7 @@ import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Quarantine } from "../../queue/quarantine.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { ReadyList } from "../../ready/ready-list.ts";
-import type { OnConnected } from "../../redis/blocking-client.ts";
-import type { Group, GroupSettings } from "../../reliable/group/group.ts";
+import type { Group, GroupSettings, OnlyConsumer } from "../../reliable/group/group.ts";
 import type { ReliableMessages } from "../../reliable/reliable-messages.ts";
 
 /** One partition that this client has open: an ordinary queue. */
@@ -29,7 +28,7 @@ export interface Part {
     readonly messages: ReliableMessages;
   };
   /** Opens a separate consumer for one lease on the partition. The caller closes it. */
-  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group;
+  openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group;
   /** Stops taking and transferring; resolves once only users' code still holds messages. */
   stopTaking(): Promise<void>;
   /** Gives back the messages that consumers hold, and leaves their groups. */

@@ -17,11 +17,8 @@ import { Taking } from "./taking.ts";
  */
 export class PartitionedGroup implements GroupFace {
   readonly settings: GroupSettings;
-  readonly settlements: GroupFace["settlements"];
   readonly #parts: Parts;
   readonly #gathering: Gathering<Held>;
-  /** The partition's group that each delivery comes from. */
-  readonly #origins = new WeakMap<Held, Group>();
   readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   readonly #taking: Taking;
   /** The partitions in which the group has been created, or is being created. */
@@ -36,12 +33,6 @@ export class PartitionedGroup implements GroupFace {
     this.#parts = parts;
     this.#taking = new Taking(parts, settings.group);
     this.#gathering = new Gathering(`queue "${parts.name}"`);
-    this.settlements = {
-      ack: (held, signal) => this.#of(held).settlements.ack(held, signal),
-      retry: (held, ...rest) => this.#of(held).settlements.retry(held, ...rest),
-      bury: (held, ...rest) => this.#of(held).settlements.bury(held, ...rest),
-      extend: (held, signal) => this.#of(held).settlements.extend(held, signal),
-    };
     // Opening the group in one partition checks the settings, and makes the queue reliable.
     this.groupOf(parts.first);
     parts.onChange(() => this.#onChange());
@@ -94,44 +85,11 @@ export class PartitionedGroup implements GroupFace {
     }
   }
 
-  limit(held: Held, duration?: number): void {
-    this.#of(held).limit(held, duration);
-  }
-
-  now(held: Held): number {
-    return this.#of(held).now(held);
-  }
-
-  leaseEndsAt(held: Held): number {
-    return this.#of(held).leaseEndsAt(held);
-  }
-
-  release(held: Held): Promise<void> {
-    return this.#of(held).release(held);
-  }
-
-  giveUp(held: Held, why: Error): Promise<void> {
-    return this.#of(held).giveUp(held, why);
-  }
-
-  persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    return this.#of(held).persist(held, settle);
-  }
-
   /** Ends every wait. Each partition's own group looks after the deliveries that are in flight. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     this.#taking.close();
     await this.#gathering.close();
-  }
-
-  /** Notes the group of a delivery that was taken from a partition directly. */
-  note(held: Held, group: Group): void {
-    this.#origins.set(held, group);
-  }
-
-  #of(held: Held): Group {
-    return this.#origins.get(held) as Group;
   }
 
   #onChange(): void {
@@ -153,13 +111,9 @@ export class PartitionedGroup implements GroupFace {
     const group = this.groupOf(part);
     const source: GatheringSource<Held> = {
       work: part.queue.server.troubles.work(),
-      wait: async (max, options) => {
-        const taken = await group.take(max, options);
-        for (const held of taken) this.#origins.set(held, group);
-        return taken;
-      },
+      wait: (max, options) => group.take(max, options),
       putBack: (items) => {
-        for (const held of items) void group.release(held);
+        for (const held of items) void group.settlements.release(held);
       },
     };
     this.#sources.set(part, source);

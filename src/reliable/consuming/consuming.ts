@@ -90,9 +90,7 @@ export class Consuming<T> {
    */
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     let last: Delivered<T> | undefined;
-    const limitLast = () => {
-      if (last !== undefined) this.#deliverer.limit(last);
-    };
+    const limitLast = () => last?.held.group.limit(last.held);
     const take = async (signal: AbortSignal) => {
       limitLast();
       for (;;) {
@@ -164,7 +162,7 @@ export class Consuming<T> {
     };
     const abandon = () => {
       for (const held of running.all()) {
-        void deliverer.settler.giveUp(held, new ClosedError("the subscription"));
+        void held.group.settlements.giveUp(held, new ClosedError("the subscription"));
       }
     };
     return { queue, take, takes, handle: handleBatch, abandon, concurrency, report };

@@ -31,7 +31,7 @@ export class Deliverer<T> {
       readonly counters: Counters;
     },
   ) {
-    this.settler = new Settler(group, retry, host);
+    this.settler = new Settler(group.settings.group, retry, host);
     this.#group = group;
     this.#payloads = payloads;
     this.#report = host.report;
@@ -69,14 +69,9 @@ export class Deliverer<T> {
     const taken = await this.takeForUser(max, wait);
     for (const { held } of taken) {
       held.isGiven = true;
-      this.#group.limit(held);
+      held.group.limit(held);
     }
     return taken.map(({ delivery }) => delivery);
-  }
-
-  /** Ends the lease of a delivery after a visibility timeout, unless it is settled or extended before. */
-  limit({ held }: Delivered<T>): void {
-    this.#group.limit(held);
   }
 
   /** Makes a delivery; none, but a dead letter, if the codec cannot decode the message. */
@@ -91,7 +86,7 @@ export class Deliverer<T> {
         headers,
       };
       this.#counters.taken++;
-      held.takenAt = this.#group.now(held);
+      held.takenAt = held.group.now();
       this.#counters.backlogLateness.record(held.takenAt - held.readyAt);
       return [{ held, delivery: new Delivery(content, held, this.settler) }];
     } catch (error) {

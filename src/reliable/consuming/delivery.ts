@@ -29,8 +29,6 @@ export interface DeliveryHost {
   readonly queue: string;
   /** The consumer group's name. */
   readonly group: string;
-  /** When the delivery's lease ends (epoch ms on the server's clock). */
-  readonly deadlineOf: (held: Held) => number;
   readonly ack: (held: Held, signal?: AbortSignal) => Promise<boolean>;
   /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
   readonly nack: (held: Held, failure: Failure, signal?: AbortSignal) => Promise<boolean>;
@@ -111,7 +109,7 @@ export class Delivery<T = unknown> implements Content<T> {
    * end that `visibilityTimeout` or {@link extend} set.
    */
   get deadline(): number {
-    return this.#host.deadlineOf(this.#held);
+    return this.#held.group.deadlineOf(this.#held);
   }
 
   /**
@@ -131,7 +129,7 @@ export class Delivery<T = unknown> implements Content<T> {
    * then refuse a process that was paused and does not know yet that it has lost the partition.
    */
   get fence(): number | undefined {
-    return this.#held.fence;
+    return this.#held.lease?.fence;
   }
 
   /** Acknowledges the message: this group has handled it. */

@@ -6,19 +6,10 @@ import type { JoinWork } from "../../redis/troubles.ts";
 import type { ConsumingFace } from "./consuming.ts";
 import type { Deliverer } from "./deliverer.ts";
 import type { Delivered, Delivery } from "./delivery.ts";
-import type { ExclusiveDeliveries, ExclusiveSource } from "./exclusive-deliveries.ts";
-import type { GroupFace } from "../group/group.ts";
+import type { ExclusiveDeliveries, ExclusiveTake } from "./exclusive-deliveries.ts";
 import { handle, type ReliableHandler } from "./handling.ts";
 import { Running } from "./running.ts";
-import type { Settler } from "./settler.ts";
 import { checkReliableSubscribe, type ReliableSubscribeOptions } from "./subscribe-options.ts";
-
-/** A delivery, and where it comes from. */
-interface Item<T> {
-  readonly delivered: Delivered<T>;
-  readonly source: ExclusiveSource;
-  readonly settler: Settler;
-}
 
 /**
  * Hands deliveries to the user's code for a handle that consumes exclusively: only subscriptions take, with one handler
@@ -27,7 +18,7 @@ interface Item<T> {
 export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   readonly #queue: string;
   readonly #deliveries: ExclusiveDeliveries;
-  readonly #delivererOf: (group: GroupFace) => Deliverer<T>;
+  readonly #deliverer: Deliverer<T>;
   readonly #consumers: Set<Consumer>;
   readonly #joinTakes: JoinWork;
   readonly #report: (error: DelaylineError) => void;
@@ -35,7 +26,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   constructor(
     queue: string,
     deliveries: ExclusiveDeliveries,
-    delivererOf: (group: GroupFace) => Deliverer<T>,
+    deliverer: Deliverer<T>,
     host: {
       /** The consumers that the closing client waits for. */
       readonly consumers: Set<Consumer>;
@@ -45,7 +36,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   ) {
     this.#queue = queue;
     this.#deliveries = deliveries;
-    this.#delivererOf = delivererOf;
+    this.#deliverer = deliverer;
     this.#consumers = host.consumers;
     this.#joinTakes = host.joinTakes;
     this.#report = host.report;
@@ -54,22 +45,17 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   subscribe(handler: ReliableHandler<T>, options: ReliableSubscribeOptions<T>): Subscription {
     const { onError } = checkReliableSubscribe(options);
     checkExclusiveSubscribe(this.#queue, options);
-    const [queue, report] = [this.#queue, this.#report];
+    const [queue, report, settler] = [this.#queue, this.#report, this.#deliverer.settler];
     this.#deliveries.check();
     const running = new Running();
-    const handling: Handling<Item<T>> = {
+    const handling: Handling<Delivered<T>> = {
       queue,
       report,
       takes: this.#joinTakes(),
       concurrency: 1,
       take: () => Promise.resolve([]),
-      run: (loop, stopping) =>
-        this.#deliveries.run((source) => loop(this.#takingFrom(source)), stopping),
-      handle: async ({ delivered, source, settler }, closing) => {
-        if (!source.isOurs) {
-          await settler.release(delivered.held);
-          return;
-        }
+      run: (loop, stopping) => this.#deliveries.run((take) => loop(this.#opening(take)), stopping),
+      handle: async (delivered, closing) => {
         const batch = [delivered];
         const { payload } = delivered.delivery;
         running.add(batch, closing);
@@ -102,13 +88,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     await this.take();
   }
 
-  #takingFrom(source: ExclusiveSource): Handling<Item<T>>["take"] {
-    const deliverer = this.#delivererOf(source.group);
-    return async (wait) => {
-      const taken = await source.take(wait);
-      return taken
-        .flatMap((held) => deliverer.open(held))
-        .map((delivered) => ({ delivered, source, settler: deliverer.settler }));
-    };
+  #opening(take: ExclusiveTake): Handling<Delivered<T>>["take"] {
+    return async (wait) => (await take(wait)).flatMap((held) => this.#deliverer.open(held));
   }
 }

@@ -45,8 +45,8 @@ export async function handle<T, Input>(
 ): Promise<void> {
   const { settler } = host;
   const { counters } = settler;
-  // The subscription closed while this handler waited for another one of its lane.
-  if (closing.aborted) {
+  // The subscription closed while this handler waited for another one of its lane, or its partition was lost.
+  if (closing.aborted || delivered[0]?.held.lease?.isOurs === false) {
     await each(delivered, (held) => settler.release(held));
     return;
   }

@@ -1,5 +1,4 @@
 import type { Counters } from "../../observe/counters.ts";
-import type { GroupFace } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 import type { DeliveryHost, Failure } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
@@ -14,17 +13,18 @@ interface Outcome {
  * Settles the deliveries of one handle as its options say.
  *
  * `ack`, `nack`, `reject` and `extend` serve the user's calls, and report failures to them. The other methods serve
- * handlers, whose settlements nobody awaits: they retry as `PersistentSettlements` does, and do nothing if the user's
+ * handlers, whose settlements nobody awaits: they retry as `Settlements.persist` does, and do nothing if the user's
  * code has settled the delivery already. If it tried to and failed, they go on with what it has asked for.
  */
 export class Settler implements DeliveryHost {
-  readonly #group: GroupFace;
+  /** The consumer group's name. */
+  readonly group: string;
   readonly #retry: RetryLadder;
   readonly #warn: (error: unknown) => void;
   readonly counters: Counters;
 
   constructor(
-    group: GroupFace,
+    group: string,
     retry: RetryLadder,
     host: {
       /** Called when the function given as `retry` has failed. */
@@ -32,26 +32,18 @@ export class Settler implements DeliveryHost {
       readonly counters: Counters;
     },
   ) {
-    this.#group = group;
+    this.group = group;
     this.#retry = retry;
     this.#warn = host.warn;
     this.counters = host.counters;
-  }
-
-  get group(): string {
-    return this.#group.settings.group;
   }
 
   get queue(): string {
     return this.counters.queue;
   }
 
-  deadlineOf(held: Held): number {
-    return this.#group.now(held) + (this.#group.leaseEndsAt(held) - performance.now());
-  }
-
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return this.#group.settlements.ack(held, signal);
+    return held.group.settlements.ack(held, signal);
   }
 
   nack(held: Held, failure: Failure, signal?: AbortSignal): Promise<boolean> {
@@ -63,22 +55,22 @@ export class Settler implements DeliveryHost {
   }
 
   async extend(held: Held, duration: number, signal?: AbortSignal): Promise<boolean> {
-    const isOurs = await this.#group.settlements.extend(held, signal);
+    const isOurs = await held.group.settlements.extend(held, signal);
     // In a handler there is no time limit to move.
-    if (isOurs && held.leaseEndsAt !== Infinity) this.#group.limit(held, duration);
+    if (isOurs && held.leaseEndsAt !== Infinity) held.group.limit(held, duration);
     return isOurs;
   }
 
   /** Acknowledges a delivery. */
   finish(held: Held): Promise<unknown> {
     const ack = () => this.ack(held);
-    return held.settleAsAsked(ack).catch(() => this.#group.persist(held, ack));
+    return held.settleAsAsked(ack).catch(() => held.group.settlements.persist(held, ack));
   }
 
   /** Makes the message of a failed delivery retry, or a dead letter. */
   fail(held: Held, failure: Failure): Promise<void> {
     let outcome: Outcome | undefined;
-    return this.#group.persist(held, () => {
+    return held.group.settlements.persist(held, () => {
       outcome ??= this.#outcomeOf(held, failure);
       return this.#settle(held, outcome);
     });
@@ -86,22 +78,18 @@ export class Settler implements DeliveryHost {
 
   /** Makes the message a dead letter. */
   bury(held: Held, reason: string): Promise<void> {
-    return this.#group.persist(held, () => this.reject(held, reason));
+    return held.group.settlements.persist(held, () => this.reject(held, reason));
   }
 
   /** Returns the message to the group in `delay` milliseconds, as if it had not been delivered. */
   release(held: Held, delay = 0): Promise<void> {
-    if (delay === 0) return this.#group.release(held);
-    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, undefined));
-  }
-
-  /** Takes a delivery away from a handler that `close` no longer waits for; it counts as a failed attempt. */
-  giveUp(held: Held, why: Error): Promise<void> {
-    return this.#group.giveUp(held, why);
+    const { settlements } = held.group;
+    if (delay === 0) return settlements.release(held);
+    return settlements.persist(held, () => settlements.retry(held, delay));
   }
 
   #outcomeOf(held: Held, { error, reason, delay }: Failure): Outcome {
-    if (held.isLast(this.#group.settings.maxDeliveries)) return { reason };
+    if (held.isLast) return { reason };
     return { reason, delay: delay ?? this.#pauseAfter(held.attempt, error) };
   }
 
@@ -115,7 +103,7 @@ export class Settler implements DeliveryHost {
   }
 
   #settle(held: Held, { reason, delay }: Outcome, signal?: AbortSignal): Promise<boolean> {
-    const { settlements } = this.#group;
+    const { settlements } = held.group;
     if (delay === undefined) return settlements.bury(held, reason, signal);
     return settlements.retry(held, delay, reason, signal);
   }

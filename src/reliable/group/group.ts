@@ -7,14 +7,13 @@ import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
 import { ClosedError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
-import type { Held } from "./held.ts";
+import type { Held, Origin } from "./held.ts";
 import { HeldDeliveries } from "./held-deliveries.ts";
 import { Intake } from "./intake.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { PersistentSettlements } from "./persistent-settlements.ts";
 import { Reader } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
-import { Settlements } from "./settlements.ts";
+import { Settlements, type Keeping } from "./settlements.ts";
 
 /** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {
@@ -27,20 +26,15 @@ export interface GroupSettings {
 }
 
 /** The part of a group that handles use, whether their queue has partitions or not. */
-export type GroupFace = Pick<
-  Group,
-  | "settings"
-  | "checkTaking"
-  | "take"
-  | "limit"
-  | "now"
-  | "leaseEndsAt"
-  | "release"
-  | "giveUp"
-  | "persist"
-> & {
-  readonly settlements: Pick<Settlements, "ack" | "retry" | "bury" | "extend">;
-};
+export type GroupFace = Pick<Group, "settings" | "checkTaking" | "take">;
+
+/** What the only consumer of a partition does in its own way; see `GroupTenure`. */
+export interface OnlyConsumer {
+  /** Called with each connection before anything is read on it. */
+  readonly onConnected: OnConnected;
+  /** Given in strict order. */
+  readonly keeping?: Keeping | undefined;
+}
 
 /**
  * A consumer group of one queue, and this process's consumer in it, as bytes. A client has one such object per group,
@@ -51,8 +45,8 @@ export type GroupFace = Pick<
  *
  * 1. {@link Reader} reads entries for the waiters, and {@link Intake} makes them held deliveries.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
- * 3. {@link Settlements} settles a delivery and reports failures to the caller. {@link PersistentSettlements} does
- *    the same where nobody awaits the result, and retries.
+ * 3. {@link Settlements} settles a delivery. It reports failures to the caller, and retries where nobody awaits the
+ *    result.
  * 4. {@link ReclaimTask} watches the group's other consumers, and returns to the group what a dead one had in flight.
  *
  * Closing has two steps. `stop` ends the waits; handlers that still run can settle and offer. `close` gives back what
@@ -61,7 +55,7 @@ export type GroupFace = Pick<
  * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and with
  * `RedisError` if Redis refuses a command or its reply is lost.
  */
-export class Group {
+export class Group implements Origin {
   readonly settings: GroupSettings;
   readonly settlements: Settlements;
   readonly #queue: Queue;
@@ -70,7 +64,6 @@ export class Group {
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
-  readonly #persistent: PersistentSettlements;
   #isMade = false;
   #isReading = false;
   #isStopped = false;
@@ -80,26 +73,21 @@ export class Group {
     queue: Queue,
     settings: GroupSettings,
     pauses: Pauses,
-    /** Given for the only consumer of a partition: called with each connection before anything is read on it. */
-    onConnected?: OnConnected,
+    /** Given for the only consumer of a partition. */
+    only?: OnlyConsumer,
   ) {
     this.settings = settings;
     this.#queue = queue;
     const { visibilityTimeout, maxDeliveries } = settings;
     const consumer = newConsumerName(visibilityTimeout, maxDeliveries);
     this.#member = { group: settings.group, consumer };
-    this.#held = new HeldDeliveries((held) => {
+    this.#held = new HeldDeliveries(this, (held) => {
       this.#keeper.forget(held);
       this.#reader.onChange();
     });
-    this.settlements = new Settlements(queue, this.#member, this.#held);
-    const isExclusive = onConnected !== undefined;
-    this.#persistent = new PersistentSettlements(this.settlements, {
-      maxDeliveries,
-      isExclusive,
-      closeTimeout: queue.server.closeTimeout,
-      work: queue.server.troubles.work(),
-    });
+    const isExclusive = only !== undefined;
+    const settling = { isExclusive, keeping: only?.keeping };
+    this.settlements = new Settlements(queue, this.#member, this.#held, settling);
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
       visibilityTimeout,
       readingSince: () => this.#reader.readingSince,
@@ -108,12 +96,12 @@ export class Group {
         await this.settlements.giveBackStranger(entryId).catch(() => {});
       },
       onOverdue: (held) => {
-        void this.giveUp(held, new Error("the delivery was not settled in time"));
+        void this.settlements.giveUp(held, new Error("the delivery was not settled in time"));
       },
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings);
     const host = {
-      onConnected,
+      onConnected: only?.onConnected,
       held: this.#held,
       intake: new Intake(
         queue,
@@ -124,7 +112,7 @@ export class Group {
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
-      release: (held: Held) => this.release(held),
+      release: (held: Held) => this.settlements.release(held),
     };
     this.#reader = new Reader(queue, this.#member, pauses, host);
   }
@@ -185,35 +173,21 @@ export class Group {
     return entries.map((entry) => this.#held.add(entry));
   }
 
-  /** The estimated time of the Redis server that a delivery came from (epoch ms). */
-  now(_held: Held): number {
+  /** The estimated time of the Redis server (epoch ms). */
+  now(): number {
     return this.#queue.clock.now();
   }
 
-  /** When the lease of a delivery ends unless it is extended or this process beats again (`performance.now()`). */
-  leaseEndsAt(held: Held): number {
-    return Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
-  }
-
-  /** See {@link PersistentSettlements.release}. */
-  release(held: Held): Promise<void> {
-    return this.#persistent.release(held);
-  }
-
-  /** See {@link PersistentSettlements.giveUp}. */
-  giveUp(held: Held, why: Error): Promise<void> {
-    return this.#persistent.giveUp(held, why);
-  }
-
-  /** See {@link PersistentSettlements.persist}. */
-  persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    return this.#persistent.persist(held, settle);
+  /** When the lease of a delivery ends unless it is extended or this process beats again (epoch ms). */
+  deadlineOf(held: Held): number {
+    const endsAt = Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
+    return this.now() + (endsAt - performance.now());
   }
 
   /** Ends every wait. When it resolves, only deliveries that were handed out are still held. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#persistent.stop();
+    this.settlements.stop();
     await this.#reader.close();
   }
 
@@ -222,14 +196,14 @@ export class Group {
     await this.#reclaim.close();
     const closed = new ClosedError("the client");
     for (const held of this.#held.all()) {
-      if (!held.isSettling) void this.giveUp(held, closed);
+      if (!held.isSettling) void this.settlements.giveUp(held, closed);
     }
     await this.settlements.settled();
     // What was being settled is still held if that has failed.
-    for (const held of this.#held.all()) void this.giveUp(held, closed);
+    for (const held of this.#held.all()) void this.settlements.giveUp(held, closed);
     await this.settlements.settled();
     this.#isClosed = true;
-    await this.#persistent.close();
+    await this.settlements.close();
     await this.#keeper.close();
     if (this.#isReading && this.#queue.server.connections.background.status === "ready") {
       // If this fails, another process removes the consumer after a long silence; see `ReclaimTask`.

@@ -1,13 +1,15 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
-import { Held } from "./held.ts";
+import { Held, type Origin } from "./held.ts";
 
 /** Every delivery that this process holds for one consumer, by the id of its entry. */
 export class HeldDeliveries {
   readonly #held = new Map<string, Held>();
+  readonly #group: Origin;
   readonly #onLeft: (held: Held) => void;
 
   /** `onLeft` is called with each delivery that is settled or lost, after it was removed. */
-  constructor(onLeft: (held: Held) => void) {
+  constructor(group: Origin, onLeft: (held: Held) => void) {
+    this.#group = group;
     this.#onLeft = onLeft;
   }
 
@@ -16,7 +18,7 @@ export class HeldDeliveries {
   }
 
   add(entry: Entry): Held {
-    const held = new Held(entry, this.#remove);
+    const held = new Held(entry, this.#group, this.#remove);
     this.#held.set(entry.entryId, held);
     return held;
   }

@@ -1,5 +1,33 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
 
+/** The group that a delivery is from: it settles the delivery, and knows how long the lease lasts. */
+export interface Origin {
+  readonly settings: { readonly maxDeliveries: number };
+  /** See `Settlements`. */
+  readonly settlements: {
+    ack(held: Held, signal?: AbortSignal): Promise<boolean>;
+    retry(held: Held, delay: number, failure?: string, signal?: AbortSignal): Promise<boolean>;
+    bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean>;
+    extend(held: Held, signal?: AbortSignal): Promise<boolean>;
+    release(held: Held): Promise<void>;
+    giveUp(held: Held, why: Error): Promise<void>;
+    persist(held: Held, settle: () => Promise<boolean>): Promise<void>;
+  };
+  /** The estimated time of the group's Redis server (epoch ms). */
+  now(): number;
+  /** When the lease ends unless it is extended or this process beats again (epoch ms on the server's clock). */
+  deadlineOf(held: Held): number;
+  /** Ends the lease in `duration` milliseconds, or a visibility timeout, unless it is settled or limited anew before. */
+  limit(held: Held, duration?: number): void;
+}
+
+/** A lease on a partition that is consumed exclusively. */
+interface PartitionLease {
+  readonly fence: number;
+  /** Whether a handler may begin. */
+  readonly isOurs: boolean;
+}
+
 /**
  * One delivery that this process holds, as bytes.
  *
@@ -14,6 +42,7 @@ import type { Entry } from "../../lua/fragments/entry.ts";
  */
 export class Held {
   readonly entry: Entry;
+  readonly group: Origin;
   /** 1 on the first delivery. */
   readonly attempt: number;
   /**
@@ -21,8 +50,8 @@ export class Held {
    * lease lasts as long as the process beats.
    */
   leaseEndsAt = Infinity;
-  /** The fence of its partition's lease, if the queue is consumed exclusively. */
-  fence: number | undefined;
+  /** The lease on its partition, if the queue is consumed exclusively. */
+  lease: PartitionLease | undefined;
   /** When it was handed out (epoch ms, estimated on the server's clock). */
   takenAt = NaN;
   /** Whether it was handed to the user's code. */
@@ -36,8 +65,9 @@ export class Held {
   #abortReason: { readonly reason: unknown } | undefined;
 
   /** `onLeft` is called once, when it is settled or lost. */
-  constructor(entry: Entry, onLeft: (held: Held) => void) {
+  constructor(entry: Entry, group: Origin, onLeft: (held: Held) => void) {
     this.entry = entry;
+    this.group = group;
     this.attempt = entry.attempts + 1;
     this.#onLeft = onLeft;
   }
@@ -69,9 +99,9 @@ export class Held {
     this.#aborting?.abort(reason);
   }
 
-  /** Whether this is the last of `maxDeliveries`: if it fails, the message dies. Scripts decide by `orBury`. */
-  isLast(maxDeliveries: number): boolean {
-    return this.attempt >= maxDeliveries;
+  /** Whether this is the last of the group's `maxDeliveries`: if it fails, the message dies. Scripts decide by `orBury`. */
+  get isLast(): boolean {
+    return this.attempt >= this.group.settings.maxDeliveries;
   }
 
   /**

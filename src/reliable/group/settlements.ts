@@ -1,3 +1,4 @@
+import { ClosedError, RedisError } from "../../errors.ts";
 import type { Entry } from "../../lua/fragments/entry.ts";
 import {
   ack,
@@ -11,21 +12,47 @@ import {
 import type { Counters } from "../../observe/counters.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
+import type { Work } from "../../redis/troubles.ts";
+import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
 
+/** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
+export interface Keeping {
+  /** Called with the new entry of a message that was kept. */
+  readonly onKept: (entry: Entry) => void;
+  /** Called if Redis refused or the reply was lost: the message may be in flight as a new entry. */
+  readonly onFailed: () => void;
+}
+
 /**
  * Sends the settlements of one consumer to Redis. Those of one kind made in one turn of the event loop share a script.
  *
- * Each method resolves to true if the entry was in flight for this consumer and the settlement was carried out, and
+ * Each settlement resolves to true if the entry was in flight for this consumer and the settlement was carried out, and
  * to false if it was not in flight and nothing was done. If Redis refuses or the reply is lost, it rejects, and the
  * delivery stays held.
+ *
+ * {@link persist}, {@link release} and {@link giveUp} are for deliveries that no user's call awaits: for what a handler's
+ * outcome decides, what nobody took, and what closing gives back. They retry with a growing pause until Redis replies.
+ * A settlement that was asked for goes before: a handler that has called `ack` has succeeded, even if the call rejected
+ * and the handler failed with that error; see `Held`. Once the client begins to close, retries go on for `closeTimeout`
+ * at most. An entry that could not be settled stays in flight, and is reclaimed when the lease ends.
  */
 export class Settlements {
   readonly #queue: Queue;
   readonly #member: Membership;
   readonly #held: HeldDeliveries;
+  readonly #isExclusive: boolean;
+  readonly #keeping: Keeping | undefined;
+  readonly #work: Work;
+  /** When {@link stop} was called (`performance.now()`). */
+  #stoppedAt = Infinity;
+  #isClosed = false;
+  /** How many calls of {@link persist} are under way. */
+  #persistingCount = 0;
+  /** Called once the last one has ended. */
+  #onNonePersisting = () => {};
 
   readonly #acks = this.#batch<Settlement>((rows) =>
     this.#queue.change("acknowledge in", ack, this.#args, { rows: rows.map(rowOf) }),
@@ -56,10 +83,25 @@ export class Settlements {
     return this.#queue.change("extend a lease in", extend, this.#args, { rows });
   });
 
-  constructor(queue: Queue, member: Membership, held: HeldDeliveries) {
+  constructor(
+    queue: Queue,
+    member: Membership,
+    held: HeldDeliveries,
+    {
+      isExclusive = false,
+      keeping,
+    }: {
+      /** Whether this is the only consumer of a partition. */
+      readonly isExclusive?: boolean;
+      readonly keeping?: Keeping | undefined;
+    } = {},
+  ) {
     this.#queue = queue;
     this.#member = member;
     this.#held = held;
+    this.#isExclusive = isExclusive;
+    this.#keeping = keeping;
+    this.#work = queue.server.troubles.work();
   }
 
   /** Acknowledges a delivery. */
@@ -69,13 +111,15 @@ export class Settlements {
     return held.settle((ending) => this.#acks.add(settlement, ending), true, signal);
   }
 
-  /** Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt. */
-  retry(
-    held: Held,
-    delay: number,
-    failure: string | undefined,
-    signal?: AbortSignal,
-  ): Promise<boolean> {
+  /**
+   * Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt.
+   *
+   * A consumer with a {@link Keeping} leaves a message that failed in flight.
+   */
+  retry(held: Held, delay: number, failure?: string, signal?: AbortSignal): Promise<boolean> {
+    if (this.#keeping !== undefined && failure !== undefined) {
+      return this.#again(held, delay, failure, this.#keeping, signal);
+    }
     const settlement = { ...settlementOf(held), delay, failure, counter: counterOf(failure) };
     const isAsked = failure !== undefined;
     return held.settle((ending) => this.#retries.add(settlement, ending), isAsked, signal);
@@ -83,23 +127,25 @@ export class Settlements {
 
   /**
    * Counts a failure and leaves the message in flight for this consumer, as a new entry that is held back for `delay`
-   * milliseconds; see the script `again`. Calls `keep` with that entry.
+   * milliseconds; see the script `again`.
    */
-  again(
+  #again(
     held: Held,
     delay: number,
     failure: string,
-    keep: (entry: Entry) => void,
+    { onKept, onFailed }: Keeping,
     signal?: AbortSignal,
   ): Promise<boolean> {
     const reason = cut(failure, MAX_FAILURE);
     const args = { ...this.#args, ...rowOf(settlementOf(held)), delay, reason };
     const send = async (ending?: AbortSignal) => {
       const options = { signal: ending };
-      const found = await this.#queue.change("keep a failed message of", again, args, options);
+      const keeping = this.#queue.change("keep a failed message of", again, args, options);
+      keeping.catch(onFailed);
+      const found = await keeping;
       if (found === undefined) return false;
       this.#queue.counters.retried++;
-      keep(found);
+      onKept(found);
       return true;
     };
     return held.settle(send, true, signal);
@@ -123,20 +169,6 @@ export class Settlements {
     return held.settle((ending) => this.#burials.add(burial, ending), true, signal);
   }
 
-  /** As {@link bury}, for a delivery that is taken away from the user's code. */
-  buryUnasked(held: Held, reason: string): Promise<boolean> {
-    return held.settle(() => this.#burials.add(burialOf(held, reason)));
-  }
-
-  /**
-   * Makes a message ready again at once, or once it is no longer held back. Without a `failure` the delivery does not
-   * count as an attempt.
-   */
-  giveBack(held: Held, failure?: string): Promise<boolean> {
-    const settlement = { ...settlementOf(held), failure, counter: counterOf(failure) };
-    return held.settle(() => this.#giveBacks.add(settlement));
-  }
-
   /**
    * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper` and `Intake`. If it has a
    * foreign format, it is set aside.
@@ -155,10 +187,87 @@ export class Settlements {
     return held.extend(() => this.#extensions.add({ ...settlementOf(held), bytes: 0 }, signal));
   }
 
+  /**
+   * Returns a delivery to its group as if it had not been made. Never rejects; resolves when the delivery is no longer
+   * held, or the retries are over.
+   *
+   * The only consumer of a partition leaves the entry in flight instead. The next holder of the partition begins with
+   * it, so no message overtakes it.
+   */
+  release(held: Held): Promise<void> {
+    if (this.#isExclusive && !held.isAsked) return Promise.resolve(held.lose());
+    return this.persist(held, () => this.#giveBack(held));
+  }
+
+  /**
+   * Takes a delivery away from the user's code, and counts it as a failed attempt: the message returns to its group, or
+   * becomes a dead letter if that was its last delivery. A delivery that the user's code never had is only
+   * {@link release released}. Never rejects.
+   */
+  giveUp(held: Held, why: Error): Promise<void> {
+    if (!held.isGiven) return this.release(held);
+    held.abort(why);
+    return this.persist(held, () =>
+      held.isLast
+        ? held.settle(() => this.#burials.add(burialOf(held, why.message)))
+        : this.#giveBack(held, why.message),
+    );
+  }
+
+  /**
+   * Calls `settle` until the delivery is no longer held, or the retries are over. If a settlement was asked for and has
+   * failed, that one is tried again instead. Never rejects.
+   */
+  async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    const { closeTimeout } = this.#queue.server;
+    let pause: Pause | undefined;
+    const startedAt = performance.now();
+    this.#persistingCount++;
+    while (held.isHeld) {
+      try {
+        await held.settleAsAsked(settle);
+        this.#work.succeeded();
+      } catch (error) {
+        if (this.#isClosed || error instanceof ClosedError) break;
+        if (error instanceof RedisError) this.#work.failed(error);
+        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + closeTimeout) break;
+        pause ??= new Pause(100, 2000);
+        await pause.wait();
+      }
+    }
+    if (--this.#persistingCount > 0) return;
+    // The last settlement may have ended without a success: after a lost reply, a beat finds the entry gone.
+    this.#work.stopped();
+    this.#onNonePersisting();
+  }
+
+  /** The client begins to close: the time for retries starts to run. */
+  stop(): void {
+    this.#stoppedAt = performance.now();
+  }
+
   /** Resolves when every settlement made so far has its reply or its error. */
   async settled(): Promise<void> {
     const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
     await Promise.all(all.map((batch) => batch.settled()));
+  }
+
+  /** Ends the retries; resolves when no delivery is being settled by {@link persist}. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#persistingCount > 0) {
+      await new Promise<void>((resolve) => (this.#onNonePersisting = resolve));
+    }
+    this.#work.ended();
+  }
+
+  /**
+   * Makes a message ready again at once, or once it is no longer held back. Without a `failure` the delivery does not
+   * count as an attempt.
+   */
+  #giveBack(held: Held, failure?: string): Promise<boolean> {
+    const settlement = { ...settlementOf(held), failure, counter: counterOf(failure) };
+    return held.settle(() => this.#giveBacks.add(settlement));
   }
 
   get #args(): Membership & { readonly heldCount: number } {

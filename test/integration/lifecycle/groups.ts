@@ -1,4 +1,5 @@
 import { Group } from "../../../src/reliable/group/group.ts";
+import type { Origin } from "../../../src/reliable/group/held.ts";
 import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
 import { Intake } from "../../../src/reliable/group/intake.ts";
 import { LeaseKeeper } from "../../../src/reliable/group/lease-keeper.ts";
@@ -12,12 +13,15 @@ const SETTINGS = { group: "workers", start: "0", visibilityTimeout: 300, maxDeli
 
 const MEMBER = { group: "workers", consumer: "me" };
 
+/** Holds nothing. */
+const newHeld = () => new HeldDeliveries({} as Origin, () => {});
+
 const doNothing = () => Promise.resolve();
 
 /** Parts of a reliable queue. */
 export const groups: Readonly<Record<string, Kind>> = {
   "a consumer group": {
-    files: ["group.ts", "persistent-settlements.ts"],
+    files: ["group.ts", "settlements.ts"],
     make: (url) => {
       const { shared, open, queue } = newOpen(url);
       open.openReliable();
@@ -37,7 +41,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     files: ["reader.ts"],
     make: (url) => {
       const { shared, open, queue } = newOpen(url);
-      const held = new HeldDeliveries(() => {});
+      const held = newHeld();
       const settlements = new Settlements(queue, MEMBER, held);
       const reader = new Reader(queue, MEMBER, open.pauses, {
         held,
@@ -68,7 +72,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     files: ["lease-keeper.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
-      const keeper = new LeaseKeeper(queue, MEMBER, new HeldDeliveries(() => {}), {
+      const keeper = new LeaseKeeper(queue, MEMBER, newHeld(), {
         // The first beat comes at once.
         visibilityTimeout: 3,
         readingSince: () => Infinity,

@@ -214,8 +214,8 @@ export const partitions: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const queue = newPartitions(url);
       const consume = (signal: AbortSignal) =>
-        queue.open.exclusiveGroup(GROUP, true).run(async (source) => {
-          await source.take({ timeout: Infinity }).catch(() => {});
+        queue.open.exclusiveGroup(GROUP, true).run(async (take) => {
+          await take({ timeout: Infinity }).catch(() => {});
         }, signal);
       return untilAborted(consume, () => closeAll(queue));
     },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Delivery, type DeliveryHost } from "../../../src/reliable/consuming/delivery.ts";
-import { Held } from "../../../src/reliable/group/held.ts";
+import { Held, type Origin } from "../../../src/reliable/group/held.ts";
 
 /** A delivery, and the calls that it has made to its host. */
 function newDelivery() {
@@ -14,7 +14,6 @@ function newDelivery() {
   const host = {
     queue: "q",
     group: "g",
-    deadlineOf: () => 42,
     ack: note("ack"),
     nack: note("nack"),
     reject: note("reject"),
@@ -30,7 +29,8 @@ function newDelivery() {
     isOrphan: false,
     heldBackUntil: undefined,
   };
-  const own = new Held(entry, () => {});
+  const group = { deadlineOf: (held) => (held === own ? 42 : NaN) } as Pick<Origin, "deadlineOf">;
+  const own: Held = new Held(entry, group as Origin, () => {});
   const content = { id: "5-aa" as never, payload: { a: 1 }, key: "k", headers: { h: "v" } };
   return { delivery: new Delivery(content, own, host), held: own, content, asked };
 }

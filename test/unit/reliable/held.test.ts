@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/lua/fragments/entry.ts";
-import { Held } from "../../../src/reliable/group/held.ts";
+import { Held, type Origin } from "../../../src/reliable/group/held.ts";
 import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
 import { Suspects } from "../../../src/reliable/group/suspects.ts";
 
@@ -19,10 +19,15 @@ function entry(more: Partial<Entry> = {}): Entry {
   };
 }
 
+/** A group that its deliveries ask for nothing but its settings. */
+function newGroup(maxDeliveries = 10): Origin {
+  return { settings: { maxDeliveries } } as Origin;
+}
+
 /** A delivery, and how often it has left. */
-function newHeld(more: Partial<Entry> = {}) {
+function newHeld(more: Partial<Entry> = {}, group = newGroup()) {
   const left: Held[] = [];
-  return { held: new Held(entry(more), (gone) => left.push(gone)), left };
+  return { held: new Held(entry(more), group, (gone) => left.push(gone)), left };
 }
 
 const lost = () => Promise.resolve(false);
@@ -129,8 +134,11 @@ test("a settlement that is under way is awaited before it is decided what was as
 });
 
 test("the last delivery is number maxDeliveries, or a later one", () => {
-  const { held } = newHeld({ attempts: 2 });
-  expect([2, 3, 4].map((most) => held.isLast(most))).toEqual([true, true, false]);
+  expect([2, 3, 4].map((most) => newHeld({ attempts: 2 }, newGroup(most)).held.isLast)).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });
 
 test("a granted extension keeps the delivery in hand", async () => {
@@ -196,7 +204,7 @@ test("is a suspect if a consumer died of it and it was delivered twice", () => {
 
 test("a delivery is held from when it is added until it leaves", async () => {
   const left: string[] = [];
-  const deliveries = new HeldDeliveries((held) =>
+  const deliveries = new HeldDeliveries(newGroup(), (held) =>
     left.push(`${held.entry.entryId} of ${deliveries.size}`),
   );
   const [a, b] = ["1-1", "1-2"].map((entryId) => deliveries.add(entry({ entryId }))) as [
@@ -215,7 +223,7 @@ test("a delivery is held from when it is added until it leaves", async () => {
 });
 
 test("one suspect waits and the others go back; it is handed out when nothing else is held", async () => {
-  const deliveries = new HeldDeliveries(() => {});
+  const deliveries = new HeldDeliveries(newGroup(), () => {});
   const suspects = new Suspects(deliveries);
   const add = (entryId: string, attempts: number) =>
     deliveries.add(entry({ entryId, attempts, isOrphan: true }));
@@ -241,7 +249,7 @@ test("one suspect waits and the others go back; it is handed out when nothing el
 });
 
 test("a suspect that lost its lease while it waited is not handed out", () => {
-  const deliveries = new HeldDeliveries(() => {});
+  const deliveries = new HeldDeliveries(newGroup(), () => {});
   const suspects = new Suspects(deliveries);
   const held = deliveries.add(entry({ attempts: 2, isOrphan: true }));
   suspects.sift([held]);
