@@ -56,8 +56,9 @@ export type { MessageHeaders } from "./queue/message/headers.ts";
 export type { CloseOptions } from "./queue/consuming/consumer.ts";
 export { Subscription } from "./queue/consuming/subscription.ts";
 export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/handler.ts";
-export type { FindOptions } from "./queue/find-options.ts";
-export type { CallOptions, DelaylineOptions, QueueOptions, RedisAddress } from "./queue/options.ts";
+
+export type { CallOptions, FindOptions } from "./queue/call.ts";
+export type { DelaylineOptions, QueueOptions, RedisAddress } from "./queue/options.ts";
 export type { ChangeProgress } from "./partitions/change/change.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
 export type { SetPartitionsOptions } from "./partitions/change/set-partitions-options.ts";

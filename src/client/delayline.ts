@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { checkCall, type CallOptions } from "../queue/call.ts";
 import { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
@@ -9,7 +10,6 @@ import {
   clientSettings,
   MAX_PARTITIONS,
   queueSettings,
-  type CallOptions,
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
@@ -20,7 +20,7 @@ import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
 import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
-import { callSignal, checkWhole } from "../queue/checks.ts";
+import { checkWhole } from "../queue/checks.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
 import {
   checkSetPartitions,
@@ -172,8 +172,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
   async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
-    const signal = callSignal(options);
-    return await this.#queues.describePartitions(name, signal);
+    return await this.#queues.describePartitions(name, checkCall(options));
   }
 
   /**
@@ -181,8 +180,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * client. Otherwise as `stats()` of a handle.
    */
   async stats(name: string, options?: CallOptions): Promise<QueueStats> {
-    const signal = callSignal(options);
-    return await this.#queues.stats(name, signal);
+    return await this.#queues.stats(name, checkCall(options));
   }
 
   /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */
@@ -201,7 +199,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * @throws {RedisError} if a server cannot be asked.
    */
   async *queues(options?: CallOptions): AsyncGenerator<string, void, void> {
-    const signal = callSignal(options);
+    const signal = checkCall(options)?.signal;
     this.#queues.checkOpen();
     const names = new Set<string>();
     try {
@@ -226,7 +224,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * @throws {RedisError} if the server cannot be asked.
    */
   async serverTime(options?: CallOptions): Promise<number> {
-    const signal = callSignal(options);
+    const signal = checkCall(options)?.signal;
     this.#queues.checkOpen();
     try {
       return await this.#servers[0].time(signal);

@@ -14,6 +14,7 @@ import { PartitionedReady } from "../partitions/taking/partitioned-ready.ts";
 import { Parts } from "../partitions/parts/parts.ts";
 import { Routing } from "../partitions/routing/routing.ts";
 import type { Counters } from "../observe/counters.ts";
+import type { Call } from "../queue/call.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
@@ -133,8 +134,8 @@ export class OpenPartitions {
   }
 
   /** Returns the partitions, each with its numbers of messages. */
-  describe(signal?: AbortSignal): Promise<PartitionInfo[]> {
-    return describePartitions(this.parts, signal);
+  describe(call?: Call): Promise<PartitionInfo[]> {
+    return describePartitions(this.parts, call);
   }
 
   /** Stops taking and moving; resolves once only users' code holds messages. */

@@ -3,6 +3,7 @@ import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { PartLink } from "../partitions/parts/part.ts";
 import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
+import type { Call } from "../queue/call.ts";
 import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { QueueSettings } from "../queue/options.ts";
@@ -106,34 +107,34 @@ export class OpenQueues {
   }
 
   /** Returns the numbers of each partition of a queue. A queue that is not open as a partitioned one stays so. */
-  async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
+  async describePartitions(name: string, call?: Call): Promise<PartitionInfo[]> {
     this.checkOpen();
     const open = this.#partitioned.get(name);
-    if (open !== undefined) return await open.describe(signal);
+    if (open !== undefined) return await open.describe(call);
     const parts = this.#newPartitions(name, undefined);
-    return await briefly(parts, () => parts.describe(signal));
+    return await briefly(parts, () => parts.describe(call));
   }
 
   /**
    * Returns the numbers of a queue, whether it is plain, reliable or partitioned. A queue that is not open stays so.
    */
-  async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
+  async stats(name: string, call?: Call): Promise<QueueStats> {
     this.checkOpen();
     const partitioned = this.#partitioned.get(name);
-    if (partitioned !== undefined) return await partitioned.numbers.stats(signal);
+    if (partitioned !== undefined) return await partitioned.numbers.stats(call);
     // Also if it is open as an ordinary queue here: another process may have given it partitions since. With a brace in
     // a key prefix, no queue has partitions.
     if (this.#servers.every(({ connections }) => mayHavePartitions(connections))) {
       const parts = this.#newPartitions(name, undefined);
       const stats = await briefly(parts, async () =>
-        (await arePartitions(parts.parts, signal)) ? await parts.numbers.stats(signal) : undefined,
+        (await arePartitions(parts.parts, call)) ? await parts.numbers.stats(call) : undefined,
       );
       if (stats !== undefined) return stats;
     }
     const open = this.#ordinary.get(name);
-    if (open !== undefined) return await open.numbers.stats(signal);
+    if (open !== undefined) return await open.numbers.stats(call);
     const ordinary = new OpenQueue(name, "addresses", this.#servers[0]);
-    return await briefly(ordinary, () => ordinary.numbers.stats(signal));
+    return await briefly(ordinary, () => ordinary.numbers.stats(call));
   }
 
   /** The counters of each open queue, by name. */

@@ -1,5 +1,5 @@
 import { removeById, removeByKey } from "../lua/delayed/remove.ts";
-import type { Hint } from "../queue/find-options.ts";
+import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
@@ -19,8 +19,8 @@ export class CancelBatch {
   }
 
   /** Cancels a message by its id or business key; returns whether it was delayed. */
-  add(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
-    return this.#batch.add({ idOrKey, knownFact: hint?.knownFact }, signal);
+  add(idOrKey: string, call?: Call): Promise<boolean> {
+    return this.#batch.add({ idOrKey, knownFact: call?.knownFact }, call);
   }
 
   /** Resolves once every cancellation made so far has settled. */

@@ -1,5 +1,6 @@
 import type { DelayedMember } from "../lua/delayed/get.ts";
 import { FIRST, soonest, type DeadlineCursor } from "../lua/delayed/soonest.ts";
+import type { Call } from "../queue/call.ts";
 import { unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES, STEP } from "./insertion-order.ts";
@@ -18,16 +19,19 @@ export class DeadlineOrder {
    */
   async *members(
     step = STEP,
-    signal?: AbortSignal,
+    call?: Call,
     onUnknown: () => void = () => {},
   ): AsyncGenerator<DelayedMember, void, void> {
     const seen = new Set<string>();
     let cursor: DeadlineCursor | undefined = FIRST;
     while (cursor !== undefined) {
       const args = { ...cursor, step: Math.min(step, STEP), maxBytes: PAGE_BYTES };
-      const page: ReturnType<typeof soonest.reply> = await this.#queue.read("read", soonest, args, {
-        signal,
-      });
+      const page: ReturnType<typeof soonest.reply> = await this.#queue.read(
+        "read",
+        soonest,
+        args,
+        call,
+      );
       for (const found of page.messages) {
         const id = unpackMember(found.member)?.id.toString("latin1");
         if (id === undefined) onUnknown();

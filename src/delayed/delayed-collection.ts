@@ -1,7 +1,7 @@
 import type { SearchHit } from "../lua/delayed/pages.ts";
-import { callSignal, checkIterable } from "../queue/checks.ts";
+import { checkIterable } from "../queue/checks.ts";
+import { checkCall, type CallOptions } from "../queue/call.ts";
 import type { MessageId } from "../queue/message/message.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
@@ -27,7 +27,7 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
 
   /** Returns the payload that was inserted first, which need not be due first; undefined if no message is delayed. */
   async peek(options?: CallOptions): Promise<T | undefined> {
-    for await (const { payload } of this.#messages.inOrder(1, callSignal(options)))
+    for await (const { payload } of this.#messages.inOrder(1, checkCall(options)))
       return this.#payloads.decode(payload);
     return undefined;
   }
@@ -35,7 +35,7 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
   /** Returns the payloads of all delayed messages, in insertion order. */
   async readAll(options?: CallOptions): Promise<T[]> {
     const messages = new Map<MessageId, T>();
-    const all = this.#messages.inOrder(undefined, callSignal(options));
+    const all = this.#messages.inOrder(undefined, checkCall(options));
     for await (const { id, payload } of decoded(all, this.#payloads)) messages.set(id, payload);
     return [...messages.values()];
   }
@@ -43,7 +43,7 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
   /** Whether a message with this payload is delayed. Compares encoded bytes, and may read all messages. */
   async contains(payload: T, options?: CallOptions): Promise<boolean> {
     const wanted = [this.#payloads.encode(payload)];
-    for await (const { isMatch } of this.#messages.search(wanted, callSignal(options)))
+    for await (const { isMatch } of this.#messages.search(wanted, checkCall(options)))
       if (isMatch) return true;
     return false;
   }
@@ -53,10 +53,10 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
    * not be delivered. Compares encoded bytes, and may read all messages.
    */
   async remove(payload: T, options?: CallOptions): Promise<boolean> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     const wanted = [this.#payloads.encode(payload)];
-    for await (const { element, isMatch } of this.#messages.search(wanted, signal)) {
-      if (isMatch && (await this.#messages.remove([element], signal)) === 1) return true;
+    for await (const { element, isMatch } of this.#messages.search(wanted, call)) {
+      if (isMatch && (await this.#messages.remove([element], call)) === 1) return true;
     }
     return false;
   }
@@ -76,13 +76,13 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
     isChosen: (hit: SearchHit) => boolean,
     options?: CallOptions,
   ): Promise<number> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     checkIterable("payloads", payloads);
     const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     // Find all before removing any: a removal shifts the elements that are still to be read.
     const chosen: Buffer[] = [];
-    for await (const hit of this.#messages.search(wanted, signal))
+    for await (const hit of this.#messages.search(wanted, call))
       if (isChosen(hit)) chosen.push(hit.element);
-    return await this.#messages.remove(chosen, signal);
+    return await this.#messages.remove(chosen, call);
   }
 }

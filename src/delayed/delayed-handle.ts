@@ -1,7 +1,7 @@
 import { offers } from "../observe/events.ts";
+import { callOf, checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import {
-  callSignal,
   checkDuration,
   checkIdOrKey,
   checkInstant,
@@ -12,8 +12,6 @@ import {
   checkWhere,
   checkWhole,
 } from "../queue/checks.ts";
-import { checkFind, type FindOptions } from "../queue/find-options.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import {
@@ -83,7 +81,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: CallOptions,
   ): Promise<OfferResult[]> {
     checkIterable("messages", messages);
-    const signal = callSignal(options);
+    const call = checkCall(options);
     this.#messages.checkOpen();
     const { takesHeaders } = this.#messages;
     const offerings = Array.from(messages, (message, i): Offering => {
@@ -92,7 +90,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
       const encoded = this.#payloads.encode(payload);
       return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
     });
-    const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, signal);
+    const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, call);
     if (!offers.hasSubscribers) return await offer(offerings);
     return await traceOffers({ queue: this.name, takesHeaders }, offerings, offer);
   }
@@ -105,7 +103,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
-    return await this.#messages.cancel(idOrKey, ...checkFind(options));
+    return await this.#messages.cancel(idOrKey, checkFind(options));
   }
 
   /**
@@ -115,12 +113,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     idsOrKeys: Iterable<MessageId | string>,
     options?: FindOptions,
   ): Promise<boolean[]> {
-    const [signal, hint] = checkFind(options);
+    const call = checkFind(options);
     checkIterable("idsOrKeys", idsOrKeys);
     const all = Array.from(idsOrKeys);
     for (const idOrKey of all) checkIdOrKey(idOrKey);
     this.#messages.checkOpen();
-    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, signal, hint)));
+    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, call)));
   }
 
   /**
@@ -138,17 +136,18 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   ): Promise<CancelWhereResult> {
     const prefix = checkWhere(where);
     checkOptions("cancelWhere option", options, ["dryRun", "signal"]);
-    const { dryRun = false, signal } = options;
-    checkSignal(signal);
+    const { dryRun = false } = options;
+    checkSignal(options.signal);
     if (typeof dryRun !== "boolean") {
       throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
     }
+    const call = callOf(options);
     const keys: string[] = [];
-    for await (const found of this.#messages.keysWith(prefix, signal)) {
+    for await (const found of this.#messages.keysWith(prefix, call)) {
       if (dryRun) {
-        keys.push(...(await this.#messages.delayedOf(found, signal)));
+        keys.push(...(await this.#messages.delayedOf(found, call)));
       } else {
-        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, signal)));
+        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, call)));
         keys.push(...found.filter((_, i) => flags[i]));
       }
     }
@@ -204,14 +203,14 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: FindOptions,
   ): Promise<DelayedMessage<T> | undefined> {
     checkIdOrKey(idOrKey);
-    const message = await this.#messages.get(idOrKey, ...checkFind(options));
+    const message = await this.#messages.get(idOrKey, checkFind(options));
     return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
   /** Whether a message with this key is delayed. O(log N). */
   async has(key: string, options?: FindOptions): Promise<boolean> {
     checkKey(key);
-    return (await this.#messages.delayedOf([key], ...checkFind(options))).length === 1;
+    return (await this.#messages.delayedOf([key], checkFind(options))).length === 1;
   }
 
   /**
@@ -228,7 +227,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     where: { readonly prefix: string },
     options?: CallOptions,
   ): AsyncGenerator<DelayedMessage<T>, void, void> {
-    const found = this.#messages.withPrefix(checkWhere(where), callSignal(options));
+    const found = this.#messages.withPrefix(checkWhere(where), checkCall(options));
     return decoded(found, this.#payloads);
   }
 
@@ -247,13 +246,13 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: CallOptions,
   ): AsyncGenerator<DelayedMessage<T>, void, void> {
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    const messages = this.#messages.inDeadlineOrder(limit, callSignal(options));
+    const messages = this.#messages.inDeadlineOrder(limit, checkCall(options));
     return decoded(messages, this.#payloads, limit);
   }
 
   /** Returns the number of delayed messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    return await this.#messages.size(callSignal(options));
+    return await this.#messages.size(checkCall(options));
   }
 
   /** Whether no message is delayed. O(1). */
@@ -268,12 +267,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * comes.
    */
   async nextDeadline(options?: CallOptions): Promise<number | undefined> {
-    return await this.#messages.nextDeadline(callSignal(options));
+    return await this.#messages.nextDeadline(checkCall(options));
   }
 
   /** Drops all delayed messages; returns how many. Ready messages stay. */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#messages.clear(callSignal(options));
+    return await this.#messages.clear(checkCall(options));
   }
 
   async #reschedule(
@@ -281,7 +280,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     due: Due | "now",
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
-    const message = await this.#messages.reschedule(idOrKey, due, ...checkFind(options));
+    const message = await this.#messages.reschedule(idOrKey, due, checkFind(options));
     return message && { id: message.id, deadline: message.deadline };
   }
 
@@ -291,8 +290,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
     if (offers.hasSubscribers) {
-      return traceOffer(this.name, this.#messages, offering, options?.signal);
+      return traceOffer(this.name, this.#messages, offering, callOf(options));
     }
-    return this.#messages.offer(offering, options?.signal);
+    return this.#messages.offer(offering, callOf(options));
   }
 }

@@ -1,7 +1,7 @@
+import type { CallOptions } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { DelayedBytes } from "./delayed-messages.ts";
 import type { OfferOptions } from "./offering/offer-options.ts";

@@ -7,9 +7,9 @@ import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
+import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
-import type { Hint } from "../queue/find-options.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { CancelBatch } from "./cancel-batch.ts";
@@ -73,94 +73,93 @@ export class DelayedMessages {
   }
 
   /** Makes a reliable queue plain; see {@link makePlain}. */
-  async makePlain(signal?: AbortSignal): Promise<PlainResult> {
-    return await makePlain(this.#queue, signal);
+  async makePlain(call?: Call): Promise<PlainResult> {
+    return await makePlain(this.#queue, call);
   }
 
   /** @throws {OfferError} if Redis did not accept it. */
-  offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
+  offer(offering: Offering, call?: Call): Promise<OfferResult> {
     // Nothing on this path is async without need: each async function adds to the latency of a single offer.
     this.#queue.checkOpen();
-    return this.#offers.add(offering, signal);
+    return this.#offers.add(offering, call);
   }
 
   /** @throws {OfferManyError} if Redis did not accept all of them. */
-  async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
+  async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
     return await offerEach(this.#queue.name, offerings, (offering) =>
-      this.#offers.add(offering, signal),
+      this.#offers.add(offering, call),
     );
   }
 
   /** Cancels a message; returns whether it was delayed. */
-  async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
+  async cancel(idOrKey: string, call?: Call): Promise<boolean> {
     this.#queue.checkOpen();
-    return await this.#cancels.add(idOrKey, signal, hint);
+    return await this.#cancels.add(idOrKey, call);
   }
 
   /** Gives a message a new deadline; returns its new id and deadline, or undefined if it is not delayed. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
-    signal?: AbortSignal,
-    hint?: Hint,
+    call?: Call,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    return toBytes(await this.#lookup.reschedule(idOrKey, due, signal, hint));
+    return toBytes(await this.#lookup.reschedule(idOrKey, due, call));
   }
 
-  async get(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<DelayedBytes | undefined> {
-    return toBytes(await this.#lookup.get(idOrKey, signal, hint));
+  async get(idOrKey: string, call?: Call): Promise<DelayedBytes | undefined> {
+    return toBytes(await this.#lookup.get(idOrKey, call));
   }
 
   /** The messages whose business keys have this prefix, each once, in no particular order. */
-  withPrefix(prefix: string, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return allToBytes(this.#lookup.withPrefix(prefix, signal));
+  withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#lookup.withPrefix(prefix, call));
   }
 
   /** The messages in the order of their deadlines, each once, read in pages of at most `step`. */
-  inDeadlineOrder(step?: number, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return allToBytes(this.#deadlines.members(step, signal));
+  inDeadlineOrder(step?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#deadlines.members(step, call));
   }
 
   /** The business keys in the index with this prefix, each once, a page at a time. */
-  keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
-    return this.#lookup.keysWith(prefix, signal);
+  keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
+    return this.#lookup.keysWith(prefix, call);
   }
 
   /** Returns those of the business keys that belong to delayed messages. */
-  delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
-    return this.#lookup.delayedOf(keys, signal, hint);
+  delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
+    return this.#lookup.delayedOf(keys, call);
   }
 
-  async size(signal?: AbortSignal): Promise<number> {
+  async size(call?: Call): Promise<number> {
     return asNumber(
-      await this.#queue.call("measure", (redis, { timeouts }) => redis.zcard(timeouts), signal),
+      await this.#queue.call("measure", (redis, { timeouts }) => redis.zcard(timeouts), call),
     );
   }
 
   /** The earliest deadline, or undefined if nothing is delayed. */
-  nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
-    return this.#queue.read("look at", headDeadline, {}, { signal });
+  nextDeadline(call?: Call): Promise<number | undefined> {
+    return this.#queue.read("look at", headDeadline, {}, call);
   }
 
   /** All messages in insertion order, read in pages of `maxBytes` or a little more. */
-  inOrder(maxBytes = PAGE_BYTES, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return allToBytes(this.#order.members(maxBytes, signal));
+  inOrder(maxBytes = PAGE_BYTES, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#order.members(maxBytes, call));
   }
 
   /** Yields the element of every message, and whether the message has one of these payloads. */
-  search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
-    return this.#order.search(payloads, signal);
+  search(payloads: readonly Buffer[], call?: Call): AsyncGenerator<SearchHit, void, void> {
+    return this.#order.search(payloads, call);
   }
 
   /** Removes the messages that these elements stand for; returns how many were still delayed. */
-  async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
-    const removed = await this.#order.remove(elements, signal);
+  async remove(elements: readonly Buffer[], call?: Call): Promise<number> {
+    const removed = await this.#order.remove(elements, call);
     this.#queue.counters.cancelled += removed;
     return removed;
   }
 
   /** Takes out up to `limit` messages, those inserted first; returns their payloads. */
-  async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
+  async poll(limit: number, call?: Call): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     let hasMore = true;
     while (hasMore && payloads.length < limit) {
@@ -169,7 +168,7 @@ export class DelayedMessages {
       const onLate = (late: PollReply) => void this.#setAside(late.members);
       let reply: PollReply;
       try {
-        reply = await this.#queue.change("poll", pollOldest, args, { signal, onLate });
+        reply = await this.#queue.change("poll", pollOldest, args, { ...call, onLate });
       } catch (error) {
         // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return payloads;
@@ -187,12 +186,12 @@ export class DelayedMessages {
   }
 
   /** Moves the message inserted last to the head of this LIST; returns its payload, or undefined if none is delayed. */
-  async pollNewestTo(ready: string, signal?: AbortSignal): Promise<Buffer | undefined> {
+  async pollNewestTo(ready: string, call?: Call): Promise<Buffer | undefined> {
     for (;;) {
       const { payload, hasMore } = await this.#queue.callOnce(
         "poll",
         (redis, keys) => run(redis, pollNewestTo, { ...keys, ready }, { step: STEP }),
-        { signal },
+        call,
       );
       if (payload !== undefined || !hasMore) return payload;
     }
@@ -211,8 +210,8 @@ export class DelayedMessages {
   }
 
   /** Drops all messages; returns how many. */
-  async clear(signal?: AbortSignal): Promise<number> {
-    const dropped = await this.#queue.change("clear", clearDelayed, {}, { signal });
+  async clear(call?: Call): Promise<number> {
+    const dropped = await this.#queue.change("clear", clearDelayed, {}, call);
     this.#queue.counters.cancelled += dropped;
     return dropped;
   }

@@ -1,6 +1,6 @@
-import { callSignal, checkWhole } from "../queue/checks.ts";
+import { checkCall, type CallOptions } from "../queue/call.ts";
+import { checkWhole } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedCollection } from "./delayed-collection.ts";
@@ -42,14 +42,14 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    */
   async poll(limit: number, options?: CallOptions): Promise<T[]>;
   async poll(limit?: number, options?: CallOptions): Promise<T | undefined | T[]> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     if (limit === undefined) {
-      const [payload] = await this.#messages.poll(1, signal);
+      const [payload] = await this.#messages.poll(1, call);
       return payload && (await this.#payloads.decodeTaken(payload));
     }
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     this.#messages.checkOpen();
-    return await this.#payloads.decodeAllTaken(await this.#messages.poll(limit, signal));
+    return await this.#payloads.decodeAllTaken(await this.#messages.poll(limit, call));
   }
 
   /**
@@ -78,7 +78,7 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
    */
   async makePlain(options?: CallOptions): Promise<PlainResult> {
-    return await this.#messages.makePlain(callSignal(options));
+    return await this.#messages.makePlain(checkCall(options));
   }
 
   /**
@@ -90,7 +90,7 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    */
   async pollLastAndOfferFirstTo(other: string, options?: CallOptions): Promise<T | undefined> {
     const { ready } = queueKeys(other);
-    const payload = await this.#messages.pollNewestTo(ready, callSignal(options));
+    const payload = await this.#messages.pollNewestTo(ready, checkCall(options));
     return payload && this.#payloads.decode(payload);
   }
 }

@@ -8,6 +8,7 @@ import {
   type SearchHit,
 } from "../lua/delayed/pages.ts";
 import { removeByElement } from "../lua/delayed/remove.ts";
+import type { Call } from "../queue/call.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -36,9 +37,9 @@ export class InsertionOrder {
   }
 
   /** The messages, in pages of `maxBytes` or a little more. */
-  members(maxBytes: number, signal?: AbortSignal): AsyncGenerator<DelayedMember, void, void> {
+  members(maxBytes: number, call?: Call): AsyncGenerator<DelayedMember, void, void> {
     return this.#pages((cursor) =>
-      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }, { signal }),
+      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }, call),
     );
   }
 
@@ -46,20 +47,17 @@ export class InsertionOrder {
    * Yields the element of every message, and whether the message has one of these payloads. Redis compares, unless
    * there are so many payloads that sending them with every page would cost more than reading the messages.
    */
-  search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
-    if (payloads.length > MAX_WANTED) return this.#compare(payloads, signal);
+  search(payloads: readonly Buffer[], call?: Call): AsyncGenerator<SearchHit, void, void> {
+    if (payloads.length > MAX_WANTED) return this.#compare(payloads, call);
     const rows = payloads.map((wanted) => ({ wanted }));
     return this.#pages((cursor) =>
-      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, { rows, signal }),
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, { ...call, rows }),
     );
   }
 
-  async *#compare(
-    payloads: readonly Buffer[],
-    signal?: AbortSignal,
-  ): AsyncGenerator<SearchHit, void, void> {
+  async *#compare(payloads: readonly Buffer[], call?: Call): AsyncGenerator<SearchHit, void, void> {
     const wanted = new Set(payloads.map((payload) => payload.toString("latin1")));
-    for await (const { member, deadline } of this.members(PAGE_BYTES, signal)) {
+    for await (const { member, deadline } of this.members(PAGE_BYTES, call)) {
       const message = unpackMember(member);
       if (message === undefined) continue;
       const hasAddress = message.id.length === ID_BYTES && isPlain(deadline);
@@ -71,7 +69,7 @@ export class InsertionOrder {
   }
 
   /** Removes the messages that these elements stand for; returns how many were still delayed. */
-  async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
+  async remove(elements: readonly Buffer[], call?: Call): Promise<number> {
     let removed = 0;
     for (let i = 0; i < elements.length; i += REMOVE_STEP) {
       const some = elements.slice(i, i + REMOVE_STEP).map((wanted) => ({ wanted }));
@@ -79,7 +77,7 @@ export class InsertionOrder {
         "remove from",
         removeByElement,
         {},
-        { rows: some, signal },
+        { ...call, rows: some },
       );
       removed += flags.filter(Boolean).length;
     }

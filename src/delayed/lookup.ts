@@ -6,7 +6,7 @@ import {
   type DelayedMember,
 } from "../lua/delayed/get.ts";
 import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
-import type { Hint } from "../queue/find-options.ts";
+import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./insertion-order.ts";
@@ -23,23 +23,17 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(
-    idOrKey: string,
-    signal?: AbortSignal,
-    hint?: Hint,
-  ): Promise<DelayedMember | undefined> {
+  async get(idOrKey: string, call?: Call): Promise<DelayedMember | undefined> {
     const isId = isMessageId(idOrKey);
     const wanted = isId ? parseMessageId(idOrKey) : idOrKey;
-    const options = { signal, knownFact: hint?.knownFact };
-    return await this.#queue.read("look into", isId ? getById : getByKey, { wanted }, options);
+    return await this.#queue.read("look into", isId ? getById : getByKey, { wanted }, call);
   }
 
   /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not delayed. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
-    signal?: AbortSignal,
-    hint?: Hint,
+    call?: Call,
   ): Promise<DelayedMember | undefined> {
     const isId = isMessageId(idOrKey);
     const scripts = isId ? rescheduleById : rescheduleByKey;
@@ -50,20 +44,21 @@ export class Lookup {
       deadline: "",
       ...(due !== "now" && due),
     };
-    const options = { signal, knownFact: hint?.knownFact };
-    return await this.#queue.change("reschedule in", scripts, args, options);
+    return await this.#queue.change("reschedule in", scripts, args, call);
   }
 
   /** The delayed messages whose business keys have this prefix, each once, in no particular order. */
-  async *withPrefix(
-    prefix: string,
-    signal?: AbortSignal,
-  ): AsyncGenerator<DelayedMember, void, void> {
-    for await (const keys of this.keysWith(prefix, signal)) {
+  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedMember, void, void> {
+    for await (const keys of this.keysWith(prefix, call)) {
       for (let i = 0; i < keys.length;) {
         const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ key }));
         const maxBytes = PAGE_BYTES;
-        const page = await this.#queue.read("look into", getByKeys, { maxBytes }, { rows, signal });
+        const page = await this.#queue.read(
+          "look into",
+          getByKeys,
+          { maxBytes },
+          { ...call, rows },
+        );
         yield* page.messages;
         i += page.lookedUp;
       }
@@ -74,7 +69,7 @@ export class Lookup {
    * The business keys in the index with this prefix, each once, a page at a time, in no particular order. Reads the
    * whole index. The message of an entry may be gone; see {@link delayedOf}.
    */
-  async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
+  async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
     // Escape the characters that are special in a glob pattern.
     const pattern = `${prefix.replace(/[\\*?[\]^]/g, "\\$&")}*`;
     const seen = new Set<string>();
@@ -83,7 +78,7 @@ export class Lookup {
       const [next, entries] = await this.#queue.call(
         "scan the keys of",
         (redis, keys) => redis.hscan(keys.businessKeys, cursor, "MATCH", pattern, "COUNT", STEP),
-        signal,
+        call,
       );
       cursor = next;
       // A key that looks like an id cannot come from an offer. Callers would take it for an id, so leave it out.
@@ -95,18 +90,12 @@ export class Lookup {
   }
 
   /** Returns those of the business keys that belong to delayed messages. */
-  async delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
-    const knownFact = hint?.knownFact;
+  async delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
     const delayed: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read(
-        "look into",
-        areDelayed,
-        {},
-        { rows, signal, knownFact },
-      );
+      const flags = await this.#queue.read("look into", areDelayed, {}, { ...call, rows });
       delayed.push(...some.filter((_, k) => flags[k]));
     }
     return delayed;

@@ -1,4 +1,5 @@
 import { makePlain as makePlainStep } from "../lua/queue/make-plain.ts";
+import type { Call } from "../queue/call.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** The outcome of `makePlain`. */
@@ -18,7 +19,7 @@ export interface PlainResult {
  *
  * @throws {TypeError} if this client has opened the queue as a reliable one.
  */
-export async function makePlain(queue: Queue, signal?: AbortSignal): Promise<PlainResult> {
+export async function makePlain(queue: Queue, call?: Call): Promise<PlainResult> {
   queue.checkOpen();
   if (queue.makesStream) {
     throw new TypeError(`queue "${queue.name}" is open as a reliable one in this client`);
@@ -27,7 +28,7 @@ export async function makePlain(queue: Queue, signal?: AbortSignal): Promise<Pla
   const args = { channel, limit: STEP, timeout: FOREIGN_TIMEOUT };
   let moved = 0;
   for (;;) {
-    const reply = await queue.change("make plain", makePlainStep, args, { signal });
+    const reply = await queue.change("make plain", makePlainStep, args, call);
     moved += reply.moved;
     const { isPlain, consumers, ready, retrying } = reply;
     if (isPlain || consumers > 0 || (retrying === 0 && ready > STEP)) {

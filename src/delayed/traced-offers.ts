@@ -1,4 +1,5 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
+import type { Call } from "../queue/call.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 import type { Offering, OfferResult } from "./offering/offering.ts";
@@ -29,11 +30,11 @@ export function traceOffer(
   queue: string,
   messages: Pick<DelayedFace, "takesHeaders" | "offer">,
   offering: Offering,
-  signal?: AbortSignal,
+  call?: Call,
 ): Promise<OfferResult> {
   const { takesHeaders } = messages;
   return traceOffers({ queue, takesHeaders }, [offering], ([sent = offering]) =>
-    messages.offer(sent, signal),
+    messages.offer(sent, call),
   );
 }
 

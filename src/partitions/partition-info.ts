@@ -1,5 +1,6 @@
 import { describePartition } from "../lua/partitions/partition.ts";
 import { readFact } from "../lua/partitions/fact.ts";
+import type { Call } from "../queue/call.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Part } from "./parts/part.ts";
@@ -24,12 +25,9 @@ export interface PartitionInfo {
 }
 
 /** Describes each partition that may hold messages; returns an empty array for an ordinary queue. */
-export async function describePartitions(
-  parts: Parts,
-  signal?: AbortSignal,
-): Promise<PartitionInfo[]> {
-  if (!(await arePartitions(parts, signal))) return [];
-  await parts.fresh(signal);
+export async function describePartitions(parts: Parts, call?: Call): Promise<PartitionInfo[]> {
+  if (!(await arePartitions(parts, call))) return [];
+  await parts.fresh(call);
   return await Promise.all(
     parts.active.map(async (partition) => {
       const part = parts.at(partition);
@@ -38,24 +36,24 @@ export async function describePartitions(
         partition,
         name: queue.name,
         node: await addressOf(part),
-        ...(await describe(part, signal)),
+        ...(await describe(part, call)),
       };
     }),
   );
 }
 
-async function describe({ queue }: Part, signal: AbortSignal | undefined) {
-  const described = await queue.read("look at", describePartition, {}, { signal });
+async function describe({ queue }: Part, call: Call | undefined) {
+  const described = await queue.read("look at", describePartition, {}, call);
   // A change of the number of partitions is no consumer.
   const isChange = described.holder?.startsWith("change:") === true;
   return { ...described, holder: isChange ? undefined : described.holder };
 }
 
 /** Whether the queue has partitions. Creates none. */
-export async function arePartitions(parts: Parts, signal?: AbortSignal): Promise<boolean> {
+export async function arePartitions(parts: Parts, call?: Call): Promise<boolean> {
   if (parts.fact !== undefined) return true;
   const { queue } = parts.first;
-  const fact = await queue.read("ask for the partitions of", readFact, {}, { signal });
+  const fact = await queue.read("ask for the partitions of", readFact, {}, call);
   return fact !== undefined;
 }
 

@@ -1,5 +1,5 @@
+import type { CallOptions } from "../queue/call.ts";
 import type { MessageId } from "../queue/message/message.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { DeadLetters, type DeadLetter, type RedriveOptions } from "../reliable/dead-letters.ts";
 import type { Part } from "./parts/part.ts";
@@ -23,7 +23,7 @@ export class PartitionedDeadLetters<T> extends DeadLetters<T> {
   }
 
   override size(options?: CallOptions): Promise<number> {
-    return this.#parts.sum((part) => this.#lettersOf(part).size(options), options?.signal);
+    return this.#parts.sum((part) => this.#lettersOf(part).size(options), options);
   }
 
   override async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
@@ -31,18 +31,18 @@ export class PartitionedDeadLetters<T> extends DeadLetters<T> {
   }
 
   override redrive(id: MessageId | string, options?: RedriveOptions): Promise<number> {
-    return this.#parts.sum((part) => this.#lettersOf(part).redrive(id, options), options?.signal);
+    return this.#parts.sum((part) => this.#lettersOf(part).redrive(id, options), options);
   }
 
   override async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
     const removed = await this.#parts.onAll(
       (part) => this.#lettersOf(part).remove(id, options),
-      options?.signal,
+      options,
     );
     return removed.includes(true);
   }
 
   override clear(options?: CallOptions): Promise<number> {
-    return this.#parts.sum((part) => this.#lettersOf(part).clear(options), options?.signal);
+    return this.#parts.sum((part) => this.#lettersOf(part).clear(options), options);
   }
 }

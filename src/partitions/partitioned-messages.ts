@@ -9,15 +9,15 @@ import { offerEach } from "../delayed/offering/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
+import type { Call } from "../queue/call.ts";
 import { bucketOfKey } from "../queue/message/bucket.ts";
-import type { Hint } from "../queue/find-options.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, type Fact } from "./ring/fact.ts";
 import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
-import { bucketOfId, type Act, type Routing } from "./routing/routing.ts";
+import { bucketOfId, type Act, type Routing, type Send } from "./routing/routing.ts";
 import { Seats } from "./routing/seats.ts";
 
 /**
@@ -51,15 +51,15 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   /** @throws {OfferError} if Redis did not accept the message. */
-  async offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
+  async offer(offering: Offering, call?: Call): Promise<OfferResult> {
     this.checkOpen();
     const sentBy: Fact[] = [];
     try {
-      await this.#parts.known(signal);
+      await this.#parts.known(call);
       const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
       if (connecting !== undefined) await connecting;
       const bucket = offering.bucket ?? this.#seats.next();
-      const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+      const fact = this.#parts.fact ?? (await this.#parts.known(call));
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
@@ -68,16 +68,16 @@ export class PartitionedMessages implements DelayedFace {
         : {};
       const member = () => sentAs.id && memberOf(offering, sentAs.id);
       const sending = { key: offering.key, sentBy, member };
-      const act: Act<OfferResult> = (part, knownFact) =>
-        this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
-      return await this.#routing.during(() => this.#routing.send(bucket, sending, act, signal));
+      const act: Send<OfferResult> = (part, knownFact) =>
+        this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, call);
+      return await this.#routing.during(() => this.#routing.send(bucket, sending, act, call));
     } catch (error) {
-      throw this.#notOffered(error, sentBy.length, signal);
+      throw this.#notOffered(error, sentBy.length, call);
     }
   }
 
   /** The error of an offer that was sent `attempts` times. */
-  #notOffered(error: unknown, attempts: number, signal?: AbortSignal): unknown {
+  #notOffered(error: unknown, attempts: number, call?: Call): unknown {
     const doing = `cannot offer to queue "${this.#parts.name}"`;
     if (error instanceof ClosedError) return error;
     if (error instanceof OfferError) {
@@ -87,94 +87,89 @@ export class PartitionedMessages implements DelayedFace {
     }
     // A step before the offer failed.
     const effect = attempts === 0 ? "none" : "unknown";
+    const signal = call?.signal;
     if (signal?.aborted === true) return new OfferError(doing, aborted(signal, false), effect);
     return error instanceof RedisError ? new OfferError(doing, error.cause, effect) : error;
   }
 
-  async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
-    return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, signal));
+  async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
+    return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
   }
 
-  async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
-    const cancel: Act<boolean> = (part, knownFact) =>
-      this.#messagesOf(part).cancel(idOrKey, signal, { knownFact });
-    return (await this.#find(idOrKey, cancel, (wasDelayed) => wasDelayed, signal, hint)) === true;
+  async cancel(idOrKey: string, call?: Call): Promise<boolean> {
+    const cancel: Act<boolean> = (part, to) => this.#messagesOf(part).cancel(idOrKey, to);
+    return (await this.#find(idOrKey, cancel, (wasDelayed) => wasDelayed, call)) === true;
   }
 
   async reschedule(
     idOrKey: string,
     due: Due | "now",
-    signal?: AbortSignal,
-    hint?: Hint,
+    call?: Call,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    const reschedule: Act<Pick<DelayedBytes, "id" | "deadline"> | undefined> = (part, knownFact) =>
-      this.#messagesOf(part).reschedule(idOrKey, due, signal, { knownFact });
-    return await this.#find(idOrKey, reschedule, isThere, signal, hint);
+    const reschedule: Act<Pick<DelayedBytes, "id" | "deadline"> | undefined> = (part, to) =>
+      this.#messagesOf(part).reschedule(idOrKey, due, to);
+    return await this.#find(idOrKey, reschedule, isThere, call);
   }
 
-  async get(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<DelayedBytes | undefined> {
-    const get: Act<DelayedBytes | undefined> = (part, knownFact) =>
-      this.#messagesOf(part).get(idOrKey, signal, { knownFact });
-    return await this.#find(idOrKey, get, isThere, signal, hint);
+  async get(idOrKey: string, call?: Call): Promise<DelayedBytes | undefined> {
+    const get: Act<DelayedBytes | undefined> = (part, to) =>
+      this.#messagesOf(part).get(idOrKey, to);
+    return await this.#find(idOrKey, get, isThere, call);
   }
 
-  async delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
+  async delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
     const found = await Promise.all(
       keys.map(async (key) => {
-        const isDelayed: Act<boolean> = async (part, knownFact) => {
-          return (await this.#messagesOf(part).delayedOf([key], signal, { knownFact })).length > 0;
-        };
-        return await this.#find(key, isDelayed, (flag) => flag, signal, hint);
+        const isDelayed: Act<boolean> = async (part, to) =>
+          (await this.#messagesOf(part).delayedOf([key], to)).length > 0;
+        return await this.#find(key, isDelayed, (flag) => flag, call);
       }),
     );
     return keys.filter((_, i) => found[i] === true);
   }
 
-  keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
-    return this.#reading.keysWith(prefix, signal);
+  keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
+    return this.#reading.keysWith(prefix, call);
   }
 
-  withPrefix(prefix: string, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return this.#reading.withPrefix(prefix, signal);
+  withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return this.#reading.withPrefix(prefix, call);
   }
 
-  inDeadlineOrder(step?: number, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return this.#reading.inDeadlineOrder(step, signal);
+  inDeadlineOrder(step?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return this.#reading.inDeadlineOrder(step, call);
   }
 
-  inOrder(maxBytes?: number, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
-    return this.#reading.inOrder(maxBytes, signal);
+  inOrder(maxBytes?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    return this.#reading.inOrder(maxBytes, call);
   }
 
   /** Searches one partition after another. */
-  async *search(
-    payloads: readonly Buffer[],
-    signal?: AbortSignal,
-  ): AsyncGenerator<SearchHit, void, void> {
-    for (const part of await this.#parts.all(signal)) {
+  async *search(payloads: readonly Buffer[], call?: Call): AsyncGenerator<SearchHit, void, void> {
+    for (const part of await this.#parts.all(call)) {
       const messages = this.#messagesOf(part);
-      for await (const hit of messages.search(payloads, signal)) {
+      for await (const hit of messages.search(payloads, call)) {
         this.#origins.set(hit.element, messages);
         yield hit;
       }
     }
   }
 
-  async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
+  async remove(elements: readonly Buffer[], call?: Call): Promise<number> {
     const byOrigin = grouped(elements, (element) => this.#origins.get(element) ?? this.#first);
     let removed = 0;
-    for (const [messages, some] of byOrigin) removed += await messages.remove(some, signal);
+    for (const [messages, some] of byOrigin) removed += await messages.remove(some, call);
     return removed;
   }
 
   /** Takes out the messages that were inserted first over all partitions. */
-  async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
+  async poll(limit: number, call?: Call): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
       try {
-        const oldest = await this.#reading.oldest(limit - payloads.length, signal);
+        const oldest = await this.#reading.oldest(limit - payloads.length, call);
         if (oldest === undefined) break;
-        payloads.push(...(await oldest.messages.poll(oldest.count, signal)));
+        payloads.push(...(await oldest.messages.poll(oldest.count, call)));
       } catch (error) {
         // Nobody else has the payloads taken so far: return them, and let the next call report the error.
         if (payloads.length > 0) break;
@@ -191,12 +186,9 @@ export class PartitionedMessages implements DelayedFace {
     );
   }
 
-  async makePlain(signal?: AbortSignal): Promise<PlainResult> {
+  async makePlain(call?: Call): Promise<PlainResult> {
     this.checkOpen();
-    const results = await this.#parts.onAll(
-      (part) => this.#messagesOf(part).makePlain(signal),
-      signal,
-    );
+    const results = await this.#parts.onAll((part) => this.#messagesOf(part).makePlain(call), call);
     const sum = (of: (result: PlainResult) => number) =>
       results.reduce((total, result) => total + of(result), 0);
     return {
@@ -207,24 +199,24 @@ export class PartitionedMessages implements DelayedFace {
     };
   }
 
-  async size(signal?: AbortSignal): Promise<number> {
+  async size(call?: Call): Promise<number> {
     this.checkOpen();
-    return await this.#parts.sum((part) => this.#messagesOf(part).size(signal), signal);
+    return await this.#parts.sum((part) => this.#messagesOf(part).size(call), call);
   }
 
-  async nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
+  async nextDeadline(call?: Call): Promise<number | undefined> {
     this.checkOpen();
     const deadlines = await this.#parts.onAll(
-      (part) => this.#messagesOf(part).nextDeadline(signal),
-      signal,
+      (part) => this.#messagesOf(part).nextDeadline(call),
+      call,
     );
     const found = deadlines.filter((deadline) => deadline !== undefined);
     return found.length > 0 ? Math.min(...found) : undefined;
   }
 
-  async clear(signal?: AbortSignal): Promise<number> {
+  async clear(call?: Call): Promise<number> {
     this.checkOpen();
-    return await this.#parts.sum((part) => this.#messagesOf(part).clear(signal), signal);
+    return await this.#parts.sum((part) => this.#messagesOf(part).clear(call), call);
   }
 
   async settled(): Promise<void> {
@@ -241,22 +233,21 @@ export class PartitionedMessages implements DelayedFace {
     idOrKey: string,
     act: Act<Result>,
     isHit: (result: Result) => boolean,
-    signal?: AbortSignal,
-    hint?: Hint,
+    call?: Call,
   ): Promise<Result | undefined> {
     return this.#routing.during(async () => {
       this.checkOpen();
-      const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+      const fact = this.#parts.fact ?? (await this.#parts.known(call));
       const isId = isMessageId(idOrKey);
-      const bucket = isId ? bucketOfId(idOrKey) : (hint?.bucket ?? bucketOfKey(idOrKey));
+      const bucket = isId ? bucketOfId(idOrKey) : (call?.bucket ?? bucketOfKey(idOrKey));
       if (bucket !== undefined) {
-        const result = await this.#routing.at(bucket, idOrKey, act, signal);
+        const result = await this.#routing.at(bucket, idOrKey, act, call);
         // In a reliable queue a delivered message stays in its old partition when the number changes, and so may its
         // retry. Its id is only conclusive while the number has never changed.
-        const isSure = isId ? !this.takesHeaders || fact.epoch === 1 : hint?.bucket !== undefined;
+        const isSure = isId ? !this.takesHeaders || fact.epoch === 1 : call?.bucket !== undefined;
         if (isSure || isHit(result)) return result;
       }
-      return (await this.#routing.everywhere(idOrKey, act, isHit, signal)).find(isHit);
+      return (await this.#routing.everywhere(idOrKey, act, isHit, call)).find(isHit);
     });
   }
 

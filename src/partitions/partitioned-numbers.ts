@@ -1,4 +1,5 @@
 import { mergeStats, type QueueStats } from "../observe/queue-stats.ts";
+import type { Call } from "../queue/call.ts";
 import type { NumbersFace, Spans } from "../queue/numbers.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -11,8 +12,8 @@ export class PartitionedNumbers implements NumbersFace {
     this.#parts = parts;
   }
 
-  async stats(signal?: AbortSignal): Promise<QueueStats> {
-    const all = await this.#onAll(async (part) => await part.numbers.stats(signal), signal);
+  async stats(call?: Call): Promise<QueueStats> {
+    const all = await this.#onAll(async (part) => await part.numbers.stats(call), call);
     const perPartition = all.map(({ partition, result }) => {
       const { kind: _, isPaused: __, serverTime: ___, perPartition: ____, ...numbers } = result;
       return { partition, ...numbers };
@@ -20,8 +21,8 @@ export class PartitionedNumbers implements NumbersFace {
     return { ...mergeStats(all.map(({ result }) => result)), perPartition };
   }
 
-  async forecast(spans: Spans, signal?: AbortSignal): Promise<number[]> {
-    const all = await this.#onAll((part) => part.numbers.forecast(spans, signal), signal);
+  async forecast(spans: Spans, call?: Call): Promise<number[]> {
+    const all = await this.#onAll((part) => part.numbers.forecast(spans, call), call);
     return Array.from({ length: spans.count }, (_, i) =>
       all.reduce((sum, { result }) => sum + (result[i] ?? 0), 0),
     );
@@ -29,9 +30,9 @@ export class PartitionedNumbers implements NumbersFace {
 
   async #onAll<Result>(
     act: (part: Part) => Promise<Result>,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<{ partition: number; result: Result }[]> {
-    await this.#parts.all(signal);
+    await this.#parts.all(call);
     return await Promise.all(
       this.#parts.active.map(async (partition) => {
         return { partition, result: await act(this.#parts.at(partition)) };

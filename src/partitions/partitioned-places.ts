@@ -1,3 +1,4 @@
+import type { Call } from "../queue/call.ts";
 import type { Place, PlacesFace } from "../queue/places.ts";
 import { destinationOf, formatFact, type Fact } from "./ring/fact.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -10,13 +11,13 @@ export class PartitionedPlaces implements PlacesFace {
     this.#parts = parts;
   }
 
-  async all(signal?: AbortSignal): Promise<readonly Place[]> {
-    const fact = await this.#parts.fresh(signal);
+  async all(call?: Call): Promise<readonly Place[]> {
+    const fact = await this.#parts.fresh(call);
     return this.#parts.active.map((partition) => this.#at(partition, fact));
   }
 
-  async of(bucket: number, signal?: AbortSignal): Promise<Place> {
-    const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+  async of(bucket: number, call?: Call): Promise<Place> {
+    const fact = this.#parts.fact ?? (await this.#parts.known(call));
     return this.#at(destinationOf(fact, bucket), fact);
   }
 

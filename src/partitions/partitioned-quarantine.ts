@@ -1,5 +1,5 @@
+import type { CallOptions } from "../queue/call.ts";
 import { checkWhole } from "../queue/checks.ts";
-import type { CallOptions } from "../queue/options.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import type { Parts } from "./parts/parts.ts";
 
@@ -14,7 +14,7 @@ export class PartitionedQuarantine extends Quarantine {
   }
 
   override async size(options?: CallOptions): Promise<number> {
-    return await this.#parts.sum(({ quarantine }) => quarantine.size(options), options?.signal);
+    return await this.#parts.sum(({ quarantine }) => quarantine.size(options), options);
   }
 
   override async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
@@ -24,13 +24,13 @@ export class PartitionedQuarantine extends Quarantine {
   override async requeue(limit?: number, options?: CallOptions): Promise<number> {
     if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     let moved = 0;
-    for (const { quarantine } of await this.#parts.all(options?.signal)) {
+    for (const { quarantine } of await this.#parts.all(options)) {
       moved += await quarantine.requeue(limit === undefined ? undefined : limit - moved, options);
     }
     return moved;
   }
 
   override async clear(options?: CallOptions): Promise<number> {
-    return await this.#parts.sum(({ quarantine }) => quarantine.clear(options), options?.signal);
+    return await this.#parts.sum(({ quarantine }) => quarantine.clear(options), options);
   }
 }

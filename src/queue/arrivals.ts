@@ -1,6 +1,7 @@
 import { packLetter } from "../lua/fragments/letter.ts";
 import { packRetry, packRetryName } from "../lua/fragments/retry.ts";
 import { lastArrived, pushIn } from "../lua/partitions/push-in.ts";
+import type { Call } from "./call.ts";
 import { packMember } from "./message/message.ts";
 import type { Place } from "./places.ts";
 
@@ -78,9 +79,9 @@ export class Arrivals {
   }
 
   /** Returns the number of the last batch that has arrived; 0 if none has. */
-  async last(signal?: AbortSignal): Promise<number> {
+  async last(call?: Call): Promise<number> {
     const { queue } = this.#place;
-    return await queue.read("look into", lastArrived, { source: this.#source }, { signal });
+    return await queue.read("look into", lastArrived, { source: this.#source }, call);
   }
 
   /**
@@ -89,10 +90,10 @@ export class Arrivals {
    *
    * @throws {RedisError} if Redis refuses the batch, and nothing is put in; or if its reply is lost.
    */
-  async put(rows: readonly Arrival[], number: number, signal?: AbortSignal): Promise<boolean> {
+  async put(rows: readonly Arrival[], number: number, call?: Call): Promise<boolean> {
     const { queue, knownFact } = this.#place;
     const args = { channel: queue.keys.channel, source: this.#source, number };
-    return await queue.read("put messages into", pushIn, args, { rows, signal, knownFact });
+    return await queue.read("put messages into", pushIn, args, { ...call, rows, knownFact });
   }
 }
 

@@ -123,20 +123,6 @@ export function checkOptions(what: string, options: unknown, known: readonly str
 }
 
 /**
- * Checks the options of a call that takes only a `signal`, and returns the signal.
- *
- * @throws {TypeError} if there is another option, or `signal` is not an AbortSignal.
- */
-export function callSignal(
-  options: { readonly signal?: AbortSignal | undefined } = {},
-  what = "call option",
-): AbortSignal | undefined {
-  checkOptions(what, options, ["signal"]);
-  checkSignal(options.signal);
-  return options.signal;
-}
-
-/**
  * Checks the signal of a call.
  *
  * @throws {TypeError} unless it is an AbortSignal or undefined.

@@ -1,5 +1,6 @@
 import { listPage } from "../lua/ready/quarantine.ts";
 import { run } from "../lua/script.ts";
+import type { Call } from "./call.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { Queue } from "./queue.ts";
 
@@ -10,7 +11,7 @@ import type { Queue } from "./queue.ts";
 export async function* listed(
   queue: Queue,
   list: keyof Pick<QueueKeys, "ready" | "quarantine" | "unreadable">,
-  signal?: AbortSignal,
+  call?: Call,
 ): AsyncGenerator<Buffer, void, void> {
   const doing = list === "ready" ? "read" : "read the quarantine of";
   for (let position = 0; ;) {
@@ -18,7 +19,7 @@ export async function* listed(
     const page = await queue.call(
       doing,
       (redis, keys) => run(redis, listPage, { list: keys[list] }, args),
-      signal,
+      call,
     );
     if (page.length === 0) return;
     yield* page;

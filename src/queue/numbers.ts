@@ -1,5 +1,6 @@
 import { forecast, stats } from "../lua/queue/stats.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
+import type { Call } from "./call.ts";
 import type { Queue } from "./queue.ts";
 
 /** Consecutive spans of equal length. */
@@ -22,9 +23,9 @@ export class Numbers {
     this.#queue = queue;
   }
 
-  async stats(signal?: AbortSignal): Promise<QueueStats> {
+  async stats(call?: Call): Promise<QueueStats> {
     const { channel } = this.#queue.keys;
-    const found = await this.#queue.read("look at", stats, { channel }, { signal });
+    const found = await this.#queue.read("look at", stats, { channel }, call);
     const { isReliable, consumers, listeners, ...numbers } = found;
     return {
       ...numbers,
@@ -36,12 +37,12 @@ export class Numbers {
   }
 
   /** Returns how many messages and retries fall due in each span. */
-  async forecast({ from, step, count }: Spans, signal?: AbortSignal): Promise<number[]> {
+  async forecast({ from, step, count }: Spans, call?: Call): Promise<number[]> {
     const counts: number[] = [];
     while (counts.length < count) {
       const some = Math.min(count - counts.length, SPANS);
       const args = { from: from + counts.length * step, step, count: some };
-      counts.push(...(await this.#queue.read("look at", forecast, args, { signal })));
+      counts.push(...(await this.#queue.read("look at", forecast, args, call)));
     }
     return counts;
   }

@@ -5,15 +5,6 @@ import type { ConnectionOptions } from "../redis/client.ts";
 import type { LentClient } from "../redis/lent-client.ts";
 import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 
-/** Options of every call that talks to Redis. */
-export interface CallOptions {
-  /**
-   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out a command that was already
-   * sent.
-   */
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** Options of one queue. The client's options apply to what is left out. */
 export interface QueueOptions<T = unknown> {
   /**

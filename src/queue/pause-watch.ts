@@ -1,5 +1,6 @@
 import { RedisError } from "../errors.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
+import type { Call } from "./call.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
@@ -75,17 +76,17 @@ export class PauseWatch implements Pauses, Listener {
     this.#work.ended();
   }
 
-  async pause(signal?: AbortSignal): Promise<void> {
-    await this.#set(true, signal);
+  async pause(call?: Call): Promise<void> {
+    await this.#set(true, call);
   }
 
-  async resume(signal?: AbortSignal): Promise<void> {
-    await this.#set(false, signal);
+  async resume(call?: Call): Promise<void> {
+    await this.#set(false, call);
   }
 
   /** Asks Redis whether the queue is paused. */
-  async ask(signal?: AbortSignal): Promise<boolean> {
-    return await this.#queue.call("look at", (redis) => this.#queue.isPaused(redis), signal);
+  async ask(call?: Call): Promise<boolean> {
+    return await this.#queue.call("look at", (redis) => this.#queue.isPaused(redis), call);
   }
 
   onSubscribed(): void {
@@ -106,10 +107,10 @@ export class PauseWatch implements Pauses, Listener {
       this.#queue.server.subscriber.unlisten(this.#queue.keys.channel, this);
   }
 
-  async #set(isPaused: boolean, signal?: AbortSignal): Promise<void> {
+  async #set(isPaused: boolean, call?: Call): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, isPaused: isPaused ? 1 : 0 };
-    await this.#queue.change(isPaused ? "pause" : "resume", setPaused, args, { signal });
+    await this.#queue.change(isPaused ? "pause" : "resume", setPaused, args, call);
     // Without anything that hears of changes, the state would become outdated.
     if (this.#watching !== "nobody") this.note(isPaused);
   }

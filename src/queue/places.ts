@@ -1,3 +1,4 @@
+import type { Call } from "./call.ts";
 import type { Queue } from "./queue.ts";
 
 /** A place of a queue's messages: the ordinary queue itself, or one of its partitions. */
@@ -15,9 +16,9 @@ export interface Place {
 /** The places of a queue, for rooms on top that bypass a handle's methods. */
 export interface PlacesFace {
   /** All places that may hold messages. */
-  all(signal?: AbortSignal): Promise<readonly Place[]>;
+  all(call?: Call): Promise<readonly Place[]>;
   /** The place where the messages of a bucket belong. */
-  of(bucket: number, signal?: AbortSignal): Promise<Place>;
+  of(bucket: number, call?: Call): Promise<Place>;
 }
 
 /** The only place of an ordinary queue. */

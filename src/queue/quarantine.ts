@@ -1,7 +1,7 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
 import { asNumber } from "../lua/reply.ts";
-import { callSignal, checkWhole } from "./checks.ts";
-import type { CallOptions } from "./options.ts";
+import { checkCall, type CallOptions } from "./call.ts";
+import { checkWhole } from "./checks.ts";
 import { listed } from "./listed.ts";
 import type { Queue } from "./queue.ts";
 
@@ -22,13 +22,13 @@ export class Quarantine {
 
   /** Returns how many payloads and messages are in it. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     const [payloads, messages] = await Promise.all(
       PLACES.map((place) =>
         this.#queue.call(
           "measure the quarantine of",
           (redis, keys) => redis.llen(keys[place]),
-          signal,
+          call,
         ),
       ),
     );
@@ -55,22 +55,20 @@ export class Quarantine {
    * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
    */
   async requeue(limit?: number, options?: CallOptions): Promise<number> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     const there = asNumber(
       await this.#queue.call(
         "measure the quarantine of",
         (redis, keys) => redis.llen(keys.quarantine),
-        signal,
+        call,
       ),
     );
     const wanted = Math.min(limit ?? there, there);
     let moved = 0;
     while (moved < wanted) {
       const args = { limit: Math.min(wanted - moved, STEP), maxBytes: PAGE_BYTES };
-      const count = await this.#queue.change("requeue the quarantine of", requeue, args, {
-        signal,
-      });
+      const count = await this.#queue.change("requeue the quarantine of", requeue, args, call);
       if (count === 0) break;
       moved += count;
     }
@@ -79,12 +77,8 @@ export class Quarantine {
 
   /** Drops everything in it; returns how many payloads and messages that were. */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#queue.change(
-      "clear the quarantine of",
-      clearQuarantine,
-      {},
-      { signal: callSignal(options) },
-    );
+    const call = checkCall(options);
+    return await this.#queue.change("clear the quarantine of", clearQuarantine, {}, call);
   }
 }
 

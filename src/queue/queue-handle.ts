@@ -1,8 +1,8 @@
 import type { Counters, QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
-import { callSignal, checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
+import { callOf, checkCall, type CallOptions } from "./call.ts";
+import { checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
 import type { NumbersFace } from "./numbers.ts";
-import type { CallOptions } from "./options.ts";
 import type { PlacesFace } from "./places.ts";
 import type { PauseWatch } from "./pause-watch.ts";
 import type { Quarantine } from "./quarantine.ts";
@@ -74,7 +74,7 @@ export abstract class QueueHandle {
    * for each partition. O(log N), one script for each partition.
    */
   async stats(options?: CallOptions): Promise<QueueStats> {
-    return await this.#numbers.stats(callSignal(options));
+    return await this.#numbers.stats(checkCall(options));
   }
 
   /**
@@ -85,15 +85,16 @@ export abstract class QueueHandle {
    */
   async forecast(options: ForecastOptions): Promise<Forecast> {
     checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
-    const { step, count, signal } = options;
+    const { step, count } = options;
     checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);
     checkWhole("count", count, 1, 1000);
-    checkSignal(signal);
+    checkSignal(options.signal);
+    const call = callOf(options);
     const from =
       options.from === undefined
-        ? Math.floor((await this.#numbers.stats(signal)).serverTime)
+        ? Math.floor((await this.#numbers.stats(call)).serverTime)
         : checkInstant("from", options.from);
-    return { from, step, counts: await this.#numbers.forecast({ from, step, count }, signal) };
+    return { from, step, counts: await this.#numbers.forecast({ from, step, count }, call) };
   }
 
   /**
@@ -114,16 +115,16 @@ export abstract class QueueHandle {
    * Java processes ignore the pause: they move and take due messages.
    */
   async pause(options?: CallOptions): Promise<void> {
-    await this.#pauses.pause(callSignal(options));
+    await this.#pauses.pause(checkCall(options));
   }
 
   /** Ends a pause. What fell due meanwhile becomes ready at once, in order. */
   async resume(options?: CallOptions): Promise<void> {
-    await this.#pauses.resume(callSignal(options));
+    await this.#pauses.resume(checkCall(options));
   }
 
   /** Asks Redis whether the queue is paused. O(1). */
   async isPaused(options?: CallOptions): Promise<boolean> {
-    return await this.#pauses.ask(callSignal(options));
+    return await this.#pauses.ask(checkCall(options));
   }
 }

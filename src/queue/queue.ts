@@ -8,20 +8,18 @@ import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Server } from "../redis/server.ts";
 import { ServerClock } from "../time/server-clock.ts";
+import type { Call } from "./call.ts";
 import { queueKeys, type QueueKeys } from "./keys.ts";
-import type { CallOptions } from "./options.ts";
 import { serverTime } from "./server-time.ts";
 
-/** Options of a call that is sent once. */
-interface OnceOptions<Reply> extends CallOptions {
+/** A call that is sent once. */
+interface OnceCall<Reply> extends Call {
   /** Receives a reply that comes after the call has rejected. It must not throw. */
   readonly onLate?: ((reply: Reply) => void) | undefined;
 }
 
-interface RunOptions<Column extends string, Reply> extends OnceOptions<Reply> {
+interface ScriptCall<Column extends string, Reply> extends OnceCall<Reply> {
   readonly rows?: readonly Row<Column>[];
-  /** For a partition: the fact that the caller knew when it chose the partition. The script checks it. */
-  readonly knownFact?: string | undefined;
 }
 
 /** Sends one command of a client. */
@@ -118,17 +116,13 @@ export class Queue {
    * @throws {RedisError} if Redis refuses the command, or its reply is lost or late.
    * @throws the signal's reason, if it is aborted.
    */
-  async call<Reply>(doing: string, send: Send<Reply>, signal?: AbortSignal): Promise<Reply> {
-    return await this.#send("commands", doing, send, { signal });
+  async call<Reply>(doing: string, send: Send<Reply>, call?: Call): Promise<Reply> {
+    return await this.#send("commands", doing, send, call);
   }
 
   /** As {@link call}, on the connection that never sends again: for commands that Redis must not carry out twice. */
-  async callOnce<Reply>(
-    doing: string,
-    send: Send<Reply>,
-    options?: OnceOptions<Reply>,
-  ): Promise<Reply> {
-    return await this.#send("background", doing, send, options);
+  async callOnce<Reply>(doing: string, send: Send<Reply>, call?: OnceCall<Reply>): Promise<Reply> {
+    return await this.#send("background", doing, send, call);
   }
 
   /** Runs a script that is safe to send twice, usually because it only reads. Otherwise as {@link call}. */
@@ -136,9 +130,11 @@ export class Queue {
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    { rows, signal, knownFact }: RunOptions<Column, Reply> = {},
+    call?: ScriptCall<Column, Reply>,
   ): Promise<Reply> {
-    return this.call(doing, (redis) => this.run(redis, scripts, args, rows, knownFact), signal);
+    const send = (redis: RedisClient) =>
+      this.run(redis, scripts, args, call?.rows, call?.knownFact);
+    return this.call(doing, send, call);
   }
 
   /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
@@ -146,10 +142,11 @@ export class Queue {
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    { rows, knownFact, ...options }: RunOptions<Column, Reply> = {},
+    call?: ScriptCall<Column, Reply>,
   ): Promise<Reply> {
-    const send = (redis: RedisClient) => this.run(redis, scripts, args, rows, knownFact);
-    return this.callOnce(doing, send, options);
+    const send = (redis: RedisClient) =>
+      this.run(redis, scripts, args, call?.rows, call?.knownFact);
+    return this.callOnce(doing, send, call);
   }
 
   /**
@@ -218,7 +215,7 @@ export class Queue {
     through: "commands" | "background",
     doing: string,
     send: Send<Reply>,
-    { signal, onLate }: OnceOptions<Reply> = {},
+    { signal, onLate }: OnceCall<Reply> = {},
   ): Promise<Reply> {
     this.checkOpen();
     try {

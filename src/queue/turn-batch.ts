@@ -1,4 +1,5 @@
 import type { UnansweredError } from "../failure.ts";
+import type { Call } from "./call.ts";
 import { aborted, overdue } from "../redis/call.ts";
 import type { Expiries } from "../time/expiries.ts";
 
@@ -41,9 +42,9 @@ export class TurnBatch<Request, Result> {
   }
 
   /** Adds a request; resolves with its result. */
-  add(request: Request, signal?: AbortSignal): Promise<Result> {
+  add(request: Request, call?: Call): Promise<Result> {
     const waiting = new Waiting<Request, Result>(request);
-    if (signal !== undefined) this.#giveUpOn(signal, waiting);
+    if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
     if (!waiting.isSettled) {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       this.#waiting.push(waiting);

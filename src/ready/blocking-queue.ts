@@ -1,9 +1,9 @@
 import type { DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
 import { PLAIN_MESSAGE, takes, tracedQuietly, type TakeEvent } from "../observe/events.ts";
-import { callSignal, checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
+import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
+import { checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import type { Handler } from "../queue/consuming/handler.ts";
@@ -79,9 +79,9 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
    */
   async take(options: TakeOptions = {}): Promise<T> {
-    const signal = callSignal(options, "take option");
+    const call = checkCall(options, "take option");
     for (;;) {
-      const taken = await this.#traced(() => this.#takeOne({ signal, timeout: Infinity }));
+      const taken = await this.#traced(() => this.#takeOne({ ...call, timeout: Infinity }));
       if (taken.length > 0) return taken[0] as T;
     }
   }
@@ -96,9 +96,9 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    */
   async poll(timeout = 0, options?: CallOptions): Promise<T | undefined> {
     checkDuration("timeout", timeout);
-    const signal = callSignal(options);
+    const call = checkCall(options);
     const [taken] = await this.#traced(() =>
-      timeout === 0 ? this.#popOne(signal) : this.#takeOne({ timeout, signal }),
+      timeout === 0 ? this.#popOne(call) : this.#takeOne({ ...call, timeout }),
     );
     return taken;
   }
@@ -117,7 +117,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     signal?.throwIfAborted();
     return await this.#traced(async () => {
       if (timeout === 0)
-        return await this.#payloads.decodeAllTaken(await this.#list.pop(max, signal));
+        return await this.#payloads.decodeAllTaken(await this.#list.pop(max, { signal }));
       const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
       return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
     });
@@ -139,10 +139,10 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     options?: CallOptions,
   ): Promise<FromQueue<T> | undefined> {
     checkDuration("timeout", timeout);
-    const signal = callSignal(options);
+    const call = checkCall(options);
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
-    const wait = { timeout, signal };
+    const wait = { ...call, timeout };
     const [taken] = await this.#traced(
       () => this.#takeFromAny(wait, others, names),
       ({ queue }) => queue,
@@ -189,17 +189,17 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    */
   async drain(max: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
-    return await this.#traced(() => this.#drain(max, signal));
+    return await this.#traced(() => this.#drain(max, call));
   }
 
-  async #drain(max: number, signal: AbortSignal | undefined): Promise<T[]> {
+  async #drain(max: number, call: Call | undefined): Promise<T[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
-      const batch = await this.#list.pop(wanted, signal).catch((error: unknown) => {
+      const batch = await this.#list.pop(wanted, call).catch((error: unknown) => {
         // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return [];
         throw error;
@@ -217,8 +217,8 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   }
 
   /** Takes one message without waiting, if there is one. */
-  async #popOne(signal: AbortSignal | undefined): Promise<T[]> {
-    const [payload] = await this.#list.pop(1, signal);
+  async #popOne(call: Call | undefined): Promise<T[]> {
+    const [payload] = await this.#list.pop(1, call);
     return payload === undefined ? [] : [await this.#payloads.decodeTaken(payload)];
   }
 
@@ -229,7 +229,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   ): Promise<FromQueue<T>[]> {
     if (wait.timeout === 0) {
       for (const [i, list] of [this.#list, ...others].entries()) {
-        const [payload] = await list.pop(1, wait.signal);
+        const [payload] = await list.pop(1, wait);
         if (payload === undefined) continue;
         const queue = names[i - 1] ?? this.name;
         return [{ queue, payload: await this.#payloads.decodeTaken(payload) }];

@@ -1,5 +1,5 @@
-import { callSignal, checkIterable } from "../queue/checks.ts";
-import type { CallOptions } from "../queue/options.ts";
+import { checkCall, type CallOptions } from "../queue/call.ts";
+import { checkIterable } from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import type { ReadyFace } from "./ready-list.ts";
@@ -31,23 +31,23 @@ export abstract class ReadyHandle<T> extends QueueHandle {
   /** Puts messages at the end of the ready messages, in this order. Otherwise like {@link put}. */
   async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
     checkIterable("payloads", payloads);
-    const signal = callSignal(options);
+    const call = checkCall(options);
     this.#list.checkOpen();
     const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     for (let i = 0; i < encoded.length; i += PUT_BATCH) {
-      await this.#list.push(encoded.slice(i, i + PUT_BATCH), signal);
+      await this.#list.push(encoded.slice(i, i + PUT_BATCH), call);
     }
   }
 
   /** Returns the oldest ready payload without taking it; undefined if there is none. */
   async peek(options?: CallOptions): Promise<T | undefined> {
-    const payload = await this.#list.peek(callSignal(options));
+    const payload = await this.#list.peek(checkCall(options));
     return payload && this.#payloads.decode(payload);
   }
 
   /** Returns the number of ready messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    return await this.#list.size(callSignal(options));
+    return await this.#list.size(checkCall(options));
   }
 
   /**
@@ -56,12 +56,12 @@ export abstract class ReadyHandle<T> extends QueueHandle {
    * Payloads that the codec cannot read are left out, and reported by an `error` event.
    */
   async readAll(options?: CallOptions): Promise<T[]> {
-    return this.#payloads.decodeAll(await this.#list.readAll(callSignal(options)));
+    return this.#payloads.decodeAll(await this.#list.readAll(checkCall(options)));
   }
 
   /** Drops all ready messages; returns how many. Delayed messages stay. */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#list.clear(callSignal(options));
+    return await this.#list.clear(checkCall(options));
   }
 }
 

@@ -1,6 +1,7 @@
 import { ClosedError } from "../errors.ts";
 import { clearReady, pushReady } from "../lua/ready/ready.ts";
 import { asNumber } from "../lua/reply.ts";
+import type { Call } from "../queue/call.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -58,7 +59,7 @@ export class ReadyList {
    * Takes up to `max` payloads without waiting; none while the queue is paused. Payloads that arrive after the call was
    * given up are given back.
    */
-  async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
+  async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     const pauses = this.#pauses;
     const take = async (redis: RedisClient, { ready }: QueueKeys) => {
       if (pauses.isPaused === undefined) await pauses.known();
@@ -69,7 +70,7 @@ export class ReadyList {
         (payloads ?? []).map((payload) => ({ payload, source: this.#source })),
       );
     };
-    const taken = (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
+    const taken = (await this.#queue.callOnce("take from", take, { ...call, onLate })) ?? [];
     this.#queue.counters.taken += taken.length;
     return taken;
   }
@@ -82,48 +83,45 @@ export class ReadyList {
     }
   }
 
-  /**
-   * Puts payloads at the end. A push that is sent again stores them twice. For a partition, `knownFact` is the fact by
-   * which the caller chose it; see {@link Queue.run}.
-   */
-  async push(payloads: readonly Buffer[], signal?: AbortSignal, knownFact?: string): Promise<void> {
-    if (knownFact !== undefined) {
+  /** Puts payloads at the end. A push that is sent again stores them twice. */
+  async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
+    if (call?.knownFact !== undefined) {
       const rows = payloads.map((payload) => ({ payload }));
-      await this.#queue.read("put into", pushReady, {}, { rows, signal, knownFact });
+      await this.#queue.read("put into", pushReady, {}, { ...call, rows });
     } else {
       await this.#queue.call(
         "put into",
         (redis, { ready }) => redis.rpush(ready, ...payloads),
-        signal,
+        call,
       );
     }
     this.#queue.counters.offered += payloads.length;
   }
 
   /** Returns the oldest payload without taking it; undefined if there is none. */
-  async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
+  async peek(call?: Call): Promise<Buffer | undefined> {
     const payload = await this.#queue.call(
       "look at",
       (redis, { ready }) => redis.lindexBuffer(ready, 0),
-      signal,
+      call,
     );
     return payload ?? undefined;
   }
 
-  async size(signal?: AbortSignal): Promise<number> {
+  async size(call?: Call): Promise<number> {
     return asNumber(
-      await this.#queue.call("measure", (redis, { ready }) => redis.llen(ready), signal),
+      await this.#queue.call("measure", (redis, { ready }) => redis.llen(ready), call),
     );
   }
 
   /** Returns all payloads, oldest first, without taking them. */
-  readAll(signal?: AbortSignal): Promise<Buffer[]> {
-    return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1), signal);
+  readAll(call?: Call): Promise<Buffer[]> {
+    return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1), call);
   }
 
   /** Drops all payloads; returns how many. */
-  clear(signal?: AbortSignal): Promise<number> {
-    return this.#queue.change("clear", clearReady, {}, { signal });
+  clear(call?: Call): Promise<number> {
+    return this.#queue.change("clear", clearReady, {}, call);
   }
 
   /** Rejects every wait; resolves once this process holds no message. */

@@ -9,6 +9,7 @@ import { consumers, type ConsumerInfo } from "../lua/reliable/consumers.ts";
 import { getRetries, retryPage } from "../lua/reliable/retries.ts";
 import { groups, openGroup } from "../lua/reliable/groups.ts";
 import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
+import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -55,23 +56,18 @@ export class Contents {
   }
 
   /** The retrying messages. O(log N) with an id. */
-  async *retries(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
+  async *retries(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
     if (isMessageId(idOrKey)) {
       const address = parseMessageId(idOrKey);
-      const found = await this.#queue.read(
-        "look into",
-        getRetries,
-        { wanted: address },
-        { signal },
-      );
+      const found = await this.#queue.read("look into", getRetries, { wanted: address }, call);
       for (const retry of found) yield { ...retry, address, state: "retrying" };
       return;
     }
     const args = { key: idOrKey, maxBytes: idOrKey === "" ? PAGE_BYTES : SCAN_BYTES };
-    for await (const names of this.#retryNames(signal)) {
+    for await (const names of this.#retryNames(call)) {
       for (let i = 0; i < names.length;) {
         const rows = names.slice(i, i + STEP).map((name) => ({ name }));
-        const page = await this.#queue.read("look into", retryPage, args, { rows, signal });
+        const page = await this.#queue.read("look into", retryPage, args, { ...call, rows });
         for (const retry of page.retries) yield { ...retry, state: "retrying" };
         i += page.lookedUp;
       }
@@ -79,19 +75,19 @@ export class Contents {
   }
 
   /** The messages in the stream, oldest first: ready for all groups or for one, or in flight. */
-  async *stream(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
+  async *stream(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
     const args = { ...wantedOf(idOrKey), limit: STEP };
     let after: string | undefined = "";
     while (after !== undefined) {
       const all = { ...args, after };
-      const page: StreamPage = await this.#queue.read("look into", streamPage, all, { signal });
+      const page: StreamPage = await this.#queue.read("look into", streamPage, all, call);
       for (const claimed of page.entries) yield* contentsOf(claimed, page.groupCount);
       after = page.next;
     }
   }
 
   /** The dead letters, oldest first, including unreadable ones. */
-  async *letters(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
+  async *letters(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
     const { wanted, key, maxBytes } = wantedOf(idOrKey);
     let cursor: LetterCursor | undefined = FIRST_LETTERS;
     while (cursor !== undefined) {
@@ -99,37 +95,37 @@ export class Contents {
       const doing = "read the dead letters of";
       const page: DeadPage =
         idOrKey === ""
-          ? await this.#queue.read(doing, deadPage, args, { signal })
-          : await this.#queue.read(doing, findDead, { ...args, wanted, key }, { signal });
+          ? await this.#queue.read(doing, deadPage, args, call)
+          : await this.#queue.read(doing, findDead, { ...args, wanted, key }, call);
       for (const letter of page.letters) yield { ...letter, state: "dead" };
       cursor = page.next;
     }
   }
 
   /** The names of the consumer groups; none without a stream. */
-  groups(signal?: AbortSignal): Promise<string[]> {
-    return this.#queue.read("look at", groups, {}, { signal });
+  groups(call?: Call): Promise<string[]> {
+    return this.#queue.read("look at", groups, {}, call);
   }
 
   /** The consumers of a group, including dead ones that were not removed yet. */
-  consumers(group: string, signal?: AbortSignal): Promise<ConsumerInfo[]> {
-    return this.#queue.read("look at", consumers, { group }, { signal });
+  consumers(group: string, call?: Call): Promise<ConsumerInfo[]> {
+    return this.#queue.read("look at", consumers, { group }, call);
   }
 
   /** Creates a group and its stream if they are missing. A new group starts with the oldest entry. */
-  async makeGroup(group: string, signal?: AbortSignal): Promise<void> {
+  async makeGroup(group: string, call?: Call): Promise<void> {
     const args = { channel: this.#queue.keys.channel, group, start: "0" };
-    await this.#queue.read("create a group of", openGroup, args, { signal });
+    await this.#queue.read("create a group of", openGroup, args, call);
   }
 
   /** The names of all retries, about 20 at a time. A retry that stays is among them at least once. */
-  async *#retryNames(signal?: AbortSignal): AsyncGenerator<Buffer[], void, void> {
+  async *#retryNames(call?: Call): AsyncGenerator<Buffer[], void, void> {
     let cursor = "0";
     do {
       const [next, found] = await this.#queue.call(
         "look into",
         (redis, keys) => redis.zscanBuffer(keys.retries, cursor, "COUNT", STEP),
-        signal,
+        call,
       );
       cursor = String(next);
       yield found.filter((_, i) => i % 2 === 0);

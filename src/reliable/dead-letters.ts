@@ -9,17 +9,11 @@ import {
 } from "../lua/reliable/dead-letters.ts";
 import type { Letter } from "../lua/fragments/letter.ts";
 import { asNumber } from "../lua/reply.ts";
-import {
-  callSignal,
-  checkDuration,
-  checkMessageId,
-  checkOptions,
-  checkSignal,
-} from "../queue/checks.ts";
+import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { checkDuration, checkMessageId, checkOptions, checkSignal } from "../queue/checks.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import { messageIdAt, parseMessageId, type MessageId } from "../queue/message/message.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
@@ -77,11 +71,11 @@ export class DeadLetters<T = unknown> {
 
   /** Returns the number of dead letters, of all groups. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    const signal = callSignal(options);
+    const call = checkCall(options);
     const send = this.#queue.call(
       "measure the dead letters of",
       (redis, { dead }) => redis.xlen(dead),
-      signal,
+      call,
     );
     return asNumber(await send);
   }
@@ -118,17 +112,16 @@ export class DeadLetters<T = unknown> {
   async redrive(id: MessageId | string, options: RedriveOptions = {}): Promise<number> {
     if (id !== "all") checkMessageId(id, 'or "all"');
     checkOptions("redrive option", options, ["delay", "signal"]);
-    const { delay = 0, signal } = options;
+    const { delay = 0 } = options;
     checkDuration("delay", delay);
-    checkSignal(signal);
+    checkSignal(options.signal);
+    const call = callOf(options);
     const { channel } = this.#queue.keys;
     const wanted = id === "all" ? "" : parseMessageId(id);
     let count = 0;
     await untilLast(async (cursor) => {
       const args = { channel, wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES, delay };
-      const page = await this.#queue.change("redrive the dead letters of", redrive, args, {
-        signal,
-      });
+      const page = await this.#queue.change("redrive the dead letters of", redrive, args, call);
       count += page.redriven;
       return page.next;
     });
@@ -144,14 +137,17 @@ export class DeadLetters<T = unknown> {
    */
   async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
     checkMessageId(id);
-    const signal = callSignal(options);
+    const call = checkCall(options);
     const wanted = parseMessageId(id);
     let count = 0;
     await untilLast(async (cursor) => {
       const args = { wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES };
-      const page = await this.#queue.change("remove from the dead letters of", removeDead, args, {
-        signal,
-      });
+      const page = await this.#queue.change(
+        "remove from the dead letters of",
+        removeDead,
+        args,
+        call,
+      );
       count += page.removed;
       return page.next;
     });
@@ -160,8 +156,8 @@ export class DeadLetters<T = unknown> {
 
   /** Removes all dead letters; returns how many. */
   async clear(options?: CallOptions): Promise<number> {
-    const signal = callSignal(options);
-    return await this.#queue.change("clear the dead letters of", clearDead, {}, { signal });
+    const call = checkCall(options);
+    return await this.#queue.change("clear the dead letters of", clearDead, {}, call);
   }
 
   #open(letter: Letter): DeadLetter<T> {

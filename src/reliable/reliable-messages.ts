@@ -1,7 +1,7 @@
 import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offering/offering.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
-import type { Hint } from "../queue/find-options.ts";
+import type { Call } from "../queue/call.ts";
 import { isMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { aborted } from "../redis/call.ts";
@@ -31,77 +31,70 @@ export class ReliableMessages extends DelayedMessages {
   }
 
   /** Creates the stream and the group first, so that no process takes the queue for a plain one. */
-  override offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
-    const making = this.#group.made(signal);
-    if (making === undefined) return super.offer(offering, signal);
+  override offer(offering: Offering, call?: Call): Promise<OfferResult> {
+    const making = this.#group.made(call);
+    if (making === undefined) return super.offer(offering, call);
     return making.then(
-      () => super.offer(offering, signal),
+      () => super.offer(offering, call),
       (error: unknown) => {
-        throw this.#notOffered(error, signal);
+        throw this.#notOffered(error, call);
       },
     );
   }
 
-  override async offerMany(
-    offerings: readonly Offering[],
-    signal?: AbortSignal,
-  ): Promise<OfferResult[]> {
+  override async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
     try {
-      await this.#group.made(signal);
+      await this.#group.made(call);
     } catch (error) {
-      const failure = this.#notOffered(error, signal);
+      const failure = this.#notOffered(error, call);
       if (!(failure instanceof OfferError)) throw failure;
       throw new OfferManyError(
         this.#queue.name,
         offerings.map(() => failure),
       );
     }
-    return await super.offerMany(offerings, signal);
+    return await super.offerMany(offerings, call);
   }
 
-  override async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
-    const wasDelayed = await super.cancel(idOrKey, signal, hint);
+  override async cancel(idOrKey: string, call?: Call): Promise<boolean> {
+    const wasDelayed = await super.cancel(idOrKey, call);
     if (wasDelayed || !isMessageId(idOrKey)) return wasDelayed;
-    return await this.#retries.cancel(idOrKey, signal, hint);
+    return await this.#retries.cancel(idOrKey, call);
   }
 
-  override async get(
-    idOrKey: string,
-    signal?: AbortSignal,
-    hint?: Hint,
-  ): Promise<DelayedBytes | undefined> {
-    const delayed = await super.get(idOrKey, signal, hint);
+  override async get(idOrKey: string, call?: Call): Promise<DelayedBytes | undefined> {
+    const delayed = await super.get(idOrKey, call);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.get(idOrKey, signal, hint);
+    return await this.#retries.get(idOrKey, call);
   }
 
   override async reschedule(
     idOrKey: string,
     due: Due | "now",
-    signal?: AbortSignal,
-    hint?: Hint,
+    call?: Call,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    const delayed = await super.reschedule(idOrKey, due, signal, hint);
+    const delayed = await super.reschedule(idOrKey, due, call);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.reschedule(idOrKey, due, signal, hint);
+    return await this.#retries.reschedule(idOrKey, due, call);
   }
 
-  override size(signal?: AbortSignal): Promise<number> {
-    return this.#retries.size(signal);
+  override size(call?: Call): Promise<number> {
+    return this.#retries.size(call);
   }
 
-  override nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
-    return this.#retries.nextDeadline(signal);
+  override nextDeadline(call?: Call): Promise<number | undefined> {
+    return this.#retries.nextDeadline(call);
   }
 
-  override async clear(signal?: AbortSignal): Promise<number> {
-    return (await super.clear(signal)) + (await this.#retries.clear(signal));
+  override async clear(call?: Call): Promise<number> {
+    return (await super.clear(call)) + (await this.#retries.clear(call));
   }
 
   /** The error of an offer whose stream and group could not be created: it was not stored. */
-  #notOffered(error: unknown, signal?: AbortSignal): unknown {
+  #notOffered(error: unknown, call?: Call): unknown {
     if (error instanceof ClosedError) return error;
     const cause = error instanceof RedisError ? error.cause : error;
+    const signal = call?.signal;
     const reason = signal?.aborted === true ? aborted(signal, false) : cause;
     return new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, "none");
   }

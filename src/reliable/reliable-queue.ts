@@ -1,10 +1,9 @@
 import { DelayedCollection } from "../delayed/delayed-collection.ts";
 import type { DelayedFace } from "../delayed/delayed-messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
-import { callSignal, checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
+import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
+import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
-import { checkFind, type FindOptions } from "../queue/find-options.ts";
-import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
@@ -101,7 +100,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   override async has(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
-    return (await this.#messages.get(idOrKey, ...checkFind(options))) !== undefined;
+    return (await this.#messages.get(idOrKey, checkFind(options))) !== undefined;
   }
 
   /**
@@ -115,9 +114,9 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
    * @throws {TypeError} if an option is not legal.
    */
   async take(options: TakeOptions = {}): Promise<Delivery<T>> {
-    const signal = callSignal(options, "take option");
+    const call = checkCall(options, "take option");
     for (;;) {
-      const [delivery] = await this.#consuming.take(1, { signal, timeout: Infinity });
+      const [delivery] = await this.#consuming.take(1, { ...call, timeout: Infinity });
       if (delivery !== undefined) return delivery;
     }
   }
@@ -130,7 +129,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
    */
   async poll(timeout = 0, options?: CallOptions): Promise<Delivery<T> | undefined> {
     checkDuration("timeout", timeout);
-    const [delivery] = await this.#consuming.take(1, { signal: callSignal(options), timeout });
+    const [delivery] = await this.#consuming.take(1, { ...checkCall(options), timeout });
     return delivery;
   }
 

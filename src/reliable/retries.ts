@@ -8,7 +8,7 @@ import {
   rescheduleRetries,
   sizeWithRetries,
 } from "../lua/reliable/retries.ts";
-import type { Hint } from "../queue/find-options.ts";
+import type { Call } from "../queue/call.ts";
 import { parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
@@ -31,21 +31,16 @@ export class Retries {
   }
 
   /** Removes a message, for every group; returns whether it was retrying. */
-  async cancel(id: MessageId, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
-    return (await this.cancelMany([id], signal, hint)).includes(true);
+  async cancel(id: MessageId, call?: Call): Promise<boolean> {
+    return (await this.cancelMany([id], call)).includes(true);
   }
 
   /** Removes messages, a hundred per script; returns for each whether it was retrying. */
-  async cancelMany(
-    ids: readonly MessageId[],
-    signal?: AbortSignal,
-    { knownFact }: Hint = {},
-  ): Promise<boolean[]> {
+  async cancelMany(ids: readonly MessageId[], call?: Call): Promise<boolean[]> {
     const flags: boolean[] = [];
     for (let i = 0; i < ids.length; i += STEP) {
       const rows = ids.slice(i, i + STEP).map((id) => ({ wanted: parseMessageId(id) }));
-      const options = { rows, signal, knownFact };
-      const some = await this.#queue.change("cancel in", removeRetries, {}, options);
+      const some = await this.#queue.change("cancel in", removeRetries, {}, { ...call, rows });
       flags.push(...some);
       for (const isRemoved of some) if (isRemoved) this.#queue.counters.cancelled++;
     }
@@ -53,13 +48,9 @@ export class Retries {
   }
 
   /** Returns a message with its deadline: when it is due next, for the first of its groups. */
-  async get(
-    id: MessageId,
-    signal?: AbortSignal,
-    { knownFact }: Hint = {},
-  ): Promise<DelayedBytes | undefined> {
+  async get(id: MessageId, call?: Call): Promise<DelayedBytes | undefined> {
     const args = { wanted: parseMessageId(id) };
-    const found = await this.#queue.read("look into", getRetries, args, { signal, knownFact });
+    const found = await this.#queue.read("look into", getRetries, args, call);
     const [first] = found.toSorted((a, b) => a.due - b.due);
     if (first === undefined) return undefined;
     const { due: deadline, payload, trailer } = first;
@@ -74,8 +65,7 @@ export class Retries {
   async reschedule(
     id: MessageId,
     due: Due | "now",
-    signal?: AbortSignal,
-    { knownFact }: Hint = {},
+    call?: Call,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
     const args = {
       channel: this.#queue.keys.channel,
@@ -84,26 +74,25 @@ export class Retries {
       deadline: "",
       ...(due !== "now" && due),
     };
-    const options = { signal, knownFact };
-    const deadline = await this.#queue.change("reschedule in", rescheduleRetries, args, options);
+    const deadline = await this.#queue.change("reschedule in", rescheduleRetries, args, call);
     return deadline === undefined ? undefined : { id, deadline };
   }
 
   /** Removes all retries; returns how many. A message counts once for each group. */
-  async clear(signal?: AbortSignal): Promise<number> {
-    const dropped = await this.#queue.change("clear", clearRetries, {}, { signal });
+  async clear(call?: Call): Promise<number> {
+    const dropped = await this.#queue.change("clear", clearRetries, {}, call);
     this.#queue.counters.cancelled += dropped;
     return dropped;
   }
 
   /** Returns the number of delayed messages and retries. A message counts once for each group. O(1). */
-  size(signal?: AbortSignal): Promise<number> {
-    return this.#queue.read("measure", sizeWithRetries, {}, { signal });
+  size(call?: Call): Promise<number> {
+    return this.#queue.read("measure", sizeWithRetries, {}, call);
   }
 
   /** Returns when the first of all delayed messages and retries is due, or undefined without any. */
-  nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
-    return this.#queue.read("look at", nextDue, {}, { signal });
+  nextDeadline(call?: Call): Promise<number | undefined> {
+    return this.#queue.read("look at", nextDue, {}, call);
   }
 }
 

@@ -1,5 +1,6 @@
 import { OfferError, type Effect } from "../../errors.ts";
 import { hadNoEffect, isLostInCluster } from "../../failure.ts";
+import type { Call } from "../../queue/call.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
 import { createId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -49,9 +50,9 @@ export class OfferBatch {
   }
 
   /** Adds an offer; resolves once Redis has stored it. */
-  add(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
+  add(offering: Offering, call?: Call): Promise<OfferResult> {
     if (offering.key !== undefined) this.#hasKey = true;
-    return this.#batch.add(offering, signal);
+    return this.#batch.add(offering, call);
   }
 
   /** Resolves once every offer made so far has settled. */

@@ -1,7 +1,7 @@
+import type { CallOptions } from "../../queue/call.ts";
 import { checkDuration, checkKey, checkOptions, checkSignal } from "../../queue/checks.ts";
 import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { checkedHeaders } from "../../queue/message/headers.ts";
-import type { CallOptions } from "../../queue/options.ts";
 import type { Offering } from "./offering.ts";
 
 /**

@@ -4,6 +4,7 @@ import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
 import { raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
 import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
 import type { Batch } from "../../lua/fragments/journal.ts";
+import type { Call } from "../../queue/call.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import {
@@ -54,12 +55,14 @@ export class Change {
   readonly #parts: Parts;
   readonly #routing: Routing;
   readonly #options: ChangeOptions;
+  readonly #call: Call;
   #moved = 0;
 
   constructor(parts: Parts, routing: Routing, options: ChangeOptions) {
     this.#parts = parts;
     this.#routing = routing;
     this.#options = options;
+    this.#call = { signal: options.signal };
     // Several steps listen to it at once.
     if (options.signal !== undefined) setMaxListeners(0, options.signal);
   }
@@ -70,12 +73,12 @@ export class Change {
    * a part instead, and keeps its messages.
    */
   async run(count: number): Promise<void> {
-    const { signal, keepsOrdinary } = this.#options;
+    const { keepsOrdinary } = this.#options;
     let hasComeTrue = false;
     let hasTakenIn = false;
     for (;;) {
-      signal?.throwIfAborted();
-      const fact = await this.#parts.ask(signal);
+      this.#call.signal?.throwIfAborted();
+      const fact = await this.#parts.ask(this.#call);
       const { from, to, state } = fact;
       try {
         if (state === "stable" && to === count) {
@@ -108,8 +111,8 @@ export class Change {
   /** Finishes the change under way, which another process has begun. */
   async finish(): Promise<void> {
     for (;;) {
-      this.#options.signal?.throwIfAborted();
-      const fact = await this.#parts.ask(this.#options.signal);
+      this.#call.signal?.throwIfAborted();
+      const fact = await this.#parts.ask(this.#call);
       // While the ordinary queue is a part, nobody knows whether its processes are gone.
       if (fact.state === "stable" || isWithOrdinary(fact)) break;
       try {
@@ -129,7 +132,7 @@ export class Change {
     await this.#drain(fact, partition, { mayWait: false });
     if (partition === ORDINARY) return;
     const { queue } = this.#parts.at(partition);
-    const options = { signal: this.#options.signal, knownFact: formatFact(fact) };
+    const options = { ...this.#call, knownFact: formatFact(fact) };
     await queue.read("tidy", removeRemains, {}, options);
   }
 
@@ -138,14 +141,13 @@ export class Change {
    * Every partition that ever was in use holds a fact, so the search ends at the first one without.
    */
   async #recover(): Promise<void> {
-    const { signal } = this.#options;
-    const fact = await this.#parts.known(signal);
+    const fact = await this.#parts.known(this.#call);
     if (fact.state !== "stable") return;
     try {
       await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
       for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
         const { queue } = this.#parts.at(partition);
-        if ((await queue.read("look into", readFact, {}, { signal })) === undefined) return;
+        if ((await queue.read("look into", readFact, {}, this.#call)) === undefined) return;
         await this.drainLate(partition);
       }
     } catch (error) {
@@ -156,17 +158,16 @@ export class Change {
 
   /** Whether processes without the option `partitions` have left messages in the ordinary queue. */
   #isOrdinaryLeft(): Promise<boolean> {
-    const { signal } = this.#options;
-    return this.#parts.ordinary.queue.read("look at", isInUse, { asked: "left" }, { signal });
+    return this.#parts.ordinary.queue.read("look at", isInUse, { asked: "left" }, this.#call);
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
-    const { signal, keepsOrdinary } = this.#options;
+    const { keepsOrdinary } = this.#options;
     const { first, notice } = this.#parts;
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
     // between.
-    await prepare((partition) => this.#parts.at(partition), next, { known: fact, signal });
+    await prepare((partition) => this.#parts.at(partition), next, fact, this.#call);
     const args = {
       expected: formatFact(fact),
       fact: formatFact(next),
@@ -175,13 +176,12 @@ export class Change {
       notice,
       timeout: MEMBER_TIMEOUT,
     };
-    this.#learn(await first.queue.read("change the partitions of", beginChange, args, { signal }));
+    this.#learn(await first.queue.read("change the partitions of", beginChange, args, this.#call));
   }
 
   /** Prepares the new partitions, and writes the fact beside all, so that each refuses processes that know less. */
   async #announce(fact: Fact): Promise<void> {
-    const { signal } = this.#options;
-    await prepare((partition) => this.#parts.at(partition), fact, { known: fact, signal });
+    await prepare((partition) => this.#parts.at(partition), fact, fact, this.#call);
     await this.#writeToAll(fact);
   }
 
@@ -215,7 +215,7 @@ export class Change {
   async #takeLeases(fact: Fact): Promise<Map<number, ChangeLease>> {
     const leases = new Map<number, ChangeLease>();
     if (fact.state !== "holding") return leases;
-    const { signal } = this.#options;
+    const { signal } = this.#call;
     // If one is refused, the others must not wait for handlers any more.
     const failing = new AbortController();
     const either = signal ? AbortSignal.any([signal, failing.signal]) : failing.signal;
@@ -235,8 +235,7 @@ export class Change {
   /** Lets consumers take the partitions again, with fences above all that their keys have seen. */
   async #release(fact: Fact, leases: ReadonlyMap<number, ChangeLease>): Promise<void> {
     if (leases.size === 0) return;
-    const { signal } = this.#options;
-    const options = { signal, knownFact: formatFact(fact) };
+    const options = { ...this.#call, knownFact: formatFact(fact) };
     await fewAtOnce([...leases], async ([source, lease]) => {
       const { queue } = this.#parts.at(source);
       const own = { process: changeHolder(fact), fence: lease.fence };
@@ -264,28 +263,26 @@ export class Change {
   }
 
   #finishBatch(fact: Fact, partition: number): Promise<void> {
-    return this.#routing.migration.finish(fact, partition, this.#options.signal);
+    return this.#routing.migration.finish(fact, partition, this.#call);
   }
 
   async #writeToAll(fact: Fact): Promise<void> {
-    const { signal } = this.#options;
     const { notice } = this.#parts;
     await fewAtOnce(activeOf(fact), async (partition) => {
       const { queue } = this.#parts.at(partition);
       const args = { fact: formatFact(fact), notice };
       this.#parts.learn(
-        await queue.read("change the partitions of", advanceFact, args, { signal }),
+        await queue.read("change the partitions of", advanceFact, args, this.#call),
       );
     });
   }
 
   /** Migrates all delayed messages and retries that belong elsewhere, beginning at the cursor `first`. */
   async #migrateAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
-    const { signal } = this.#options;
     let cursor = first;
     do {
-      signal?.throwIfAborted();
-      const page = await this.#routing.migration.migratePage(fact, source, cursor, signal);
+      this.#call.signal?.throwIfAborted();
+      const page = await this.#routing.migration.migratePage(fact, source, cursor, this.#call);
       this.#note(page.count, 0);
       cursor = page.next;
     } while (cursor !== undefined);
@@ -303,12 +300,11 @@ export class Change {
       fenced = [],
     }: { readonly mayWait: boolean; readonly fenced?: readonly string[] | undefined },
   ): Promise<void> {
-    const { signal } = this.#options;
     const pause = new Pause(10, 500);
     const isRemoved = source >= fact.to || source === ORDINARY;
     let [after, letter] = ["", ""];
     for (;;) {
-      signal?.throwIfAborted();
+      this.#call.signal?.throwIfAborted();
       if (isRemoved) await this.#migrateAll(fact, source);
       const args = {
         own: source,
@@ -324,7 +320,7 @@ export class Change {
         timeout: FOREIGN_TIMEOUT,
       };
       const { queue } = this.#parts.at(source);
-      const options = { signal, knownFact: formatFact(fact) };
+      const options = { ...this.#call, knownFact: formatFact(fact) };
       const page = await queue.read("migrate messages from", drainPage, args, options);
       await this.#routing.migration.deliver(fact, source, page satisfies Batch);
       ({ after, letter } = page);
@@ -337,10 +333,9 @@ export class Change {
   }
 
   async #replace(fact: Fact, next: Fact): Promise<void> {
-    const { signal } = this.#options;
     const { first, notice } = this.#parts;
     const args = { expected: formatFact(fact), fact: formatFact(next), notice };
-    this.#learn(await first.queue.read("change the partitions of", changeFact, args, { signal }));
+    this.#learn(await first.queue.read("change the partitions of", changeFact, args, this.#call));
   }
 
   #learn(found: string): void {

@@ -1,5 +1,5 @@
+import type { CallOptions } from "../../queue/call.ts";
 import { checkFunction, checkOptions, checkSignal } from "../../queue/checks.ts";
-import type { CallOptions } from "../../queue/options.ts";
 import type { ChangeOptions, ChangeProgress } from "./change.ts";
 
 /** Options of `setPartitions`. */

@@ -109,7 +109,7 @@ export class GroupTenure implements Tenure {
   async #take(timeout: number): Promise<readonly Held[]> {
     const { signal } = this.#ending;
     if (this.#waiting === undefined) {
-      await this.#own.prepare(signal);
+      await this.#own.prepare({ signal });
       const { member, settings } = this.#own;
       try {
         const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
@@ -148,7 +148,7 @@ export class GroupTenure implements Tenure {
       // A consumer that is not exclusive may take it away. Then nothing has to wait for it.
       if (rest > 0) await sleep(rest, signal, next.signal);
       if (this.#isEnded) return [];
-      rest = next.isHeld ? await this.#own.settlements.handOut(next, signal) : undefined;
+      rest = next.isHeld ? await this.#own.settlements.handOut(next, { signal }) : undefined;
     } while (rest !== undefined && rest > 0);
     waiting.shift();
     return next.isHeld ? [next] : [];

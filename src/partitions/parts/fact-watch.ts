@@ -1,4 +1,5 @@
 import { advanceFact } from "../../lua/partitions/fact.ts";
+import type { Call } from "../../queue/call.ts";
 import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
@@ -46,27 +47,27 @@ export class FactWatch {
    * @throws {TypeError} if the queue is on another number of servers than this client, or has no partitions and this
    * client does not know how many to create.
    */
-  known(signal?: AbortSignal): Promise<Fact> {
+  known(call?: Call): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    return this.#loaded(signal);
+    return this.#loaded(call);
   }
 
   /**
    * Returns a fact that is at most {@link FRESH} milliseconds old: asks again unless a recent sign of life has returned
    * it. For calls that no script checks against the fact, such as counting messages.
    */
-  async fresh(signal?: AbortSignal): Promise<Fact> {
+  async fresh(call?: Call): Promise<Fact> {
     const isFresh = performance.now() - this.#confirmedAt < FRESH;
-    return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(signal);
+    return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(call);
   }
 
   /** Asks for the current fact. If Redis holds an older one, as after a restart from an old copy, that is replaced. */
-  async ask(signal?: AbortSignal): Promise<Fact> {
+  async ask(call?: Call): Promise<Fact> {
     const known = this.#fact;
-    if (known === undefined) return await this.#loaded(signal);
+    if (known === undefined) return await this.#loaded(call);
     const args = { fact: formatFact(known), notice: this.notice };
     const { queue } = this.#first;
-    this.learn(await queue.read("ask for the partitions of", advanceFact, args, { signal }));
+    this.learn(await queue.read("ask for the partitions of", advanceFact, args, call));
     return this.#fact ?? known;
   }
 
@@ -90,10 +91,10 @@ export class FactWatch {
   }
 
   /** Loads the fact once for all concurrent callers; each caller stops waiting when its own signal is aborted. */
-  #loaded(signal?: AbortSignal): Promise<Fact> {
+  #loaded(call?: Call): Promise<Fact> {
     this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
-    if (signal === undefined) return this.#loading;
-    return orAborted(this.#loading, signal);
+    if (call?.signal === undefined) return this.#loading;
+    return orAborted(this.#loading, call.signal);
   }
 
   async #load(): Promise<Fact> {

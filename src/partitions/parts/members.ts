@@ -135,7 +135,8 @@ export class Members implements Listener {
       this.#isAttendDue = false;
       try {
         // The first process with the queue open has to create the partitions.
-        if (this.#watch.fact === undefined) await this.#watch.known(this.#closing.signal);
+        if (this.#watch.fact === undefined)
+          await this.#watch.known({ signal: this.#closing.signal });
         await this.#sendSign(false);
         this.#work.succeeded();
         this.#pause.reset();

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { Counters } from "../../observe/counters.ts";
+import type { Call } from "../../queue/call.ts";
 import {
   formatFact,
   FROM_ORDINARY,
@@ -76,8 +77,8 @@ export class Parts {
   }
 
   /** See {@link FactWatch.known}. */
-  known(signal?: AbortSignal): Promise<Fact> {
-    return this.#watch.known(signal);
+  known(call?: Call): Promise<Fact> {
+    return this.#watch.known(call);
   }
 
   /** See {@link FactWatch.learn}. */
@@ -139,34 +140,31 @@ export class Parts {
   }
 
   /** See {@link FactWatch.fresh}. */
-  fresh(signal?: AbortSignal): Promise<Fact> {
-    return this.#watch.fresh(signal);
+  fresh(call?: Call): Promise<Fact> {
+    return this.#watch.fresh(call);
   }
 
   /** See {@link FactWatch.ask}. */
-  ask(signal?: AbortSignal): Promise<Fact> {
-    return this.#watch.ask(signal);
+  ask(call?: Call): Promise<Fact> {
+    return this.#watch.ask(call);
   }
 
   /** The partitions that may hold messages, by a {@link fresh} fact. */
-  async all(signal?: AbortSignal): Promise<Part[]> {
+  async all(call?: Call): Promise<Part[]> {
     // The caller passes the signal to every partition, and each adds a listener.
-    if (signal !== undefined) setMaxListeners(0, signal);
-    await this.fresh(signal);
+    if (call?.signal !== undefined) setMaxListeners(0, call.signal);
+    await this.fresh(call);
     return this.#active.map((partition) => this.at(partition));
   }
 
   /** Calls `act` for {@link all} partitions at once; returns the results in their order. */
-  async onAll<Result>(
-    act: (part: Part) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result[]> {
-    return await Promise.all((await this.all(signal)).map(act));
+  async onAll<Result>(act: (part: Part) => Promise<Result>, call?: Call): Promise<Result[]> {
+    return await Promise.all((await this.all(call)).map(act));
   }
 
   /** Calls `count` for {@link all} partitions at once; returns the sum. */
-  async sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
-    const counts = await this.onAll(count, signal);
+  async sum(count: (part: Part) => Promise<number>, call?: Call): Promise<number> {
+    const counts = await this.onAll(count, call);
     return counts.reduce((sum, one) => sum + one, 0);
   }
 

@@ -1,5 +1,6 @@
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups, openGroup } from "../../lua/reliable/groups.ts";
+import type { Call } from "../../queue/call.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
@@ -14,9 +15,10 @@ import type { Part } from "./part.ts";
 export async function prepare(
   at: (partition: number) => Part,
   { epoch, from, to }: Fact,
-  { known, signal }: { readonly known?: Fact; readonly signal?: AbortSignal | undefined } = {},
+  known?: Fact,
+  call?: Call,
 ): Promise<void> {
-  const options = { signal, knownFact: known && formatFact(known) };
+  const guarded = { ...call, knownFact: known && formatFact(known) };
   const isOrdinaryToo = from === FROM_ORDINARY;
   const model = at(isOrdinaryToo ? ORDINARY : 0);
   const fresh = Array.from({ length: Math.max(0, to - from) }, (_, i) => at(from + i));
@@ -25,25 +27,21 @@ export async function prepare(
   const pausedAs = isLate ? at(0) : model;
   let isPaused: boolean;
   do {
-    isPaused = await pausedAs.pauses.ask(signal);
-    for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, options);
+    isPaused = await pausedAs.pauses.ask(call);
+    for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, guarded);
     // Another process may have paused or resumed the queue meanwhile.
-  } while (isPaused !== (await pausedAs.pauses.ask(signal)));
-  const names = await model.queue.read("ask for the groups of", groups, {}, { signal });
+  } while (isPaused !== (await pausedAs.pauses.ask(call)));
+  const names = await model.queue.read("ask for the groups of", groups, {}, call);
   for (const { queue } of fresh) {
     const { channel } = queue.keys;
     for (const group of names) {
-      await queue.read("open", openGroup, { channel, group, start: "0" }, options);
+      await queue.read("open", openGroup, { channel, group, start: "0" }, guarded);
     }
   }
 }
 
-async function setPausedOf(
-  { queue, pauses }: Part,
-  isPaused: boolean,
-  options: { readonly signal: AbortSignal | undefined; readonly knownFact: string | undefined },
-) {
-  if ((await pauses.ask(options.signal)) === isPaused) return;
+async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Call): Promise<void> {
+  if ((await pauses.ask(call)) === isPaused) return;
   const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0 };
-  await queue.read("pause", setPaused, args, options);
+  await queue.read("pause", setPaused, args, call);
 }

@@ -8,6 +8,7 @@ import {
   pullOutMembers,
 } from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
+import type { Call } from "../../queue/call.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
@@ -71,10 +72,10 @@ export class Migration {
     fact: Fact,
     source: number,
     cursor: Buffer = FIRST_PAGE,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<{ readonly next: Buffer | undefined; readonly count: number }> {
     const args = { ...argsOf(fact, source), cursor, limit: PAGE, maxBytes: PAGE_BYTES };
-    const options = { signal, knownFact: formatFact(fact) };
+    const options = { ...call, knownFact: formatFact(fact) };
     const { queue } = this.#parts.at(source);
     const page = await queue.read("migrate messages from", pullOutPage, args, options);
     await this.deliver(fact, source, page);
@@ -85,9 +86,9 @@ export class Migration {
    * Finishes the open batch of `source`, if there is one: its process may have died. From then on Redis refuses to take
    * anything out of `source` for a process that knows less than `fact`.
    */
-  async finish(fact: Fact, source: number, signal?: AbortSignal): Promise<void> {
+  async finish(fact: Fact, source: number, call?: Call): Promise<void> {
     const { queue } = this.#parts.at(source);
-    const options = { signal, rows: [], knownFact: formatFact(fact) };
+    const options = { ...call, rows: [], knownFact: formatFact(fact) };
     const batch = await queue.read("look into", pullOutKeys, argsOf(fact, source), options);
     await this.deliver(fact, source, batch);
   }

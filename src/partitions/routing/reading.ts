@@ -1,4 +1,5 @@
 import type { DelayedBytes, DelayedMessages } from "../../delayed/delayed-messages.ts";
+import type { Call } from "../../queue/call.ts";
 import { parseMessageId } from "../../queue/message/message.ts";
 import type { Migration } from "./migration.ts";
 import type { Fact } from "../ring/fact.ts";
@@ -28,12 +29,9 @@ export class Reading {
   }
 
   /** The business keys with this prefix, a page at a time. */
-  async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
+  async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
     const seen = new Set<string>();
-    for await (const page of this.#oneByOne(
-      (messages) => messages.keysWith(prefix, signal),
-      signal,
-    )) {
+    for await (const page of this.#oneByOne((messages) => messages.keysWith(prefix, call), call)) {
       const found = page.filter((key) => !seen.has(key));
       for (const key of found) seen.add(key);
       yield found;
@@ -41,33 +39,24 @@ export class Reading {
   }
 
   /** The messages whose business keys have this prefix. */
-  async *withPrefix(
-    prefix: string,
-    signal?: AbortSignal,
-  ): AsyncGenerator<DelayedBytes, void, void> {
-    yield* once(this.#oneByOne((messages) => messages.withPrefix(prefix, signal), signal));
+  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
+    yield* once(this.#oneByOne((messages) => messages.withPrefix(prefix, call), call));
   }
 
   /** The messages in the order of their deadlines. */
-  async *inDeadlineOrder(
-    step?: number,
-    signal?: AbortSignal,
-  ): AsyncGenerator<DelayedBytes, void, void> {
+  async *inDeadlineOrder(step?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
     const all = await this.#merged(
-      (messages) => messages.inDeadlineOrder(step, signal),
+      (messages) => messages.inDeadlineOrder(step, call),
       (a, b) => a.deadline - b.deadline || compareIds(a, b),
-      signal,
+      call,
     );
     yield* once(all);
   }
 
   /** The messages in insertion order within each partition; partitions are merged by the stamps of the ids. */
-  async *inOrder(
-    maxBytes?: number,
-    signal?: AbortSignal,
-  ): AsyncGenerator<DelayedBytes, void, void> {
+  async *inOrder(maxBytes?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
     yield* once(
-      await this.#merged((messages) => messages.inOrder(maxBytes, signal), compareIds, signal),
+      await this.#merged((messages) => messages.inOrder(maxBytes, call), compareIds, call),
     );
   }
 
@@ -77,13 +66,13 @@ export class Reading {
    */
   async oldest(
     limit: number,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<{ readonly messages: DelayedMessages; readonly count: number } | undefined> {
-    const parts = await this.#parts.all(signal);
+    const parts = await this.#parts.all(call);
     const heads = await Promise.all(
       parts.map(async (part) => {
         const messages = this.#messagesOf(part);
-        for await (const head of messages.inOrder(1, signal)) return { messages, head };
+        for await (const head of messages.inOrder(1, call)) return { messages, head };
         return undefined;
       }),
     );
@@ -92,7 +81,7 @@ export class Reading {
     if (first === undefined) return undefined;
     let count = 1;
     if (limit === 1) return { messages: first.messages, count };
-    for await (const message of first.messages.inOrder(undefined, signal)) {
+    for await (const message of first.messages.inOrder(undefined, call)) {
       if (count === limit || (second && compareIds(message, second.head) > 0)) break;
       if (compareIds(message, first.head) > 0) count++;
     }
@@ -102,21 +91,21 @@ export class Reading {
   /** Reads one partition after another, and all of them again if the fact has changed meanwhile. */
   async *#oneByOne<Item>(
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
-    signal?: AbortSignal,
+    call?: Call,
   ): AsyncGenerator<Item, void, void> {
     let isChanged = true;
-    let fact = await this.#parts.fresh(signal);
+    let fact = await this.#parts.fresh(call);
     while (isChanged) {
       const { leaving, arriving } = sidesOf(fact);
       for (const partition of leaving) yield* read(this.#messagesOf(this.#parts.at(partition)));
       // A message that left a partition before we read that may still be in its journal: finish those batches before
       // reading where messages arrive.
       if (fact.state !== "stable") {
-        const finishing = leaving.map((source) => this.#migration.finish(fact, source, signal));
+        const finishing = leaving.map((source) => this.#migration.finish(fact, source, call));
         await ignoreOld(Promise.all(finishing));
       }
       for (const partition of arriving) yield* read(this.#messagesOf(this.#parts.at(partition)));
-      const now = await this.#parts.fresh(signal);
+      const now = await this.#parts.fresh(call);
       isChanged = now.epoch !== fact.epoch;
       fact = now;
     }
@@ -125,9 +114,9 @@ export class Reading {
   async #merged<Item>(
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     compare: (a: Item, b: Item) => number,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<AsyncGenerator<Item, void, void>> {
-    const parts = await this.#parts.all(signal);
+    const parts = await this.#parts.all(call);
     return merge(
       parts.map((part) => read(this.#messagesOf(part))),
       compare,

@@ -1,14 +1,18 @@
 import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { REFUSAL } from "../../lua/guarded.ts";
+import type { Call } from "../../queue/call.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { Migration } from "./migration.ts";
 import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 
-/** Acts on one partition; passes `knownFact` to the scripts that it runs there. */
-export type Act<Result> = (part: Part, knownFact: string, partition: number) => Promise<Result>;
+/** Acts on one partition; `call` knows the fact that the scripts check there. */
+export type Act<Result> = (part: Part, call: Call, partition: number) => Promise<Result>;
+
+/** Sends an offer to one partition; passes `knownFact` to its script. */
+export type Send<Result> = (part: Part, knownFact: string) => Promise<Result>;
 
 /** An offer on its way to a partition. */
 export interface Sending {
@@ -60,14 +64,15 @@ export class Routing {
     bucket: number,
     idOrKey: string | undefined,
     act: Act<Result>,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<Result> {
     return this.#withFact(async (fact) => {
       if (idOrKey !== undefined && isMoved(fact, bucket)) {
         await this.#migrate(fact, bucket, idOrKey);
       }
-      return await this.#act(fact, bucket, act);
-    }, signal);
+      const partition = destinationOf(fact, bucket);
+      return await act(this.#parts.at(partition), guarded(call, fact), partition);
+    }, call);
   }
 
   /**
@@ -77,19 +82,14 @@ export class Routing {
    * the next attempt the message is migrated from wherever an earlier one may have stored it. Redis then finds it
    * there, and replies what it replied before.
    */
-  send<Result>(
-    bucket: number,
-    sending: Sending,
-    act: Act<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result> {
+  send<Result>(bucket: number, sending: Sending, send: Send<Result>, call?: Call): Promise<Result> {
     const { key, sentBy } = sending;
     return this.#withFact(async (fact) => {
       if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
       if (key !== undefined && isMoved(fact, bucket)) await this.#migrate(fact, bucket, key);
       sentBy.push(fact);
-      return await this.#act(fact, bucket, act);
-    }, signal);
+      return await send(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
+    }, call);
   }
 
   /**
@@ -100,17 +100,17 @@ export class Routing {
     idOrKey: string | undefined,
     act: Act<Result>,
     isHit: (result: Result) => boolean,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<Result[]> {
     // The calls to all partitions listen at once.
-    if (signal !== undefined) setMaxListeners(0, signal);
+    if (call?.signal !== undefined) setMaxListeners(0, call.signal);
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
       if (idOrKey !== undefined && fact.state !== "stable") {
         await Promise.all(active.map((source) => this.migration.migrate(fact, source, idOrKey)));
       }
       const acts = active.map((partition) =>
-        act(this.#parts.at(partition), formatFact(fact), partition),
+        act(this.#parts.at(partition), guarded(call, fact), partition),
       );
       const settled = await Promise.allSettled(acts);
       const results = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -119,18 +119,13 @@ export class Routing {
       const failed = settled.find((one) => one.status === "rejected");
       if (failed !== undefined) throw failed.reason;
       return results;
-    }, signal);
+    }, call);
   }
 
   /** Refuses further calls; resolves when the calls made so far are settled. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
-  }
-
-  #act<Result>(fact: Fact, bucket: number, act: Act<Result>): Promise<Result> {
-    const partition = destinationOf(fact, bucket);
-    return act(this.#parts.at(partition), formatFact(fact), partition);
   }
 
   #migrate(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
@@ -157,11 +152,8 @@ export class Routing {
     for (const place of places) await this.migration.migrateMember(fact, place, bytes);
   }
 
-  async #withFact<Result>(
-    act: (fact: Fact) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result> {
-    let fact = this.#parts.fact ?? (await this.#parts.known(signal));
+  async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {
+    let fact = this.#parts.fact ?? (await this.#parts.known(call));
     for (;;) {
       try {
         return await act(fact);
@@ -171,10 +163,14 @@ export class Routing {
           throw error;
         }
         fact = newer;
-        signal?.throwIfAborted();
+        call?.signal?.throwIfAborted();
       }
     }
   }
+}
+
+function guarded(call: Call | undefined, fact: Fact): Call {
+  return { signal: call?.signal, knownFact: formatFact(fact) };
 }
 
 /** Whether Redis has refused a script because it holds a newer fact than the caller. */

@@ -57,7 +57,7 @@ export class PartitionedGroup implements GroupFace {
 
   async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.#isTaking = true;
-    await this.#parts.known(options.signal);
+    await this.#parts.known(options);
     this.checkTaking();
     const { active } = this.#parts;
     if (this.#madeFor !== active) void this.#make(active);

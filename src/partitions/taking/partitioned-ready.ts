@@ -1,4 +1,5 @@
 import { ClosedError } from "../../errors.ts";
+import type { Call } from "../../queue/call.ts";
 import type { Taken } from "../../ready/blocking-connection.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
 import type { ReadyFace } from "../../ready/ready-list.ts";
@@ -81,7 +82,7 @@ export class PartitionedReady implements ReadyFace {
       this.#isTaking = true;
       this.#onChange();
     }
-    await this.#parts.known(options.signal);
+    await this.#parts.known(options);
     this.checkTaking();
     // On a single server there is only one lane. Ask it directly, which serves many calls with fewer commands.
     const [only] = this.#lanes.values();
@@ -91,13 +92,13 @@ export class PartitionedReady implements ReadyFace {
     return await this.#gathering.take(max, options);
   }
 
-  async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
+  async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     const payloads: Buffer[] = [];
     let failure: unknown;
-    for (const part of await this.#inTurn(signal)) {
+    for (const part of await this.#inTurn(call)) {
       if (payloads.length >= max) break;
       try {
-        payloads.push(...(await part.ready.pop(max - payloads.length, signal)));
+        payloads.push(...(await part.ready.pop(max - payloads.length, call)));
       } catch (error) {
         // Nobody else has the payloads taken so far, and other partitions may be reachable.
         failure ??= error;
@@ -107,36 +108,36 @@ export class PartitionedReady implements ReadyFace {
     return payloads;
   }
 
-  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+  async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
     for (;;) {
-      const fact = await this.#parts.known(signal);
+      const fact = await this.#parts.known(call);
       const { ready } = this.#parts.at(this.#turn++ % fact.to);
       try {
-        return await ready.push(payloads, signal, formatFact(fact));
+        return await ready.push(payloads, { ...call, knownFact: formatFact(fact) });
       } catch (error) {
         if (!isRefusedAsOld(error) || fact === this.#parts.fact) throw error;
       }
     }
   }
 
-  async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
-    for (const part of await this.#parts.all(signal)) {
-      const payload = await part.ready.peek(signal);
+  async peek(call?: Call): Promise<Buffer | undefined> {
+    for (const part of await this.#parts.all(call)) {
+      const payload = await part.ready.peek(call);
       if (payload !== undefined) return payload;
     }
     return undefined;
   }
 
-  size(signal?: AbortSignal): Promise<number> {
-    return this.#parts.sum(({ ready }) => ready.size(signal), signal);
+  size(call?: Call): Promise<number> {
+    return this.#parts.sum(({ ready }) => ready.size(call), call);
   }
 
-  async readAll(signal?: AbortSignal): Promise<Buffer[]> {
-    return (await this.#parts.onAll(({ ready }) => ready.readAll(signal), signal)).flat();
+  async readAll(call?: Call): Promise<Buffer[]> {
+    return (await this.#parts.onAll(({ ready }) => ready.readAll(call), call)).flat();
   }
 
-  clear(signal?: AbortSignal): Promise<number> {
-    return this.#parts.sum(({ ready }) => ready.clear(signal), signal);
+  clear(call?: Call): Promise<number> {
+    return this.#parts.sum(({ ready }) => ready.clear(call), call);
   }
 
   async close(): Promise<void> {
@@ -152,8 +153,8 @@ export class PartitionedReady implements ReadyFace {
   }
 
   /** The partitions, with a different one first each time. */
-  async #inTurn(signal?: AbortSignal): Promise<Part[]> {
-    const parts = await this.#parts.all(signal);
+  async #inTurn(call?: Call): Promise<Part[]> {
+    const parts = await this.#parts.all(call);
     const first = this.#turn++ % parts.length;
     return [...parts.slice(first), ...parts.slice(0, first)];
   }

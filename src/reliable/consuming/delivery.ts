@@ -4,11 +4,11 @@ import {
   type DeliveredMessage,
   type SettleEvent,
 } from "../../observe/events.ts";
-import { callSignal, checkDuration, checkOptions, checkSignal } from "../../queue/checks.ts";
+import { callOf, checkCall, type Call, type CallOptions } from "../../queue/call.ts";
+import { checkDuration, checkOptions, checkSignal } from "../../queue/checks.ts";
 import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import type { MessageId } from "../../queue/message/message.ts";
-import type { CallOptions } from "../../queue/options.ts";
 import { failuresIn } from "../../queue/message/trailer.ts";
 import type { Held } from "../group/held.ts";
 
@@ -29,11 +29,11 @@ export interface DeliveryHost {
   readonly queue: string;
   /** The consumer group's name. */
   readonly group: string;
-  readonly ack: (held: Held, signal?: AbortSignal) => Promise<boolean>;
+  readonly ack: (held: Held, call?: Call) => Promise<boolean>;
   /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
-  readonly nack: (held: Held, failure: Failure, signal?: AbortSignal) => Promise<boolean>;
-  readonly reject: (held: Held, reason: string, signal?: AbortSignal) => Promise<boolean>;
-  readonly extend: (held: Held, duration: number, signal?: AbortSignal) => Promise<boolean>;
+  readonly nack: (held: Held, failure: Failure, call?: Call) => Promise<boolean>;
+  readonly reject: (held: Held, reason: string, call?: Call) => Promise<boolean>;
+  readonly extend: (held: Held, duration: number, call?: Call) => Promise<boolean>;
 }
 
 /** Why an attempt failed, and when the next one is. */
@@ -134,8 +134,8 @@ export class Delivery<T = unknown> implements Content<T> {
 
   /** Acknowledges the message: this group has handled it. */
   async ack(options?: CallOptions): Promise<boolean> {
-    const signal = callSignal(options);
-    return await this.#traced("ack", () => this.#host.ack(this.#held, signal));
+    const call = checkCall(options);
+    return await this.#traced("ack", () => this.#host.ack(this.#held, call));
   }
 
   /**
@@ -146,12 +146,12 @@ export class Delivery<T = unknown> implements Content<T> {
    */
   async nack(options: NackOptions = {}): Promise<boolean> {
     checkOptions("nack option", options, ["delay", "reason", "signal"]);
-    const { delay, reason = "nack", signal } = options;
-    checkSignal(signal);
+    const { delay, reason = "nack" } = options;
+    checkSignal(options.signal);
     if (delay !== undefined) checkDuration("delay", delay);
     checkReason(reason);
     const failure = { delay, reason, error: new Error(reason) };
-    return await this.#traced("nack", () => this.#host.nack(this.#held, failure, signal));
+    return await this.#traced("nack", () => this.#host.nack(this.#held, failure, callOf(options)));
   }
 
   /**
@@ -161,8 +161,8 @@ export class Delivery<T = unknown> implements Content<T> {
    */
   async reject(reason = "rejected", options?: CallOptions): Promise<boolean> {
     checkReason(reason);
-    const signal = callSignal(options);
-    return await this.#traced("reject", () => this.#host.reject(this.#held, reason, signal));
+    const call = checkCall(options);
+    return await this.#traced("reject", () => this.#host.reject(this.#held, reason, call));
   }
 
   /**
@@ -175,8 +175,8 @@ export class Delivery<T = unknown> implements Content<T> {
    */
   async extend(duration: number, options?: CallOptions): Promise<boolean> {
     checkDuration("duration", duration);
-    const signal = callSignal(options);
-    return await this.#traced("extend", () => this.#host.extend(this.#held, duration, signal));
+    const call = checkCall(options);
+    return await this.#traced("extend", () => this.#host.extend(this.#held, duration, call));
   }
 
   /** Runs a settlement, and publishes a {@link SettleEvent}. */

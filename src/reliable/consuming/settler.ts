@@ -1,4 +1,5 @@
 import type { Counters } from "../../observe/counters.ts";
+import type { Call } from "../../queue/call.ts";
 import type { Held } from "../group/held.ts";
 import type { DeliveryHost, Failure } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
@@ -42,20 +43,20 @@ export class Settler implements DeliveryHost {
     return this.counters.queue;
   }
 
-  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.group.settlements.ack(held, signal);
+  ack(held: Held, call?: Call): Promise<boolean> {
+    return held.group.settlements.ack(held, call);
   }
 
-  nack(held: Held, failure: Failure, signal?: AbortSignal): Promise<boolean> {
-    return this.#settle(held, this.#outcomeOf(held, failure), signal);
+  nack(held: Held, failure: Failure, call?: Call): Promise<boolean> {
+    return this.#settle(held, this.#outcomeOf(held, failure), call);
   }
 
-  reject(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
-    return this.#settle(held, { reason }, signal);
+  reject(held: Held, reason: string, call?: Call): Promise<boolean> {
+    return this.#settle(held, { reason }, call);
   }
 
-  async extend(held: Held, duration: number, signal?: AbortSignal): Promise<boolean> {
-    const isOurs = await held.group.settlements.extend(held, signal);
+  async extend(held: Held, duration: number, call?: Call): Promise<boolean> {
+    const isOurs = await held.group.settlements.extend(held, call);
     // In a handler there is no time limit to move.
     if (isOurs && held.leaseEndsAt !== Infinity) held.group.limit(held, duration);
     return isOurs;
@@ -102,9 +103,9 @@ export class Settler implements DeliveryHost {
     }
   }
 
-  #settle(held: Held, { reason, delay }: Outcome, signal?: AbortSignal): Promise<boolean> {
+  #settle(held: Held, { reason, delay }: Outcome, call?: Call): Promise<boolean> {
     const { settlements } = held.group;
-    if (delay === undefined) return settlements.bury(held, reason, signal);
-    return settlements.retry(held, delay, reason, signal);
+    if (delay === undefined) return settlements.bury(held, reason, call);
+    return settlements.retry(held, delay, reason, call);
   }
 }

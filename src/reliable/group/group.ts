@@ -1,6 +1,7 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
 import { openGroup } from "../../lua/reliable/groups.ts";
 import { leave } from "../../lua/reliable/consumers.ts";
+import type { Call } from "../../queue/call.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
@@ -129,8 +130,8 @@ export class Group implements Origin {
   }
 
   /** Creates the group, and with it the stream. Returns undefined if this process has done so already. */
-  made(signal?: AbortSignal): Promise<void> | undefined {
-    return this.#isMade ? undefined : this.#make(this.settings.start, signal);
+  made(call?: Call): Promise<void> | undefined {
+    return this.#isMade ? undefined : this.#make(this.settings.start, call);
   }
 
   /** @throws {ClosedError} after {@link stop}. Offers and settlements still work then. */
@@ -142,7 +143,7 @@ export class Group implements Origin {
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
-    return this.prepare(options.signal).then(() => this.#reader.wait(max, options));
+    return this.prepare(options).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery in `duration` milliseconds, unless it is settled or limited anew before. */
@@ -156,9 +157,9 @@ export class Group implements Origin {
   }
 
   /** Creates the group and starts to keep leases and to reclaim; {@link take} does it by itself. */
-  async prepare(signal: AbortSignal | undefined): Promise<void> {
+  async prepare(call: Call): Promise<void> {
     this.checkTaking();
-    await this.made(signal);
+    await this.made(call);
     // The clock only converts deadlines for users, so a failure does no harm.
     const { background } = this.#queue.server.connections;
     await this.#queue.clock.ready(() => this.#queue.time(background))?.catch(() => {});
@@ -213,11 +214,11 @@ export class Group implements Origin {
     }
   }
 
-  async #make(start: string, signal?: AbortSignal): Promise<void> {
+  async #make(start: string, call?: Call): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
     // Safe to send twice, like the offer that waits for it: a second run changes nothing.
-    await this.#queue.read("open", openGroup, args, { signal });
+    await this.#queue.read("open", openGroup, args, call);
     this.#isMade = true;
   }
 }

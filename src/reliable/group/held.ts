@@ -1,14 +1,15 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
+import type { Call } from "../../queue/call.ts";
 
 /** The group that a delivery is from: it settles the delivery, and knows how long the lease lasts. */
 export interface Origin {
   readonly settings: { readonly maxDeliveries: number };
   /** See `Settlements`. */
   readonly settlements: {
-    ack(held: Held, signal?: AbortSignal): Promise<boolean>;
-    retry(held: Held, delay: number, failure?: string, signal?: AbortSignal): Promise<boolean>;
-    bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean>;
-    extend(held: Held, signal?: AbortSignal): Promise<boolean>;
+    ack(held: Held, call?: Call): Promise<boolean>;
+    retry(held: Held, delay: number, failure?: string, call?: Call): Promise<boolean>;
+    bury(held: Held, reason: string, call?: Call): Promise<boolean>;
+    extend(held: Held, call?: Call): Promise<boolean>;
     release(held: Held): Promise<void>;
     giveUp(held: Held, why: Error): Promise<void>;
     persist(held: Held, settle: () => Promise<boolean>): Promise<void>;
@@ -108,22 +109,22 @@ export class Held {
    * Settles the delivery by `send`, which resolves to whether the entry was in flight for this consumer. Returns false
    * without sending if it is no longer held. A second call waits for the first to end.
    *
-   * If it rejects and `isAsked`, it stays asked for, unless its caller has aborted `signal`.
+   * If it rejects and `isAsked`, it stays asked for, unless its caller has aborted the call.
    */
   async settle(
-    send: (signal?: AbortSignal) => Promise<boolean>,
+    send: (call?: Call) => Promise<boolean>,
     isAsked = false,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<boolean> {
     while (this.#settling !== undefined) await this.#settling.catch(() => {});
     if (!this.isHeld) return false;
-    this.#settling = send(signal);
+    this.#settling = send(call);
     try {
       const isSettled = await this.#settling;
       this.#leave(isSettled ? "settled" : "lost");
       return isSettled;
     } catch (error) {
-      if (isAsked) this.#asked = signal?.aborted === true ? undefined : () => send();
+      if (isAsked) this.#asked = call?.signal?.aborted === true ? undefined : () => send();
       throw error;
     } finally {
       this.#settling = undefined;

@@ -10,6 +10,7 @@ import {
   retryLater,
 } from "../../lua/reliable/deliveries.ts";
 import type { Counters } from "../../observe/counters.ts";
+import type { Call } from "../../queue/call.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Work } from "../../redis/troubles.ts";
@@ -105,10 +106,10 @@ export class Settlements {
   }
 
   /** Acknowledges a delivery. */
-  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
+  ack(held: Held, call?: Call): Promise<boolean> {
     const { entryId: entry, group } = held.entry;
     const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
-    return held.settle((ending) => this.#acks.add(settlement, ending), true, signal);
+    return held.settle((ending) => this.#acks.add(settlement, ending), true, call);
   }
 
   /**
@@ -116,13 +117,13 @@ export class Settlements {
    *
    * A consumer with a {@link Keeping} leaves a message that failed in flight.
    */
-  retry(held: Held, delay: number, failure?: string, signal?: AbortSignal): Promise<boolean> {
+  retry(held: Held, delay: number, failure?: string, call?: Call): Promise<boolean> {
     if (this.#keeping !== undefined && failure !== undefined) {
-      return this.#again(held, delay, failure, this.#keeping, signal);
+      return this.#again(held, delay, failure, this.#keeping, call);
     }
     const settlement = { ...settlementOf(held), delay, failure, counter: counterOf(failure) };
     const isAsked = failure !== undefined;
-    return held.settle((ending) => this.#retries.add(settlement, ending), isAsked, signal);
+    return held.settle((ending) => this.#retries.add(settlement, ending), isAsked, call);
   }
 
   /**
@@ -134,13 +135,12 @@ export class Settlements {
     delay: number,
     failure: string,
     { onKept, onFailed }: Keeping,
-    signal?: AbortSignal,
+    call?: Call,
   ): Promise<boolean> {
     const reason = cut(failure, MAX_FAILURE);
     const args = { ...this.#args, ...rowOf(settlementOf(held)), delay, reason };
-    const send = async (ending?: AbortSignal) => {
-      const options = { signal: ending };
-      const keeping = this.#queue.change("keep a failed message of", again, args, options);
+    const send = async (ending?: Call) => {
+      const keeping = this.#queue.change("keep a failed message of", again, args, ending);
       keeping.catch(onFailed);
       const found = await keeping;
       if (found === undefined) return false;
@@ -148,25 +148,25 @@ export class Settlements {
       onKept(found);
       return true;
     };
-    return held.settle(send, true, signal);
+    return held.settle(send, true, call);
   }
 
   /**
    * Notes that a delivery is handed out that no read of this process returned; see the script `handOut`. Returns 0 if it
    * may be handed out now, or the milliseconds until then, and undefined if it is lost.
    */
-  async handOut(held: Held, signal?: AbortSignal): Promise<number | undefined> {
+  async handOut(held: Held, call?: Call): Promise<number | undefined> {
     const { entryId: entry, heldBackUntil = 0 } = held.entry;
     const args = { ...this.#member, entry, heldBackUntil };
-    const left = await this.#queue.change("hand out a message of", handOut, args, { signal });
+    const left = await this.#queue.change("hand out a message of", handOut, args, call);
     if (left === undefined) held.lose();
     return left;
   }
 
   /** Makes a message a dead letter. */
-  bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
+  bury(held: Held, reason: string, call?: Call): Promise<boolean> {
     const burial = burialOf(held, reason);
-    return held.settle((ending) => this.#burials.add(burial, ending), true, signal);
+    return held.settle((ending) => this.#burials.add(burial, ending), true, call);
   }
 
   /**
@@ -183,8 +183,8 @@ export class Settlements {
   }
 
   /** Renews the lease of a delivery. */
-  extend(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.extend(() => this.#extensions.add({ ...settlementOf(held), bytes: 0 }, signal));
+  extend(held: Held, call?: Call): Promise<boolean> {
+    return held.extend(() => this.#extensions.add({ ...settlementOf(held), bytes: 0 }, call));
   }
 
   /**

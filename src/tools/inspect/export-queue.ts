@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { DeadlineOrder } from "../../delayed/deadline-order.ts";
-import { callSignal } from "../../queue/checks.ts";
+import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
 import { listed } from "../../queue/listed.ts";
-import type { CallOptions } from "../../queue/options.ts";
 import type { Place } from "../../queue/places.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
@@ -37,13 +36,13 @@ export async function* exportQueue(
   queue: InspectedQueue,
   options: ExportOptions = {},
 ): AsyncGenerator<ExportHead | MessageRecord | ExportEnd, void, void> {
-  const { onUnknown = () => {}, ...call } = options;
-  const signal = callSignal(call);
+  const { onUnknown = () => {}, ...rest } = options;
+  const call = checkCall(rest);
   const { name, partitions, stats, deadLetters, messages } = queue;
-  const places = await placesOf(messages).all(signal);
+  const places = await placesOf(messages).all(call);
   const groups = new Set<string>();
   for (const place of deadLetters === undefined ? [] : places) {
-    for (const group of await new Contents(place.queue).groups(signal)) groups.add(group);
+    for (const group of await new Contents(place.queue).groups(call)) groups.add(group);
   }
   yield {
     delayline: 1,
@@ -61,7 +60,7 @@ export async function* exportQueue(
       place,
       deadLetters !== undefined,
       onUnknown,
-      signal,
+      call,
     )) {
       yield record;
       count++;
@@ -79,23 +78,23 @@ async function* exportPlace(
   { queue, partition }: Place,
   isReliable: boolean,
   onUnknown: () => void,
-  signal?: AbortSignal,
+  call?: Call,
 ): AsyncGenerator<MessageRecord, void, void> {
   const spot = { queue: name, partition };
-  for await (const found of new DeadlineOrder(queue).members(undefined, signal, onUnknown)) {
+  for await (const found of new DeadlineOrder(queue).members(undefined, call, onUnknown)) {
     const seen = sightDelayed(spot, found);
     if (seen !== undefined) yield recordOf(seen);
   }
   const contents = new Contents(queue);
   if (isReliable) {
-    for await (const one of contents.retries("", signal)) yield recordOf(sight(spot, one));
-    for await (const one of contents.stream("", signal)) yield recordOf(sight(spot, one));
+    for await (const one of contents.retries("", call)) yield recordOf(sight(spot, one));
+    for await (const one of contents.stream("", call)) yield recordOf(sight(spot, one));
   }
-  for await (const bytes of listed(queue, "ready", signal)) yield listRecord("listed", bytes);
+  for await (const bytes of listed(queue, "ready", call)) yield listRecord("listed", bytes);
   if (isReliable) {
-    for await (const one of contents.letters("", signal)) yield recordOf(sight(spot, one));
+    for await (const one of contents.letters("", call)) yield recordOf(sight(spot, one));
   }
   for (const list of ["quarantine", "unreadable"] as const) {
-    for await (const bytes of listed(queue, list, signal)) yield listRecord(list, bytes);
+    for await (const bytes of listed(queue, list, call)) yield listRecord(list, bytes);
   }
 }

@@ -1,4 +1,5 @@
 import { Arrivals, type Arrival } from "../../queue/arrivals.ts";
+import { callOf, type Call } from "../../queue/call.ts";
 import { bucketOf } from "../../queue/message/message.ts";
 import type { Place } from "../../queue/places.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
@@ -49,15 +50,15 @@ export async function importQueue(
   lines: AsyncIterable<string>,
   { signal, dryRun = false, onProgress = () => {} }: ImportOptions = {},
 ): Promise<ImportProgress> {
+  const call = callOf({ signal });
   const partitions = placesOf(queue.messages);
-  if (!dryRun && head.kind === "reliable")
-    await makeGroups(await partitions.all(signal), head, signal);
+  if (!dryRun && head.kind === "reliable") await makeGroups(await partitions.all(call), head, call);
   const iterator = lines[Symbol.asyncIterator]();
   const inlets = new Map<string, Inlet>();
   const progress = { put: 0, known: 0, isWhole: false };
   const flush = async (inlet: Inlet) => {
     const batch = inlet.take();
-    progress.put += dryRun ? batch.rows.length : await inlet.put(batch, signal);
+    progress.put += dryRun ? batch.rows.length : await inlet.put(batch, call);
     onProgress(progress);
   };
   const flushAll = async () => {
@@ -84,10 +85,10 @@ export async function importQueue(
     }
     const { arrival, id } = parsed;
     // Messages without ids are spread by line number, so that another run sends them to the same partitions.
-    const place = await partitions.of((id && bucketOf(id)) ?? line % 1024, signal);
+    const place = await partitions.of((id && bucketOf(id)) ?? line % 1024, call);
     let inlet = inlets.get(place.queue.name);
     if (inlet === undefined) {
-      inlet = await Inlet.open(place, `import ${head.export}`, signal);
+      inlet = await Inlet.open(place, `import ${head.export}`, call);
       inlets.set(place.queue.name, inlet);
     }
     if (line <= inlet.last) progress.known++;
@@ -119,9 +120,9 @@ class Inlet {
     this.last = last;
   }
 
-  static async open(place: Place, source: string, signal?: AbortSignal): Promise<Inlet> {
+  static async open(place: Place, source: string, call?: Call): Promise<Inlet> {
     const arrivals = new Arrivals(place, source);
-    return new Inlet(arrivals, await arrivals.last(signal));
+    return new Inlet(arrivals, await arrivals.last(call));
   }
 
   /** Adds a line; returns whether the batch is full. */
@@ -140,9 +141,9 @@ class Inlet {
   }
 
   /** Imports a batch; returns how many of its messages were new. */
-  async put({ rows, line }: Batch, signal?: AbortSignal): Promise<number> {
+  async put({ rows, line }: Batch, call?: Call): Promise<number> {
     if (rows.length === 0) return 0;
-    return (await this.#arrivals.put(rows, line, signal)) ? rows.length : 0;
+    return (await this.#arrivals.put(rows, line, call)) ? rows.length : 0;
   }
 }
 
@@ -156,10 +157,10 @@ interface Batch {
 async function makeGroups(
   places: readonly Place[],
   { groups }: ExportHead,
-  signal?: AbortSignal,
+  call?: Call,
 ): Promise<void> {
   for (const { queue } of places) {
-    for (const group of groups) await new Contents(queue).makeGroup(group, signal);
+    for (const group of groups) await new Contents(queue).makeGroup(group, call);
   }
 }
 

@@ -1,8 +1,8 @@
 import { Lookup } from "../../delayed/lookup.ts";
-import { callSignal, checkIdOrKey } from "../../queue/checks.ts";
+import { checkCall, type CallOptions } from "../../queue/call.ts";
+import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import { packTrailer } from "../../queue/message/trailer.ts";
-import type { CallOptions } from "../../queue/options.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
 import { Contents, type Content } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
@@ -36,9 +36,9 @@ export async function locate(
   options?: CallOptions,
 ): Promise<Location> {
   checkIdOrKey(idOrKey);
-  const signal = callSignal(options);
+  const call = checkCall(options);
   const isReliable = queue.deadLetters !== undefined;
-  const places = await placesOf(queue.messages).all(signal);
+  const places = await placesOf(queue.messages).all(call);
   const all = places.map(({ partition, queue: at }) => ({
     spot: { queue: queue.name, partition },
     lookup: new Lookup(at),
@@ -54,7 +54,7 @@ export async function locate(
     });
 
   const delayed = await seek(async ({ spot, lookup }) => {
-    const member = await lookup.get(idOrKey, signal);
+    const member = await lookup.get(idOrKey, call);
     const found = member && sightDelayed(spot, member);
     return found ? [found] : [];
   });
@@ -67,13 +67,13 @@ export async function locate(
   // In the order in which a message passes through them.
   const sightings = [
     ...delayed,
-    ...(await among((contents) => contents.retries(idOrKey, signal))),
-    ...(await among((contents) => contents.stream(idOrKey, signal))),
-    ...(await among((contents) => contents.letters(idOrKey, signal))),
+    ...(await among((contents) => contents.retries(idOrKey, call))),
+    ...(await among((contents) => contents.stream(idOrKey, call))),
+    ...(await among((contents) => contents.letters(idOrKey, call))),
   ];
   if (sightings.length > 0) return { sightings, mayBeReady: false };
   // The message may have moved back to the retries after they were read.
-  const again = await among((contents) => contents.retries(idOrKey, signal));
+  const again = await among((contents) => contents.retries(idOrKey, call));
   return { sightings: again, mayBeReady: false };
 }
 
@@ -89,9 +89,9 @@ export async function* messagesIn(
   state: MessageState,
   options?: CallOptions,
 ): AsyncGenerator<Sighting, void, void> {
-  const signal = callSignal(options);
+  const call = checkCall(options);
   if (state === "delayed") {
-    for await (const { payload, ...message } of messages.soonest(undefined, { signal })) {
+    for await (const { payload, ...message } of messages.soonest(undefined, call)) {
       const { key = "", headers = {} } = message;
       const trailer = packTrailer({ key, headers });
       const spot = { queue: name, partition: undefined };
@@ -100,14 +100,14 @@ export async function* messagesIn(
     return;
   }
   if (deadLetters === undefined) return;
-  for (const { partition, queue } of await placesOf(messages).all(signal)) {
+  for (const { partition, queue } of await placesOf(messages).all(call)) {
     const contents = new Contents(queue);
     const found: AsyncIterable<Content> =
       state === "retrying"
-        ? contents.retries("", signal)
+        ? contents.retries("", call)
         : state === "dead"
-          ? contents.letters("", signal)
-          : contents.stream("", signal);
+          ? contents.letters("", call)
+          : contents.stream("", call);
     for await (const content of found) {
       if (content.state === state) yield sight({ queue: name, partition }, content);
     }
@@ -136,13 +136,13 @@ export async function consumers(
   { messages, deadLetters }: InspectedQueue,
   options?: CallOptions,
 ): Promise<SeenConsumer[]> {
-  const signal = callSignal(options);
+  const call = checkCall(options);
   if (deadLetters === undefined) return [];
   const found: SeenConsumer[] = [];
-  for (const { partition, queue } of await placesOf(messages).all(signal)) {
+  for (const { partition, queue } of await placesOf(messages).all(call)) {
     const contents = new Contents(queue);
-    for (const group of await contents.groups(signal)) {
-      const members = await contents.consumers(group, signal);
+    for (const group of await contents.groups(call)) {
+      const members = await contents.consumers(group, call);
       found.push(...members.map((member) => ({ group, partition, ...member })));
     }
   }

@@ -148,12 +148,12 @@ test("an aborted call rejects with the signal's reason, a closed queue refuses",
   const id = await wait(newAddress(), FAR);
   const signal = AbortSignal.abort(new Error("enough"));
   for (const call of [
-    () => retries.cancel(id, signal),
-    () => retries.get(id, signal),
-    () => retries.reschedule(id, "now", signal),
-    () => retries.clear(signal),
-    () => retries.size(signal),
-    () => retries.nextDeadline(signal),
+    () => retries.cancel(id, { signal }),
+    () => retries.get(id, { signal }),
+    () => retries.reschedule(id, "now", { signal }),
+    () => retries.clear({ signal }),
+    () => retries.size({ signal }),
+    () => retries.nextDeadline({ signal }),
   ]) {
     await expect(call()).rejects.toThrow("enough");
   }

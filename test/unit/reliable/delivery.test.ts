@@ -56,13 +56,13 @@ test("calls its host, with the defaults and with all options", async () => {
   ]).toEqual(Array.from({ length: 8 }, () => true));
   expect(asked).toEqual([
     ["ack", undefined],
-    ["ack", signal],
+    ["ack", { signal }],
     ["nack", { delay: undefined, reason: "nack", error: new Error("nack") }, undefined],
-    ["nack", { delay: 0, reason: "why", error: new Error("why") }, signal],
+    ["nack", { delay: 0, reason: "why", error: new Error("why") }, { signal }],
     ["reject", "rejected", undefined],
-    ["reject", "", signal],
+    ["reject", "", { signal }],
     ["extend", 0, undefined],
-    ["extend", 5, signal],
+    ["extend", 5, { signal }],
   ]);
 });
 

@@ -115,7 +115,7 @@ test("an aborted call is withdrawn, and so is what was asked for before", async 
   const { held } = newHeld();
   const signal = AbortSignal.abort();
   await expect(held.settle(fails, true)).rejects.toThrow("no reply");
-  await expect(held.settle(fails, true, signal)).rejects.toThrow("no reply");
+  await expect(held.settle(fails, true, { signal })).rejects.toThrow("no reply");
   expect(held.isAsked).toBe(false);
   expect(await held.settleAsAsked(lost)).toBe(false);
 });

@@ -41,8 +41,8 @@ async function* withPrefix(
   signal: AbortSignal,
 ): AsyncGenerator<ListedMessage | undefined, void, void> {
   const seen = new Set<string>();
-  for (const { queue } of await placesOf(messages).all(signal)) {
-    for await (const keys of new Lookup(queue).keysWith(prefix, signal)) {
+  for (const { queue } of await placesOf(messages).all({ signal })) {
+    for await (const keys of new Lookup(queue).keysWith(prefix, { signal })) {
       const unseen = keys.filter((key) => !seen.has(key));
       for (let i = 0; i < unseen.length; i += STEP) {
         const some = unseen.slice(i, i + STEP);
