@@ -24,18 +24,19 @@ export interface Conformance {
   (redissonTest: string, verdict: "absent", note: string): void;
 }
 
-/** The page with the verdicts for users: one heading per suite of Redisson, and a table under it. */
+/** The page for users: per suite of Redisson a heading, a table of the cases that differ, and a list of the others. */
 const PAGE = new URL("../../docs/redisson/conformance.md", import.meta.url);
 
 /**
  * The cases for one suite of Redisson's tests. Every one of the suite's `count` tests has to have a case, and the
- * users' page has to state each case's verdict and note.
+ * users' page has to state each case's verdict, and the notes of those that differ.
  */
 export function conformanceWith(suite: string, count: number): Conformance {
   const rows: string[] = [];
+  const same: string[] = [];
   test(`every test of ${suite} has a case, and the page states its verdict`, async () => {
-    expect(new Set(rows.map((row) => row.split(" | ")[0])).size).toBe(count);
-    expect(rows.length).toBe(count);
+    expect(new Set([...rows.map((row) => row.split(" | ")[0]), ...same]).size).toBe(count);
+    expect(rows.length + same.length).toBe(count);
     const page = await readFile(PAGE, "utf8");
     const section = page.split(/^## /m).find((text) => text.startsWith(`${suite}\n`));
     const table = String(section)
@@ -43,9 +44,12 @@ export function conformanceWith(suite: string, count: number): Conformance {
       .filter((line) => line.startsWith("|"))
       .map((line) => line.replace(/ +/g, " ").replace(/^\| | \|$/g, ""));
     expect(table.slice(2)).toEqual(rows);
+    const listed = /^The same: (.*?)\.$/ms.exec(String(section))?.[1];
+    expect(listed?.split(/,\s+/)).toEqual(same);
   });
   return (name: string, verdict: Verdict, note: string, run?: () => Promise<void>) => {
-    rows.push(`\`${name}\` | ${verdict} | ${note}`);
+    if (verdict === "same") same.push(`\`${name}\``);
+    else rows.push(`\`${name}\` | ${verdict} | ${note}`);
     if (run !== undefined) test(`${name} (${verdict})`, run);
   };
 }
