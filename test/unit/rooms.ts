@@ -38,7 +38,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
     "delayed/offering":
       "Offers: their options, and the batch in which the offers of one turn travel to Redis.",
   },
-  { "queue/consuming": "What consumers of both kinds of queue share: waiters, handlers, loops." },
+  { "queue/consuming": "What consumers of both kinds of queue share: handlers, subscriptions." },
   { queue: "What every queue is: keys, options, checks, payloads, pause, quarantine." },
   { "queue/message": "The bytes of a message: id, bucket, trailer, headers, failed attempts." },
   {
@@ -59,6 +59,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   {
     lua: "How scripts and fragments are declared and run. The only Lua is in its rooms: one atomic move per file.",
   },
+  { run: "What runs in the background and knows no queue: tasks, blocking loops, those who wait." },
   { redis: "Connections, and how they survive." },
   { "errors.ts": "The errors that all rooms throw." },
   { "failure.ts": "The one place that knows what ioredis's errors mean." },

@@ -1,0 +1,103 @@
+import { RedisError } from "../errors.ts";
+import type { Work } from "../redis/troubles.ts";
+import { DeadlineTimer } from "../time/deadline-timer.ts";
+import { Pause } from "../time/pause.ts";
+
+/**
+ * Something that a process does in the background, again and again: at intervals, when it is woken, or both.
+ *
+ * Actions never overlap. Woken during an action, the task acts once more after it, however often it was woken. An action
+ * returns the milliseconds until the next one; Infinity waits until the task is woken.
+ *
+ * No failure ends a task. It is reported through the task's {@link Work}, and a growing pause follows, which waking does
+ * not cut short. A pause of Infinity leaves the next attempt to whoever wakes the task.
+ */
+export class Task {
+  readonly #act: () => Promise<number>;
+  readonly #cannot: string;
+  readonly #work: Work;
+  readonly #pause: Pause;
+  readonly #timer = new DeadlineTimer(() => this.#begin());
+  /** The action that is under way. Never rejects. */
+  #acting: Promise<void> | undefined;
+  /** Whether it was woken during the action that is under way. */
+  #isWoken = false;
+  #isPausing = false;
+  #isStarted = false;
+  #isStopped = false;
+
+  /** `cannot` says in reports what has failed, such as `cannot tidy queue "orders"`. */
+  constructor(
+    act: () => Promise<number>,
+    cannot: string,
+    work: Work,
+    pause = new Pause(100, 5000),
+  ) {
+    this.#act = act;
+    this.#cannot = cannot;
+    this.#work = work;
+    this.#pause = pause;
+  }
+
+  /** Whether no action follows. An action in several steps may end early then. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Acts for the first time in `delay` milliseconds. A second call changes nothing. */
+  start(delay = 0): void {
+    if (this.#isStarted || this.#isStopped) return;
+    this.#isStarted = true;
+    this.#timer.reset(performance.now() + delay);
+  }
+
+  /** Acts now, or once more after the action that is under way. It need not have been started. */
+  wake(): void {
+    this.#isStarted = true;
+    if (this.#acting !== undefined) this.#isWoken = true;
+    else if (!this.#isPausing) this.#begin();
+  }
+
+  /** Acts no more; resolves when nothing is under way. An action must not await it. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#timer.clear();
+    await this.#acting;
+  }
+
+  /** Stops for an owner to whom the work belongs: its trouble is over, since it concerns nobody. */
+  async close(): Promise<void> {
+    this.#work.ended();
+    await this.stop();
+  }
+
+  #begin(): void {
+    if (this.#isStopped) return;
+    this.#timer.clear();
+    this.#isWoken = false;
+    this.#isPausing = false;
+    this.#acting = this.#tryToAct().then((delay) => {
+      this.#acting = undefined;
+      if (this.#isStopped) return;
+      if (this.#isWoken && !this.#isPausing) this.#begin();
+      else this.#timer.reset(performance.now() + delay);
+    });
+  }
+
+  /** Returns the milliseconds until the next action. */
+  async #tryToAct(): Promise<number> {
+    try {
+      const delay = await this.#act();
+      this.#work.succeeded();
+      this.#pause.reset();
+      return delay;
+    } catch (error) {
+      if (this.#isStopped) return Infinity;
+      this.#work.failed(error instanceof RedisError ? error : new RedisError(this.#cannot, error));
+      const delay = this.#pause.take();
+      this.#isPausing = delay !== Infinity;
+      if (!this.#isPausing) this.#work.stopped();
+      return delay;
+    }
+  }
+}
