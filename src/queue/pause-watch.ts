@@ -1,10 +1,8 @@
-import { RedisError } from "../errors.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
 import type { Call } from "./call.ts";
 import type { Listener } from "../redis/subscriber.ts";
-import type { Work } from "../redis/troubles.ts";
-import { Pause } from "../time/pause.ts";
-import { SpreadInterval } from "../time/spread-interval.ts";
+import { Task } from "../run/task.ts";
+import { spread } from "../time/spread.ts";
 import type { Queue } from "./queue.ts";
 
 /** The pause, as the tasks that take or move messages see it. */
@@ -27,23 +25,24 @@ export interface Pauses {
  */
 export class PauseWatch implements Pauses, Listener {
   readonly #queue: Queue;
-  readonly #work: Work;
   readonly #listeners = new Set<() => void>();
-  readonly #pause = new Pause(100, 5000);
-
+  readonly #looks: Task;
   #isPaused: boolean | undefined;
   /** The first question to Redis, while it is under way. */
   #asking: Promise<void> | undefined;
   /** Whether {@link isPaused} is kept up to date, and by what. */
   #watching: "nobody" | "watch" | "sweeps" = "nobody";
-  #isLooking = false;
-  #isLookDue = false;
-  readonly #timer = new SpreadInterval(() => this.#look());
-  #isClosed = false;
 
   constructor(queue: Queue) {
     this.#queue = queue;
-    this.#work = queue.server.troubles.work();
+    this.#looks = new Task(
+      async () => {
+        await this.#ask();
+        return spread(INTERVAL);
+      },
+      `cannot ask whether queue "${queue.name}" is paused`,
+      queue.server.troubles.work(),
+    );
   }
 
   get isPaused(): boolean | undefined {
@@ -63,7 +62,7 @@ export class PauseWatch implements Pauses, Listener {
   }
 
   async known(): Promise<void> {
-    if (this.#watching === "nobody" && !this.#isClosed) this.#watch();
+    if (this.#watching === "nobody" && !this.#looks.isStopped) this.#watch();
     if (this.#isPaused !== undefined) return;
     this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     await this.#asking;
@@ -72,8 +71,7 @@ export class PauseWatch implements Pauses, Listener {
   /** From now on the sweeps of a transfer task keep {@link isPaused} up to date, by {@link note}. */
   leaveToSweeps(): void {
     this.#watching = "sweeps";
-    this.#timer.clear();
-    this.#work.ended();
+    void this.#looks.close();
   }
 
   async pause(call?: Call): Promise<void> {
@@ -90,19 +88,16 @@ export class PauseWatch implements Pauses, Listener {
   }
 
   onSubscribed(): void {
-    this.#look();
+    this.#looks.wake();
   }
 
   onMessage(message: string): void {
-    if (message === "0") this.#look();
+    if (message === "0") this.#looks.wake();
   }
 
   /** Stops watching. */
   close(): void {
-    this.#isClosed = true;
-    this.#timer.clear();
-    this.#pause.end();
-    this.#work.ended();
+    void this.#looks.close();
     if (this.#watching === "watch")
       this.#queue.server.subscriber.unlisten(this.#queue.keys.channel, this);
   }
@@ -122,36 +117,8 @@ export class PauseWatch implements Pauses, Listener {
 
   #watch(): void {
     this.#watching = "watch";
-    this.#timer.reset(INTERVAL);
+    this.#looks.start(spread(INTERVAL));
     this.#queue.server.subscriber.listen(this.#queue.keys.channel, this);
-  }
-
-  /** Asks now, or again after the question that is under way. */
-  #look(): void {
-    this.#isLookDue = true;
-    if (!this.#isLooking) void this.#keepLooking();
-  }
-
-  async #keepLooking(): Promise<void> {
-    this.#isLooking = true;
-    while (this.#isLookDue && !this.#isClosed && this.#watching === "watch") {
-      try {
-        this.#isLookDue = false;
-        await this.#ask();
-        this.#work.succeeded();
-        this.#pause.reset();
-      } catch (error) {
-        if (this.#isClosed) break;
-        this.#isLookDue = true;
-        const failure = new RedisError(
-          `cannot ask whether queue "${this.#queue.name}" is paused`,
-          error,
-        );
-        this.#work.failed(failure);
-        await this.#pause.wait();
-      }
-    }
-    this.#isLooking = false;
   }
 }
 

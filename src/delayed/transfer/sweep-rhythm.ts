@@ -1,4 +1,4 @@
-import { SpreadInterval } from "../../time/spread-interval.ts";
+import { spread } from "../../time/spread.ts";
 
 /** The average intervals between two sweeps, in milliseconds. */
 export interface Sweeps {
@@ -15,14 +15,15 @@ export type Duty = "alone" | "shared" | "off";
  * duty or is off duty, and every second while it is deaf.
  */
 export class SweepRhythm {
-  readonly #timer: SpreadInterval;
+  readonly #onTurn: () => void;
   readonly #sweeps: Sweeps;
+  #timer: NodeJS.Timeout | undefined;
   #isDeaf = false;
   #duty: Duty = "alone";
   #isClosed = false;
 
   constructor(onTurn: () => void, sweeps: Sweeps = SWEEPS) {
-    this.#timer = new SpreadInterval(onTurn);
+    this.#onTurn = onTurn;
     this.#sweeps = sweeps;
     this.#arm();
   }
@@ -55,14 +56,21 @@ export class SweepRhythm {
   /** Stops for good. */
   close(): void {
     this.#isClosed = true;
-    this.#timer.clear();
+    clearTimeout(this.#timer);
   }
 
   #arm(): void {
     if (this.#isClosed) return;
     const { ordinary, deaf } = this.#sweeps;
-    if (this.#isDeaf) this.#timer.reset(deaf);
-    else this.#timer.reset(this.#duty === "alone" ? ordinary : ordinary * 2);
+    const asAgreed = this.#duty === "alone" ? ordinary : ordinary * 2;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(
+      () => {
+        this.#arm();
+        this.#onTurn();
+      },
+      spread(this.#isDeaf ? deaf : asAgreed),
+    );
   }
 }
 

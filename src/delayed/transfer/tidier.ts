@@ -1,4 +1,3 @@
-import { RedisError } from "../../errors.ts";
 import {
   tidyAddresses,
   tidyMembers,
@@ -7,7 +6,8 @@ import {
   type Untidy,
 } from "../../lua/delayed/tidy.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Work } from "../../redis/troubles.ts";
+import { Task } from "../../run/task.ts";
+import { Pause } from "../../time/pause.ts";
 
 /**
  * Removes what messages of one queue leave behind: dead elements of the insertion order, and dead entries of the index
@@ -20,19 +20,23 @@ import type { Work } from "../../redis/troubles.ts";
 export class Tidier {
   readonly #queue: Queue;
   readonly #onRefused: (error: unknown) => boolean;
-  readonly #work: Work;
+  readonly #task: Task;
 
   /** Messages moved since the insertion order was last tidied. */
   #movedCount = 0;
   #found: Untidy = TIDY;
-  #tidying: Promise<void> | undefined;
-  #isClosed = false;
 
   /** `onRefused` is called when a script has failed. Returns true if it handled the error: report nothing. */
   constructor(queue: Queue, onRefused: (error: unknown) => boolean = () => false) {
     this.#queue = queue;
     this.#onRefused = onRefused;
-    this.#work = queue.server.troubles.work();
+    this.#task = new Task(
+      () => this.#tidy(),
+      `cannot tidy queue "${queue.name}"`,
+      queue.server.troubles.work(),
+      // No retry: the next sweep finds the same work again.
+      new Pause(Infinity, Infinity),
+    );
   }
 
   /** Notes how many messages were moved, and what a sweep found to tidy. */
@@ -42,48 +46,41 @@ export class Tidier {
       order: this.#found.order || found.order,
       businessKeys: this.#found.businessKeys || found.businessKeys,
     };
-    this.#tidyIfDue();
+    const due = this.#due;
+    if (due.order || due.businessKeys) this.#task.wake();
   }
 
   /** Stops; resolves once no step is under way. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#tidying;
-    this.#work.ended();
+  close(): Promise<void> {
+    return this.#task.close();
   }
 
-  #tidyIfDue(): void {
-    if (this.#tidying !== undefined || this.#isClosed) return;
+  /** What has to be tidied now. */
+  get #due(): Untidy {
     // With whole members as elements (interop "redisson"), a moved message leaves no element behind.
     const isMany = this.#queue.layout.elements === "addresses" && this.#movedCount >= TIDY_AFTER;
-    const { order, businessKeys } = this.#found;
-    if (!isMany && !order && !businessKeys) return;
-    this.#movedCount = 0;
-    this.#found = TIDY;
-    this.#tidying = this.#tidy({ order: order || isMany, businessKeys }).finally(() => {
-      this.#tidying = undefined;
-      this.#tidyIfDue();
-    });
+    return { ...this.#found, order: this.#found.order || isMany };
   }
 
-  async #tidy({ order, businessKeys }: Untidy): Promise<void> {
+  /** Returns the milliseconds until it has to be called again: it is woken. */
+  async #tidy(): Promise<number> {
+    const { order, businessKeys } = this.#due;
+    this.#movedCount = 0;
+    this.#found = TIDY;
     try {
       const { elements } = this.#queue.layout;
       if (order) await (elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
-      this.#work.succeeded();
     } catch (error) {
-      // No retry: the next sweep finds the same work again.
-      if (this.#isClosed || this.#onRefused(error)) return;
-      this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue.name}"`, error));
-      this.#work.stopped();
+      if (!this.#onRefused(error)) throw error;
     }
+    return Infinity;
   }
 
   async #tidyAddresses(): Promise<void> {
     const { background } = this.#queue.server.connections;
     let next: TidyReply = { hasMore: true, thorough: 0 };
-    while (next.hasMore && !this.#isClosed) {
+    while (next.hasMore && !this.#task.isStopped) {
       const { thorough } = next;
       const step = thorough === 1 ? THOROUGH_STEP : STEP;
       next = await this.#queue.run(background, tidyAddresses, { step, thorough });
@@ -92,7 +89,7 @@ export class Tidier {
 
   async #tidyMembers(): Promise<void> {
     const args = { step: THOROUGH_STEP };
-    while (!this.#isClosed) {
+    while (!this.#task.isStopped) {
       if (!(await this.#queue.run(this.#queue.server.connections.background, tidyMembers, args)))
         return;
     }
@@ -107,7 +104,7 @@ export class Tidier {
         tidyBusinessKeys,
         args,
       );
-    } while (cursor !== "0" && !this.#isClosed);
+    } while (cursor !== "0" && !this.#task.isStopped);
   }
 }
 

@@ -6,7 +6,9 @@ import type { Membership } from "../../reliable/group/consumer-name.ts";
 import type { Row, Script, ScriptArg } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import type { Work } from "../../redis/troubles.ts";
+import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
 import { endConnection } from "./predecessor.ts";
 
@@ -41,10 +43,8 @@ export class Lease {
   readonly #orphans: readonly string[];
   readonly #over = new AbortController();
   readonly #ending = new DeadlineTimer(() => this.lose("it was not renewed in time"));
+  readonly #renewals: Task;
   #endsAt: number;
-  #timer: NodeJS.Timeout | undefined;
-  #isReleased = false;
-  #renewing: Promise<void> | undefined;
 
   private constructor(
     claim: Claim,
@@ -56,7 +56,13 @@ export class Lease {
     this.#orphans = orphans;
     this.#endsAt = sentAt + DURATION;
     this.#ending.reset(this.#endsAt - MARGIN);
-    this.#timer = setTimeout(() => this.#renew(), INTERVAL);
+    this.#renewals = new Task(
+      () => this.#renew(),
+      `cannot renew the lease on partition "${claim.part.queue.name}"`,
+      claim.work,
+      new Pause(RETRY, RETRY),
+    );
+    this.#renewals.start(INTERVAL);
   }
 
   /**
@@ -122,7 +128,7 @@ export class Lease {
 
   /** Ends the lease here, and aborts {@link signal}. */
   lose(why: string): void {
-    this.#stop();
+    void this.#stop();
     const { name } = this.#claim.part.queue;
     this.#over.abort(new Error(`the lease on partition "${name}" is over: ${why}`));
   }
@@ -132,9 +138,7 @@ export class Lease {
    * that takes must be closed. Never rejects.
    */
   async release(): Promise<void> {
-    this.#stop();
-    this.#isReleased = true;
-    await this.#renewing;
+    await this.#stop();
     // If this fails the lease expires soon.
     await this.#run(releaseHold, this.#own).catch(() => {});
   }
@@ -143,9 +147,9 @@ export class Lease {
     return { process: this.#claim.process, fence: this.fence };
   }
 
-  #stop(): void {
-    clearTimeout(this.#timer);
+  async #stop(): Promise<void> {
     this.#ending.clear();
+    await this.#renewals.stop();
   }
 
   #run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
@@ -158,37 +162,24 @@ export class Lease {
     return queue.run(queue.server.connections.background, script, args, rows, knownFact);
   }
 
-  #renew(): void {
-    this.#renewing = this.#tryRenew().finally(() => (this.#renewing = undefined));
-  }
-
-  async #tryRenew(): Promise<void> {
+  /** Returns the milliseconds until the next renewal. */
+  async #renew(): Promise<number> {
     const sentAt = performance.now();
-    let next = INTERVAL;
+    const args = { ...this.#own, duration: DURATION };
+    let isOurs: boolean;
     try {
-      const args = { ...this.#own, duration: DURATION };
-      const isOurs = await this.#run(renewHold, args, [], this.#claim.knownFact());
-      this.#claim.work.succeeded();
-      if (!isOurs) this.lose("another process has taken it");
-      else if (!this.#isEnded) {
-        this.#endsAt = sentAt + DURATION;
-        this.#ending.reset(this.#endsAt - MARGIN);
-      }
+      isOurs = await this.#run(renewHold, args, [], this.#claim.knownFact());
     } catch (error) {
       // If the number of partitions has changed this process knows it now, and ends the lease after its handler.
-      if (newerFact(error) === undefined) {
-        const { name } = this.#claim.part.queue;
-        this.#claim.work.failed(
-          new RedisError(`cannot renew the lease on partition "${name}"`, error),
-        );
-      }
-      next = RETRY;
+      if (newerFact(error) === undefined) throw error;
+      return RETRY;
     }
-    if (!this.#isEnded) this.#timer = setTimeout(() => this.#renew(), next);
-  }
-
-  get #isEnded(): boolean {
-    return this.#isReleased || this.#over.signal.aborted;
+    if (!isOurs) this.lose("another process has taken it");
+    else if (!this.#renewals.isStopped) {
+      this.#endsAt = sentAt + DURATION;
+      this.#ending.reset(this.#endsAt - MARGIN);
+    }
+    return INTERVAL;
   }
 }
 

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { RedisError } from "../../errors.ts";
 import { attend } from "../../lua/partitions/attend.ts";
 import type { Listener } from "../../redis/subscriber.ts";
-import type { Work } from "../../redis/troubles.ts";
+import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
 import { UncreatedError } from "./creation.ts";
 import type { FactWatch } from "./fact-watch.ts";
@@ -17,24 +16,18 @@ import type { Part } from "./part.ts";
  * the partitions in the same way; until then they may disagree, which is harmless since the division is only advice.
  */
 export class Members implements Listener {
-  readonly #queue: string;
   readonly #first: Part;
   readonly #watch: FactWatch;
-  readonly #work: Work;
   readonly #onChange: () => void;
   readonly #onSeen: () => void;
   readonly #id = randomUUID();
-  readonly #pause = new Pause(50, 1000);
+  readonly #signs: Task;
   #all: readonly Member[] = [];
   #exclusive: readonly string[] = [];
   #roles: Roles = {};
   /** This process as a member, as the others know it; empty before the first sign of life. */
   #announced = "";
-  #attending: Promise<void> | undefined;
-  #isAttendDue = false;
-  #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
-  #isClosed = false;
   readonly #closing = new AbortController();
 
   /**
@@ -47,10 +40,14 @@ export class Members implements Listener {
     watch: FactWatch,
     { onChange, onSeen }: { readonly onChange: () => void; readonly onSeen: () => void },
   ) {
-    this.#queue = queue;
     this.#first = first;
     this.#watch = watch;
-    this.#work = first.queue.server.troubles.work();
+    this.#signs = new Task(
+      () => this.#attend(),
+      `cannot ask for the partitions of queue "${queue}"`,
+      first.queue.server.troubles.work(),
+      new Pause(50, 1000),
+    );
     this.#onChange = onChange;
     this.#onSeen = onSeen;
   }
@@ -91,15 +88,15 @@ export class Members implements Listener {
       this.#watch.useBackground();
       this.#first.queue.server.subscriber.listen(this.#watch.notice, this);
     }
-    this.#attendNow();
+    this.#signs.wake();
   }
 
   onSubscribed(): void {
-    this.#attendNow();
+    this.#signs.wake();
   }
 
   onMessage(message: string): void {
-    if (message === MEMBERS) this.#attendNow();
+    if (message === MEMBERS) this.#signs.wake();
     else if (message === RELEASED) this.#onChange();
     else this.#watch.learn(message);
   }
@@ -111,12 +108,8 @@ export class Members implements Listener {
 
   /** Stops attending; resolves when Redis has removed this member, or could not be reached. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     this.#closing.abort();
-    clearTimeout(this.#timer);
-    this.#pause.end();
-    this.#work.ended();
-    await this.#attending;
+    await this.#signs.close();
     if (!this.#hasBegun) return;
     this.#first.queue.server.subscriber.unlisten(this.#watch.notice, this);
     if (this.#first.queue.server.connections.background.status === "ready") {
@@ -124,35 +117,17 @@ export class Members implements Listener {
     }
   }
 
-  #attendNow(): void {
-    this.#isAttendDue = true;
-    this.#attending ??= this.#attend().finally(() => (this.#attending = undefined));
-  }
-
-  async #attend(): Promise<void> {
-    clearTimeout(this.#timer);
-    while (this.#isAttendDue && !this.#isClosed) {
-      this.#isAttendDue = false;
-      try {
-        // The first process with the queue open has to create the partitions.
-        if (this.#watch.fact === undefined)
-          await this.#watch.known({ signal: this.#closing.signal });
-        await this.#sendSign(false);
-        this.#work.succeeded();
-        this.#pause.reset();
-      } catch (error) {
-        if (this.#isClosed) return;
-        if (error instanceof UncreatedError && this.#roles.isExclusive === true) {
-          this.#timer = setTimeout(() => this.#attendNow(), CREATION);
-          return;
-        }
-        const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
-        this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
-        await this.#pause.wait();
-        this.#isAttendDue = true;
-      }
+  /** Returns the milliseconds until the next sign of life. */
+  async #attend(): Promise<number> {
+    try {
+      // The first process with the queue open has to create the partitions.
+      if (this.#watch.fact === undefined) await this.#watch.known({ signal: this.#closing.signal });
+    } catch (error) {
+      if (error instanceof UncreatedError && this.#roles.isExclusive === true) return CREATION;
+      throw error;
     }
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
+    await this.#sendSign(false);
+    return this.#interval;
   }
 
   /** Milliseconds until the next sign of life, whose reply may have to show that an exclusive consumer is late. */

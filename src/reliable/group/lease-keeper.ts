@@ -1,8 +1,8 @@
-import { RedisError } from "../../errors.ts";
 import { beat } from "../../lua/reliable/consumers.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Work } from "../../redis/troubles.ts";
+import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
@@ -31,7 +31,6 @@ export class LeaseKeeper {
   readonly #member: Membership;
   readonly #held: HeldDeliveries;
   readonly #visibilityTimeout: number;
-  readonly #work: Work;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
   readonly #timers = new Map<Held, DeadlineTimer>();
@@ -39,11 +38,12 @@ export class LeaseKeeper {
   readonly #readingSince: () => number;
   /** Entries in flight but not held at the last beat: when a beat first listed each (`performance.now()`). */
   #firstSeen: ReadonlyMap<string, number> = new Map();
-  #timer: NodeJS.Timeout | undefined;
-  #beating: Promise<void> | undefined;
+  /** Milliseconds between two beats. */
+  readonly #interval: number;
+  readonly #beats: Task;
+  readonly #ending = new DeadlineTimer(() => this.#onEnd());
   /** When the last successful beat was sent (`performance.now()`). */
   #freshAt = -Infinity;
-  #isClosed = false;
 
   constructor(
     queue: Queue,
@@ -62,18 +62,24 @@ export class LeaseKeeper {
     this.#member = member;
     this.#held = held;
     this.#visibilityTimeout = host.visibilityTimeout;
-    this.#work = queue.server.troubles.work();
     this.#readingSince = host.readingSince;
     this.#onStranger = host.onStranger;
     this.#onOverdue = host.onOverdue;
+    this.#interval = Math.min(host.visibilityTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
+    this.#beats = new Task(
+      () => this.#beat(),
+      `cannot keep the leases of queue "${queue.name}"`,
+      queue.server.troubles.work(),
+      // The leases are lost soon if the next beats fail, too.
+      new Pause(this.#interval, this.#interval),
+    );
   }
 
   /** Starts to beat. */
   start(): void {
-    if (this.#timer !== undefined || this.#isClosed) return;
-    this.#freshAt = performance.now();
-    const interval = Math.min(this.#visibilityTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
-    this.#timer = setInterval(() => this.#onTurn(), interval);
+    if (this.#freshAt !== -Infinity || this.#beats.isStopped) return;
+    this.#renewAll(performance.now());
+    this.#beats.start(this.#interval);
   }
 
   /** When the consumer's leases end unless it beats again (`performance.now()`). */
@@ -110,41 +116,39 @@ export class LeaseKeeper {
 
   /** Stops beating; resolves when no beat is under way. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearInterval(this.#timer);
     for (const timer of this.#timers.values()) timer.clear();
     this.#timers.clear();
-    await this.#beating;
-    this.#work.ended();
+    this.#ending.clear();
+    await this.#beats.close();
   }
 
-  #onTurn(): void {
-    if (performance.now() > this.leasesEndAt) {
-      const reason = new Error(
-        "the lease of the delivery may be lost: Redis was not reached in time",
-      );
-      for (const held of this.#held.all()) held.abort(reason);
-    }
-    this.#beating ??= this.#beat().finally(() => (this.#beating = undefined));
+  /** A beat that was sent at `at` (`performance.now()`) has renewed the leases of everything in flight. */
+  #renewAll(at: number): void {
+    this.#freshAt = at;
+    if (!this.#beats.isStopped) this.#ending.reset(this.leasesEndAt);
   }
 
-  async #beat(): Promise<void> {
-    try {
-      // A delivery that is being settled, or is read meanwhile, may be missing from the reply without being lost.
-      const before = this.#held.all().filter(({ isSettling }) => !isSettling);
-      const sentAt = performance.now();
-      const ours = await this.#askAll();
-      this.#freshAt = sentAt;
-      this.#work.succeeded();
-      for (const held of before) {
-        if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
-      }
-      await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
-    } catch (error) {
-      if (this.#isClosed) return;
-      const doing = `cannot keep the leases of queue "${this.#queue.name}"`;
-      this.#work.failed(new RedisError(doing, error));
+  #onEnd(): void {
+    const reason = new Error(
+      "the lease of the delivery may be lost: Redis was not reached in time",
+    );
+    for (const held of this.#held.all()) held.abort(reason);
+    // What is read before a beat succeeds again is as unsafe.
+    this.#ending.reset(performance.now() + this.#interval);
+  }
+
+  /** Returns the milliseconds until the next beat. */
+  async #beat(): Promise<number> {
+    // A delivery that is being settled, or is read meanwhile, may be missing from the reply without being lost.
+    const before = this.#held.all().filter(({ isSettling }) => !isSettling);
+    const sentAt = performance.now();
+    const ours = await this.#askAll();
+    this.#renewAll(sentAt);
+    for (const held of before) {
+      if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
     }
+    await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
+    return sentAt + this.#interval - performance.now();
   }
 
   /** Gives back the strangers among the entries that are not held. */

@@ -1,10 +1,9 @@
-import { RedisError } from "../../errors.ts";
 import { consumers, leave } from "../../lua/reliable/consumers.ts";
 import { reclaim } from "../../lua/reliable/reclaim.ts";
 import { trim } from "../../lua/reliable/groups.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Work } from "../../redis/troubles.ts";
-import { Pause } from "../../time/pause.ts";
+import { Task } from "../../run/task.ts";
+import { spread } from "../../time/spread.ts";
 import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
 
@@ -28,12 +27,8 @@ export class ReclaimTask {
   readonly #member: Membership;
   readonly #maxDeliveries: number;
   readonly #visibilityTimeout: number;
-  readonly #work: Work;
   readonly #watch: ReclaimWatch;
-  readonly #pause = new Pause(100, 5000);
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
-  #isClosed = false;
+  readonly #task: Task;
   /** When to trim next (`performance.now()`). */
   #trimAt = -Infinity;
 
@@ -46,50 +41,27 @@ export class ReclaimTask {
     this.#member = member;
     this.#maxDeliveries = settings.maxDeliveries;
     this.#visibilityTimeout = settings.visibilityTimeout;
-    this.#work = queue.server.troubles.work();
     const { visibilityTimeout } = settings;
     this.#watch = new ReclaimWatch({ visibilityTimeout, self: member.consumer });
+    this.#task = new Task(
+      () => this.#look(),
+      `cannot reclaim messages of queue "${queue.name}"`,
+      queue.server.troubles.work(),
+    );
   }
 
   /** Starts to watch. */
   start(): void {
-    if (this.#timer !== undefined || this.#isClosed) return;
-    this.#arm(0);
+    this.#task.start();
   }
 
   /** Stops; resolves when no look is under way. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await this.#looking;
-    this.#work.ended();
-  }
-
-  #arm(delay: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look();
-    }, delay);
-  }
-
-  /** Looks once, and arms the next look. Never rejects. */
-  async #look(): Promise<void> {
-    let next: number;
-    try {
-      next = await this.#reclaimDead();
-      this.#work.succeeded();
-      this.#pause.reset();
-    } catch (error) {
-      if (this.#isClosed) return;
-      const doing = `cannot reclaim messages of queue "${this.#queue.name}"`;
-      this.#work.failed(new RedisError(doing, error));
-      next = this.#pause.take();
-    }
-    if (!this.#isClosed) this.#arm(next);
+  close(): Promise<void> {
+    return this.#task.close();
   }
 
   /** Returns the milliseconds until the next look. */
-  async #reclaimDead(): Promise<number> {
+  async #look(): Promise<number> {
     const { background } = this.#queue.server.connections;
     const queue = this.#queue;
     const { counters } = queue;
@@ -103,7 +75,7 @@ export class ReclaimTask {
       const args = { channel, group, consumer, idle, maxDeliveries, limit: RECLAIMED };
       try {
         let isLeft = true;
-        while (isLeft && !this.#isClosed) {
+        while (isLeft && !this.#task.isStopped) {
           const reply = await queue.run(background, reclaim, args);
           counters.reclaimed += reply.reclaimed;
           counters.dead += reply.buried;
@@ -131,7 +103,7 @@ export class ReclaimTask {
     if (performance.now() < this.#trimAt) return;
     const { background } = this.#queue.server.connections;
     const count = await this.#queue.run(background, trim, { limit: BATCH });
-    this.#trimAt = performance.now() + (count === BATCH ? 0 : TRIM * (0.8 + 0.4 * Math.random()));
+    this.#trimAt = performance.now() + (count === BATCH ? 0 : spread(TRIM));
   }
 }
 

@@ -86,7 +86,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     },
   },
   "a reclaim task": {
-    files: ["reclaim-task.ts"],
+    files: ["reclaim-task.ts", "task.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
       const task = new ReclaimTask(queue, MEMBER, SETTINGS);

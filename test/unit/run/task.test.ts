@@ -19,7 +19,7 @@ const work: Work = {
 
 const newTask = (pause?: Pause) =>
   new Task(
-    () => new Promise((end, fail) => actions.push({ end, fail })),
+    () => new Promise((resolve, reject) => actions.push({ end: resolve, fail: reject })),
     "cannot act",
     work,
     pause,
