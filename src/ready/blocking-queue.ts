@@ -20,7 +20,7 @@ import {
   type TakeManyOptions,
   type TakeOptions,
 } from "../queue/consuming/take-options.ts";
-import type { WaitOptions } from "../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../run/waiters.ts";
 
 /** A payload, and the queue that it came from. */
 export interface FromQueue<T> {

@@ -6,7 +6,7 @@ import type { Connections } from "../redis/connections.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { grouped } from "../queue/grouped.ts";
-import type { Waiters } from "../queue/consuming/waiters.ts";
+import type { Waiters } from "../run/waiters.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { TakerHost } from "./taker-options.ts";
 

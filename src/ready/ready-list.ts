@@ -9,7 +9,7 @@ import type { RedisClient } from "../redis/client.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
-import type { WaitOptions } from "../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../run/waiters.ts";
 
 /** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
 export type ReadyFace = Pick<ReadyList, keyof ReadyList>;

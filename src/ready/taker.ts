@@ -10,7 +10,7 @@ import { OpenSources, type PausableSource, type Source } from "./open-sources.ts
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";
 import type { TakerHost, TakerOptions } from "./taker-options.ts";
-import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
+import { Waiters, type WaitOptions } from "../run/waiters.ts";
 
 /**
  * Takes ready messages for all waiters in this process, over one connection per queue, or per set of queues that are

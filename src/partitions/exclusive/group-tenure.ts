@@ -3,7 +3,7 @@ import type { Counters } from "../../observe/counters.ts";
 import type { ExclusiveTake } from "../../reliable/consuming/exclusive-deliveries.ts";
 import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import { sleep } from "../../time/sleep.ts";
 import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";

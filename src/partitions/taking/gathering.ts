@@ -1,6 +1,6 @@
 import { ClosedError, RedisError } from "../../errors.ts";
 import { grouped } from "../../queue/grouped.ts";
-import { Waiters, type WaitOptions } from "../../queue/consuming/waiters.ts";
+import { Waiters, type WaitOptions } from "../../run/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import { sleep } from "../../time/sleep.ts";

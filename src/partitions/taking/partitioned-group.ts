@@ -1,6 +1,6 @@
 import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import { ClosedError } from "../../errors.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
 import type { Part } from "../parts/part.ts";

@@ -4,7 +4,7 @@ import type { Taken } from "../../ready/blocking-connection.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
 import type { ReadyFace } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
 import { formatFact } from "../ring/fact.ts";

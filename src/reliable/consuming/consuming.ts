@@ -2,7 +2,7 @@ import { ClosedError, type DelaylineError } from "../../errors.ts";
 import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import type { JoinWork } from "../../redis/troubles.ts";
 import type { Deliverer } from "./deliverer.ts";
 import type { Delivered, Delivery } from "./delivery.ts";

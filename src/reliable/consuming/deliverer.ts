@@ -4,7 +4,7 @@ import type { Counters } from "../../observe/counters.ts";
 import { takes, tracedQuietly, type TakeEvent } from "../../observe/events.ts";
 import type { Payloads } from "../../queue/payloads.ts";
 import { unpackTrailer, type Trailer } from "../../queue/message/trailer.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import type { GroupFace } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";

@@ -1,4 +1,4 @@
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import type { Held } from "../group/held.ts";
 
 /** Takes one message of a partition that this process holds. Rejects with a `ClosedError` when it is given up. */

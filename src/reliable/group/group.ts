@@ -4,7 +4,7 @@ import { leave } from "../../lua/reliable/consumers.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
 import { ClosedError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";

@@ -2,7 +2,7 @@ import { RedisError } from "../../errors.ts";
 import { isPassing, isStreamDeleted } from "../../failure.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { Waiters, type WaitOptions } from "../../queue/consuming/waiters.ts";
+import { Waiters, type WaitOptions } from "../../run/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Unblocking } from "../../redis/unblocking.ts";

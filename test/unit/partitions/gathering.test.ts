@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, RedisError } from "../../../src/errors.ts";
 import { Gathering, type GatheringSource } from "../../../src/partitions/taking/gathering.ts";
-import type { WaitOptions } from "../../../src/queue/consuming/waiters.ts";
+import type { WaitOptions } from "../../../src/run/waiters.ts";
 
 /** A source that the test controls. An aborted wait rejects. */
 class Source implements GatheringSource<string> {

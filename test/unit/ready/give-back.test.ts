@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DelaylineError } from "../../../src/errors.ts";
 import type { Taken } from "../../../src/ready/blocking-connection.ts";
 import { GiveBack } from "../../../src/ready/give-back.ts";
-import { Waiters } from "../../../src/queue/consuming/waiters.ts";
+import { Waiters } from "../../../src/run/waiters.ts";
 import { refusal, troublesIn, Wire } from "./wire.ts";
 
 const SOURCE = { ready: "q", receipts: "receipts" };

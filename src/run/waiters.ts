@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
-import { ClosedError, RedisError } from "../../errors.ts";
-import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import { ClosedError, RedisError } from "../errors.ts";
+import { DeadlineTimer } from "../time/deadline-timer.ts";
 
 /** The limits of a wait. */
 export interface WaitOptions {

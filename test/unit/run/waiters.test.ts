@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, RedisError } from "../../../src/errors.ts";
-import { Waiters, type WaitOptions } from "../../../src/queue/consuming/waiters.ts";
+import { Waiters, type WaitOptions } from "../../../src/run/waiters.ts";
 
 /** Milliseconds that a reply may take after a wait is over. */
 const LAST_REPLY = 1000;
