@@ -3,12 +3,15 @@ import { RedisError } from "../errors.ts";
 import { giveBack } from "../lua/ready/ready.ts";
 import { run } from "../lua/script.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Server } from "../redis/server.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { grouped } from "../queue/grouped.ts";
 import type { Waiters } from "../run/waiters.ts";
-import type { Taken } from "./blocking-connection.ts";
-import type { TakerHost } from "./taker-options.ts";
+import type { Taken } from "./pops.ts";
+
+/** What a taker uses of the server that its LISTs are on. */
+export type TakerHost = Pick<Server, "connections" | "report" | "troubles" | "closeTimeout">;
 
 /**
  * Puts messages that nobody took back to the heads of their LISTs, and retries until that has worked.

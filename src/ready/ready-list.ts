@@ -6,7 +6,7 @@ import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RedisClient } from "../redis/client.ts";
-import type { Taken } from "./blocking-connection.ts";
+import type { Taken } from "./pops.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "../run/waiters.ts";

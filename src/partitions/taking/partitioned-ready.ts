@@ -1,6 +1,6 @@
 import { ClosedError } from "../../errors.ts";
 import type { Call } from "../../queue/call.ts";
-import type { Taken } from "../../ready/blocking-connection.ts";
+import type { Taken } from "../../ready/pops.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
 import type { ReadyFace } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";

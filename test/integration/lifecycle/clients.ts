@@ -129,7 +129,7 @@ export const clients: Readonly<Record<string, Kind>> = {
       "ready-list.ts",
       "taker.ts",
       "give-back.ts",
-      "unblocking.ts",
+      "blocking-loop.ts",
       "open-sources.ts",
       "waiters.ts",
     ],

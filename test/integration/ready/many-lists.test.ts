@@ -4,7 +4,7 @@ import type { DelaylineError } from "../../../src/errors.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import type { PausableSource } from "../../../src/ready/open-sources.ts";
 import { Taker } from "../../../src/ready/taker.ts";
-import type { TakerOptions } from "../../../src/ready/taker-options.ts";
+import type { TakerOptions } from "../../../src/ready/taker.ts";
 import { Connections } from "../../../src/redis/connections.ts";
 import { Troubles } from "../../../src/redis/troubles.ts";
 import { watchCommands } from "../../helpers/monitor.ts";

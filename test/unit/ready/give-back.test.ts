@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { DelaylineError } from "../../../src/errors.ts";
-import type { Taken } from "../../../src/ready/blocking-connection.ts";
+import type { Taken } from "../../../src/ready/pops.ts";
 import { GiveBack } from "../../../src/ready/give-back.ts";
 import { Waiters } from "../../../src/run/waiters.ts";
 import { refusal, troublesIn, Wire } from "./wire.ts";

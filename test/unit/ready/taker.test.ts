@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, type DelaylineError } from "../../../src/errors.ts";
 import { Taker } from "../../../src/ready/taker.ts";
-import type { TakerOptions } from "../../../src/ready/taker-options.ts";
+import type { TakerOptions } from "../../../src/ready/taker.ts";
 import { KnownPause, refusal, troublesIn, Wire } from "./wire.ts";
 
 let wire: Wire;

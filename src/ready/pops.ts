@@ -1,7 +1,6 @@
 import { popFromMany } from "../lua/ready/ready.ts";
 import { run } from "../lua/script.ts";
-import { BlockingClient } from "../redis/blocking-client.ts";
-import type { Connections } from "../redis/connections.ts";
+import type { BlockingClient } from "../redis/blocking-client.ts";
 import type { Source, SourceOrder } from "./open-sources.ts";
 import type { Step } from "./pop-rhythm.ts";
 
@@ -11,33 +10,17 @@ export interface Taken {
   readonly payload: Buffer;
 }
 
-/** A connection that pops ready messages and blocks for them. It never reconnects; see {@link BlockingClient}. */
-export class BlockingConnection {
-  readonly #client: BlockingClient;
+/** Pops ready messages over a taker's connection, and blocks for them. */
+export class Pops {
   /** Whether the server seems to have cached the script that pops from several LISTs. */
   #isScriptKnown = true;
-
-  private constructor(client: BlockingClient) {
-    this.#client = client;
-  }
-
-  /** Opens a connection. */
-  static async open(
-    connections: Connections,
-    sources: readonly Source[],
-  ): Promise<BlockingConnection> {
-    return new BlockingConnection(await BlockingClient.open(connections, sources[0]?.ready));
-  }
-
-  get isLost(): boolean {
-    return this.#client.isLost;
-  }
 
   /**
    * Sends a pop from the `popped` sources, a block for the `blocked` ones, or both. Both are sent together, which
    * halves the work for Redis. Both promises have to be awaited; a command that was not sent resolves to no messages.
    */
   take(
+    client: BlockingClient,
     { pop, isBlocking }: Step,
     {
       popped,
@@ -46,13 +29,14 @@ export class BlockingConnection {
   ): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
     // A script text sent behind the block would wait until the block ends. So the block waits for the text.
     const isTextDue = pop > 0 && popped.length > 1 && !this.#isScriptKnown;
-    const { stream } = this.#client.redis;
+    const { stream } = client.redis;
     stream.cork();
     try {
       const popping =
-        pop > 0 ? this.#pop(pop, popped, isBlocking && !isTextDue) : Promise.resolve([]);
+        pop > 0 ? this.#pop(client, pop, popped, isBlocking && !isTextDue) : Promise.resolve([]);
       if (!isBlocking) return [popping, Promise.resolve([])];
-      return [popping, isTextDue ? popping.then(() => this.#block(blocked)) : this.#block(blocked)];
+      const block = () => this.#block(client, blocked);
+      return [popping, isTextDue ? popping.then(block) : block()];
     } finally {
       stream.uncork();
     }
@@ -63,48 +47,44 @@ export class BlockingConnection {
    * order evenly from all.
    */
   async pop(
+    client: BlockingClient,
     count: number,
     sources: readonly Source[],
     order: SourceOrder = "fixed",
   ): Promise<Taken[]> {
-    if (order === "rotating") return await this.#pop(count, sources, false);
+    if (order === "rotating") return await this.#pop(client, count, sources, false);
     for (const source of sources) {
-      const popped = await this.#popFromOne(count, source);
+      const popped = await this.#popFromOne(client, count, source);
       if (popped.length > 0) return popped;
     }
     return [];
   }
 
-  /** Ends the current block if it has reached Redis; the block's reply still arrives. */
-  async unblock(): Promise<void> {
-    await this.#client.unblock();
-  }
-
-  /** Closes the connection. A reply that is still under way is lost. */
-  disconnect(): void {
-    this.#client.disconnect();
-  }
-
-  #pop(count: number, sources: readonly Source[], isBlockBehind: boolean): Promise<Taken[]> {
-    const [only, ...others] = sources as readonly [Source, ...Source[]];
-    return others.length === 0
-      ? this.#popFromOne(count, only)
-      : this.#popFromMany(count, sources, isBlockBehind);
-  }
-
-  async #popFromMany(
+  #pop(
+    client: BlockingClient,
     count: number,
     sources: readonly Source[],
     isBlockBehind: boolean,
   ): Promise<Taken[]> {
-    const { redis } = this.#client;
+    const [only, ...others] = sources as readonly [Source, ...Source[]];
+    return others.length === 0
+      ? this.#popFromOne(client, count, only)
+      : this.#popFromMany(client, count, sources, isBlockBehind);
+  }
+
+  async #popFromMany(
+    client: BlockingClient,
+    count: number,
+    sources: readonly Source[],
+    isBlockBehind: boolean,
+  ): Promise<Taken[]> {
     const rows = sources.map(({ ready }) => ({ list: ready }));
     const onUnknown = () => {
       if (isBlockBehind) throw new UnknownScript();
     };
     try {
-      const popping = run(redis, popFromMany, {}, { count }, rows, onUnknown);
-      const popped = await this.#client.watched(0, popping);
+      const popping = run(client.redis, popFromMany, {}, { count }, rows, onUnknown);
+      const popped = await client.watched(0, popping);
       this.#isScriptKnown = true;
       return popped.map(({ row, payload }) => ({ source: sources[row] as Source, payload }));
     } catch (error) {
@@ -114,17 +94,17 @@ export class BlockingConnection {
     }
   }
 
-  async #popFromOne(count: number, source: Source): Promise<Taken[]> {
-    const { redis } = this.#client;
-    const payloads = await this.#client.watched(0, redis.lpopBuffer(source.ready, count));
+  async #popFromOne(client: BlockingClient, count: number, source: Source): Promise<Taken[]> {
+    const popping = client.redis.lpopBuffer(source.ready, count);
+    const payloads = await client.watched(0, popping);
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
   /** Blocks for one message of the first source that has one. */
-  async #block(sources: readonly Source[]): Promise<Taken[]> {
+  async #block(client: BlockingClient, sources: readonly Source[]): Promise<Taken[]> {
     const lists = sources.map(({ ready }) => ready);
-    const { redis } = this.#client;
-    const popped = await this.#client.watched(BLOCK, redis.blpopBuffer(lists, BLOCK));
+    const { redis } = client;
+    const popped = await client.watched(BLOCK, redis.blpopBuffer(lists, BLOCK));
     if (popped === null) return [];
     const [key, payload] = popped;
     // The reply names the key with ioredis's prefix.

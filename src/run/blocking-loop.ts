@@ -1,0 +1,291 @@
+import { RedisError } from "../errors.ts";
+import { isPassing } from "../failure.ts";
+import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
+import type { Server } from "../redis/server.ts";
+import type { Work } from "../redis/troubles.ts";
+import { Pause } from "../time/pause.ts";
+import { Waiters } from "./waiters.ts";
+
+/** What the owner of a {@link BlockingLoop} does in it. */
+export interface Steps<Message> {
+  /** Who waits, in errors: `queue "orders"`. */
+  readonly name: string;
+  /** One step for those who wait. It waits for something by one of the loop's methods at most, but for its deliveries. */
+  readonly step: () => Promise<void>;
+  /** Gives back messages that nobody takes. Never rejects. */
+  readonly giveBack: (messages: readonly Message[]) => Promise<unknown>;
+  /** Called when nobody waits any more. Returns a promise if something is still to be done. */
+  readonly onLeft?: () => Promise<unknown> | undefined;
+  /** Recovers from a failed step. Returns false to leave that to the loop. */
+  readonly recover?: (error: unknown) => Promise<boolean>;
+  /** Defaults to the health of a work of its own. */
+  readonly work?: Work;
+  /** The pause after a failure. Defaults to one that grows from 100 ms to half a second. */
+  readonly pause?: Pause;
+}
+
+/**
+ * Runs one step after another over one blocking connection, as long as somebody waits.
+ *
+ * The connection is opened when a step needs it, and stays open while nobody waits. When the last waiter leaves, or its
+ * owner has another reason, the loop ends the block with CLIENT UNBLOCK from another connection and awaits the block's
+ * reply, which either carries a message or says that there is none. Dropping the socket instead would lose the message
+ * in one race out of three.
+ *
+ * The loop is always in exactly one mode:
+ *
+ * - **idle**: nobody waits, and nothing is under way. The connection stays open.
+ *   The first waiter → *gathering*. `close` → *closed*.
+ * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together.
+ *   Every step begins and ends here. Nobody waits → *idle*. Otherwise the step picks the next mode.
+ * - **connecting**: a connection is being opened, or the step asks what it has to know before it can take.
+ *   Done → *gathering*, because all waiters may have left meanwhile.
+ * - **resting**: nothing is sent to Redis. Waiters stay until their time is over.
+ *   The reason is gone, or the last waiter leaves → *gathering*.
+ * - **taking**: a command without a block is under way.
+ *   Its reply → *gathering*, or → *giving back* if it carries more than the remaining waiters take.
+ * - **blocking**: a block is under way, and somebody waits for it.
+ *   Its reply → *gathering* or *giving back*. The last waiter leaves, or the owner no longer wants it → *unblocking*.
+ * - **unblocking**: nobody needs the block, and the loop is ending it.
+ *   Its reply → *gathering* or *giving back*. Somebody needs it after all → *blocking*.
+ * - **giving back**: messages that nobody took are on their way back, however long that takes. Nothing is taken
+ *   meanwhile, since later messages would overtake these. Done → *gathering*.
+ * - **recovering**: a step failed. If Redis refuses for good, every waiter is rejected. Otherwise the loop reports the
+ *   failure, drops the connection and pauses, longer each time. Then → *gathering*.
+ * - **closed**: the connection is closed. Nothing follows.
+ *
+ * *Closing* is not a mode: `close` rejects all waiters and admits no more, so the loop becomes idle by the same steps
+ * as whenever the last waiter leaves.
+ */
+export class BlockingLoop<Message> {
+  readonly waiters: Waiters<Message>;
+  readonly #server: Pick<Server, "connections">;
+  readonly #steps: Steps<Message>;
+  readonly #work: Work;
+  readonly #unblocks: Work;
+  readonly #pause: Pause;
+  #mode: Mode = "idle";
+  #client: BlockingClient | undefined;
+  /** Whether the block that is under way serves nobody. */
+  #isInVain = () => false;
+  #mustRest = () => false;
+  #endRest = () => {};
+  /** Runs from leaving *idle* until *idle* again. */
+  #running: Promise<void> | undefined;
+  #stepping: Promise<void> | undefined;
+  #unblocking: Promise<void> | undefined;
+
+  constructor(server: Pick<Server, "connections" | "troubles">, steps: Steps<Message>) {
+    this.#server = server;
+    this.#steps = steps;
+    this.#work = steps.work ?? server.troubles.work();
+    this.#unblocks = server.troubles.work();
+    this.#pause = steps.pause ?? new Pause(100, 500);
+    this.waiters = new Waiters(steps.name, {
+      // A resting loop sends nothing, so no waiter has to wait for a connection.
+      isConnected: () => this.client !== undefined || this.#mode === "resting",
+      onChange: () => this.review(),
+    });
+  }
+
+  /** The connection, if it is open. */
+  get client(): BlockingClient | undefined {
+    return this.#client?.isLost === false ? this.#client : undefined;
+  }
+
+  /** To be called whenever something has changed that decides what to do: begins, ends a rest, or ends a block. */
+  review(): void {
+    if (this.#mode === "idle" && this.waiters.areThere) this.#running = this.#run();
+    else if (this.#mode === "blocking" && this.#isInVain()) this.#enter("unblocking");
+    else if (this.#mode === "unblocking" && !this.#isInVain()) this.#enter("blocking");
+    else if (this.#mode === "resting") this.#reviewRest();
+    // Also if the mode was unblocking already: the last attempt may have failed.
+    if (this.#mode === "unblocking") this.#unblocking ??= this.#unblock();
+  }
+
+  /** A step: asks what has to be known before anything can be taken. */
+  async prepare(ask: () => Promise<unknown>): Promise<void> {
+    this.#enter("connecting");
+    await ask();
+  }
+
+  /** A step: opens the connection; see {@link BlockingClient.open}. */
+  open(key: string | undefined, onConnected?: OnConnected): Promise<void> {
+    return this.prepare(async () => {
+      this.#client = await BlockingClient.open(this.#server.connections, key, onConnected);
+    });
+  }
+
+  /** A step: rests for as long as it must, or until nobody waits. */
+  async rest(mustRest: () => boolean): Promise<void> {
+    this.#enter("resting");
+    this.#mustRest = mustRest;
+    // Nothing will be sent for waiters whose time is over.
+    this.waiters.expireUnserved();
+    this.waiters.dismissExpired();
+    if (this.waiters.areThere) await new Promise<void>((resolve) => (this.#endRest = resolve));
+  }
+
+  /** A step: takes by commands that do not block, and delivers. */
+  async take(take: () => Promise<void>): Promise<void> {
+    this.#enter("taking");
+    await take();
+    this.#succeeded();
+  }
+
+  /**
+   * A step: sends a block, perhaps behind other commands, awaits its reply and delivers. The block is ended if nobody
+   * waits, or `isInVain`.
+   */
+  async block(take: () => Promise<void>, isInVain = () => false): Promise<void> {
+    this.#enter("blocking");
+    this.#isInVain = () => this.waiters.waitingCount === 0 || isInVain();
+    await take();
+    this.#succeeded();
+  }
+
+  /** Delivers messages to the waiters and gives the rest back. No reply may be under way. */
+  async deliver(messages: readonly Message[]): Promise<void> {
+    const left = this.waiters.giveLast(messages);
+    if (left.length > 0) {
+      // Start before entering the mode, which may throw.
+      const givingBack = this.#steps.giveBack(left);
+      this.#enter("giving back");
+      await givingBack;
+    }
+    this.#enter("gathering");
+  }
+
+  /** Resolves when the step that is under way has ended; at once while resting. */
+  async stepped(): Promise<void> {
+    if (this.#mode !== "resting") await this.#stepping?.catch(() => {});
+  }
+
+  /** Ends the connection. A reply that is still under way is lost. */
+  disconnect(): void {
+    this.#client?.disconnect();
+    this.#client = undefined;
+  }
+
+  /** Rejects every wait with a `ClosedError`; resolves once nothing is under way. */
+  async close(): Promise<void> {
+    this.waiters.close();
+    this.#pause.end();
+    await this.#running;
+    await this.#unblocking;
+    this.#unblocks.ended();
+    this.#work.ended();
+    this.disconnect();
+    if (this.#mode !== "closed") this.#enter("closed");
+  }
+
+  /** Sets the mode. Nothing else does. */
+  #enter(mode: Mode): void {
+    checkFollows(this.#mode, mode);
+    this.#mode = mode;
+  }
+
+  async #run(): Promise<void> {
+    this.#enter("gathering");
+    for (;;) {
+      // Run after the reactions to promises that the last step settled, so that a caller who waits again at once joins
+      // the next step.
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      if (this.waiters.areThere) {
+        await (this.#stepping = this.#steps.step()).catch((error: unknown) => this.#recover(error));
+        this.#enter("gathering");
+      } else {
+        const leaving = this.#steps.onLeft?.();
+        if (leaving === undefined) break;
+        await leaving;
+      }
+    }
+    this.#enter("idle");
+    this.#work.stopped();
+    this.waiters.dismissExpired();
+  }
+
+  #succeeded(): void {
+    this.#work.succeeded();
+    this.#pause.reset();
+  }
+
+  async #recover(error: unknown): Promise<void> {
+    this.#enter("recovering");
+    this.waiters.dismissExpired();
+    if ((await this.#steps.recover?.(error)) === true) return;
+    const failure = new RedisError(`cannot take from ${this.#steps.name}`, error);
+    if (!isPassing(failure.reply)) {
+      this.waiters.failAll(failure);
+    } else if (!this.waiters.isClosed) {
+      this.#work.failed(failure);
+      this.waiters.failUnserved(failure);
+      this.disconnect();
+      await this.#pause.wait();
+    }
+  }
+
+  #reviewRest(): void {
+    // No reply is under way that could carry a message for them.
+    this.waiters.dismissExpired();
+    if (!this.#mustRest() || !this.waiters.areThere) this.#endRest();
+  }
+
+  /** Ends the block for as long as it is in vain. Its reply still comes. Never rejects. */
+  async #unblock(): Promise<void> {
+    const isInVain = () => this.#mode === "unblocking";
+    try {
+      while (isInVain()) {
+        // If the connection was not blocked, this command overtook the blocking one. If it was, the reply is under
+        // way. Look again in both cases: it may be blocked then.
+        await this.#client?.unblock();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      this.#unblocks.succeeded();
+    } catch (error) {
+      // The block ended by itself meanwhile.
+      if (!isInVain()) return;
+      // The block ends by itself within two seconds.
+      this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#steps.name}`, error));
+      this.#unblocks.stopped();
+    } finally {
+      this.#unblocking = undefined;
+    }
+  }
+}
+
+/** The modes of a {@link BlockingLoop}, each with the modes that may follow it. */
+const NEXT = {
+  idle: ["gathering", "closed"],
+  gathering: [
+    "idle",
+    "gathering",
+    "connecting",
+    "resting",
+    "taking",
+    "blocking",
+    "giving back",
+    "recovering",
+  ],
+  connecting: ["gathering", "recovering"],
+  resting: ["gathering"],
+  taking: ["gathering", "giving back", "recovering"],
+  blocking: ["gathering", "unblocking", "giving back", "recovering"],
+  unblocking: ["gathering", "blocking", "giving back", "recovering"],
+  "giving back": ["gathering", "recovering"],
+  recovering: ["gathering"],
+  closed: [],
+} as const;
+
+type Mode = keyof typeof NEXT;
+
+/**
+ * Checks a transition; throws if it is illegal, which means that the loop or its owner has a bug.
+ *
+ * In production this is a failed step like any other: the loop reports it and recovers. It must not cost a message, so a
+ * mode is never entered while only the caller's variables hold messages.
+ */
+function checkFollows(from: Mode, to: Mode): void {
+  const next: readonly Mode[] = NEXT[from];
+  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
+}
