@@ -144,6 +144,7 @@ export class Taker {
       if (step.isBlocking) this.#rhythm.onBlock(fromBlock.length);
     };
     if (!step.isBlocking) return await this.#loop.take(take);
-    await this.#loop.block(take, () => left.length > 0 || this.#sources.open !== open);
+    const isStale = () => left.length > 0 || this.#sources.open !== open;
+    await this.#loop.block(take, () => this.#loop.waiters.waitingCount === 0 || isStale());
   }
 }

@@ -27,10 +27,10 @@ export interface Steps<Message> {
 /**
  * Runs one step after another over one blocking connection, as long as somebody waits.
  *
- * The connection is opened when a step needs it, and stays open while nobody waits. When the last waiter leaves, or its
- * owner has another reason, the loop ends the block with CLIENT UNBLOCK from another connection and awaits the block's
- * reply, which either carries a message or says that there is none. Dropping the socket instead would lose the message
- * in one race out of three.
+ * The connection is opened when a step needs it, and stays open while nobody waits. When a block is in vain,
+ * usually because the last waiter has left, the loop ends it with CLIENT UNBLOCK from another connection and awaits the
+ * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose the
+ * message in one race out of three.
  *
  * The loop is always in exactly one mode:
  *
@@ -45,9 +45,9 @@ export interface Steps<Message> {
  * - **taking**: a command without a block is under way.
  *   Its reply → *gathering*, or → *giving back* if it carries more than the remaining waiters take.
  * - **blocking**: a block is under way, and somebody waits for it.
- *   Its reply → *gathering* or *giving back*. The last waiter leaves, or the owner no longer wants it → *unblocking*.
- * - **unblocking**: nobody needs the block, and the loop is ending it.
- *   Its reply → *gathering* or *giving back*. Somebody needs it after all → *blocking*.
+ *   Its reply → *gathering* or *giving back*. It is in vain → *unblocking*.
+ * - **unblocking**: the block is in vain, and the loop is ending it.
+ *   Its reply → *gathering* or *giving back*. It is no longer in vain → *blocking*.
  * - **giving back**: messages that nobody took are on their way back, however long that takes. Nothing is taken
  *   meanwhile, since later messages would overtake these. Done → *gathering*.
  * - **recovering**: a step failed. If Redis refuses for good, every waiter is rejected. Otherwise the loop reports the
@@ -66,7 +66,6 @@ export class BlockingLoop<Message> {
   readonly #pause: Pause;
   #mode: Mode = "idle";
   #client: BlockingClient | undefined;
-  /** Whether the block that is under way serves nobody. */
   #isInVain = () => false;
   #mustRest = () => false;
   #endRest = () => {};
@@ -134,12 +133,12 @@ export class BlockingLoop<Message> {
   }
 
   /**
-   * A step: sends a block, perhaps behind other commands, awaits its reply and delivers. The block is ended if nobody
-   * waits, or `isInVain`.
+   * A step: sends a block, perhaps behind other commands, awaits its reply and delivers. The block is ended while it
+   * `isInVain`: usually, while nobody waits.
    */
-  async block(take: () => Promise<void>, isInVain = () => false): Promise<void> {
+  async block(take: () => Promise<void>, isInVain: () => boolean): Promise<void> {
     this.#enter("blocking");
-    this.#isInVain = () => this.waiters.waitingCount === 0 || isInVain();
+    this.#isInVain = isInVain;
     await take();
     this.#succeeded();
   }

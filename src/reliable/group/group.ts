@@ -84,7 +84,7 @@ export class Group implements Origin {
     this.#member = { group: settings.group, consumer };
     this.#held = new HeldDeliveries(this, (held) => {
       this.#keeper.forget(held);
-      this.#reader.onChange();
+      this.#reader.review();
     });
     const isExclusive = only !== undefined;
     const settling = { isExclusive, keeping: only?.keeping };

@@ -1,9 +1,12 @@
 import { QuarantineError } from "../../errors.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
 import type { Settlements } from "./settlements.ts";
-import type { Read } from "./stream-connection.ts";
+
+/** An entry that was read; one in a foreign format as its fields and values. */
+export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
 /**
  * Sorts the entries that a read returned.

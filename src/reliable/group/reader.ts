@@ -1,18 +1,16 @@
-import { RedisError } from "../../errors.ts";
-import { isPassing, isStreamDeleted } from "../../failure.ts";
+import { isStreamDeleted, replyOf } from "../../failure.ts";
+import { unpackEntry } from "../../lua/fragments/entry.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { Waiters, type WaitOptions } from "../../run/waiters.ts";
-import type { OnConnected } from "../../redis/blocking-client.ts";
-import type { Work } from "../../redis/troubles.ts";
-import { Unblocking } from "../../redis/unblocking.ts";
+import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";
+import { BlockingLoop } from "../../run/blocking-loop.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
-import type { Intake } from "./intake.ts";
+import type { Intake, Read } from "./intake.ts";
 import { ReadSize } from "./read-size.ts";
-import { StreamConnection } from "./stream-connection.ts";
 import { Suspects } from "./suspects.ts";
 
 /** The part of a group that its reader uses. */
@@ -30,246 +28,168 @@ export interface ReaderHost {
 }
 
 /**
- * Reads a group's messages for all waiters of this process, over one connection.
+ * Reads a group's messages for all waiters of this process, over one connection. It is a {@link BlockingLoop}.
  *
  * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than its waiters want,
- * so no message sits in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
- * another connection and awaits the reply. Messages that no waiter takes are returned to the group.
+ * so no message sits in a busy process. Messages that no waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
- * The reader is always in one of these modes:
+ * The first rule that applies picks the next step:
  *
- * - **idle**: nobody waits, and nothing is under way. The connection stays open.
- * - **gathering**: it lets the current turn of the event loop end, so that all calls made in it are served together.
- *   Every step begins and ends here.
- * - **connecting**: it asks whether the queue is paused, or opens a connection.
- * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The waiters
- *   stay. The mode ends when that changes, or when nobody waits.
- * - **reading**: a read is under way, and somebody waits for it.
- * - **unblocking**: nobody needs the read that is under way, and it is being ended. Its reply ends this mode.
- * - **recovering**: a step has failed. If Redis refused for good, every waiter is rejected. Otherwise the reader
- *   reports the failure, drops the connection and pauses, longer each time.
+ * 1. Whether the queue is paused is unknown: it asks.
+ * 2. The queue is paused, or a suspect is handed out, or waits until nothing else is held: it rests.
+ * 3. A suspect waits: it hands it out.
+ * 4. There is no connection: it opens one, and gives back the entries whose reply was lost with the last one.
+ * 5. It reads; without a block if somebody is unserved (see `Waiters`).
  */
 export class Reader {
   readonly #queue: Queue;
   readonly #member: Membership;
   readonly #pauses: Pauses;
   readonly #host: ReaderHost;
-  readonly #reads: Work;
-  readonly #unblocking: Unblocking;
-  readonly #waiters: Waiters<Held>;
+  readonly #loop: BlockingLoop<Held>;
   readonly #pause = new Pause(100, 500);
-
-  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
-  readingSince = Infinity;
-  #mode: Mode = "idle";
-  #connection: StreamConnection | undefined;
-  #hasLostConnection = false;
   readonly #suspects: Suspects;
   readonly #size = new ReadSize();
-  /** Ends *resting*. */
-  #wake = () => {};
   readonly #unlisten: () => void;
-  /** Resolves when the reader is *idle* again. */
-  #working: Promise<void> | undefined;
+  #hasLostConnection = false;
+  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
+  readingSince = Infinity;
 
   constructor(queue: Queue, member: Membership, pauses: Pauses, host: ReaderHost) {
     this.#queue = queue;
     this.#member = member;
     this.#pauses = pauses;
     this.#host = host;
-    const { troubles } = queue.server;
-    this.#reads = troubles.work();
-    this.#unblocking = new Unblocking(this.#name, troubles.work());
-    this.#waiters = new Waiters(this.#name, {
-      isConnected: () => this.#openConnection !== undefined || this.#mode === "resting",
-      onChange: () => this.onChange(),
-    });
     this.#suspects = new Suspects(host.held);
-    this.#unlisten = this.#pauses.onChange(() => this.onChange());
+    this.#loop = new BlockingLoop(queue.server, {
+      name: `queue "${queue.name}"`,
+      step: () => this.#step(),
+      giveBack: (left) => Promise.all(left.map((held) => host.release(held))),
+      onLeft: () => {
+        const suspect = this.#suspects.takeOut();
+        // Nobody waits here now. Another process may take it.
+        return suspect && host.release(suspect);
+      },
+      recover: (error) => this.#recover(error),
+      pause: this.#pause,
+    });
+    this.#unlisten = this.#pauses.onChange(() => this.review());
   }
 
   /**
-   * Waits for messages as {@link Waiters.wait} does.
+   * Waits for messages as `Waiters.wait` does.
    *
    * @throws {RedisError} also if Redis refuses the read (WRONGTYPE, NOPERM). A lost connection is only reported, and
    * the wait goes on.
    */
   wait(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    return this.#waiters.wait(max, options);
+    return this.#loop.waiters.wait(max, options);
   }
 
   /** Ends every wait with a `ClosedError`; resolves when the messages left over have been returned. */
   async close(): Promise<void> {
     this.#unlisten();
-    this.#waiters.close();
-    this.#pause.end();
-    await this.#working;
-    await this.#unblocking.close();
-    this.#reads.ended();
-    this.#connection?.disconnect();
+    await this.#loop.close();
   }
 
-  /** Called when a wait begins or ends, a delivery is no longer held, or the queue is paused or resumed. */
-  onChange(): void {
-    if (this.#mode === "idle" && this.#waiters.areThere) {
-      this.#working = this.#work();
-    } else if (this.#mode === "reading") {
-      const isInVain = this.#waiters.waitingCount === 0 || this.#pauses.isPaused !== false;
-      if (isInVain) this.#enter("unblocking");
-    } else if (this.#mode === "resting") {
-      // No reply is under way that could serve the expired waiters.
-      this.#waiters.dismissExpired();
-      if (!this.#mustRest || !this.#waiters.areThere) this.#wake();
-    }
-    // Also if the mode was *unblocking* before: the last attempt may have failed.
-    if (this.#mode !== "unblocking") return;
-    this.#unblocking.start(
-      () => this.#connection?.unblock(),
-      () => this.#mode === "unblocking",
-    );
-  }
-
-  /** The only place that sets the mode. */
-  #enter(mode: Mode): void {
-    this.#mode = mode;
-  }
-
-  get #name(): string {
-    return `queue "${this.#queue.name}"`;
-  }
-
-  get #openConnection(): StreamConnection | undefined {
-    return this.#connection?.isLost === false ? this.#connection : undefined;
+  /** To be called when a delivery is no longer held. */
+  review(): void {
+    this.#loop.review();
   }
 
   get #mustRest(): boolean {
     return this.#pauses.isPaused !== false || this.#suspects.mustRest;
   }
 
-  async #work(): Promise<void> {
-    this.#enter("gathering");
-    for (;;) {
-      // Run after the callbacks of promises that the last step has settled: a caller that takes again at once is served
-      // by this step.
-      await new Promise<void>((resolve) => process.nextTick(resolve));
-      if (!this.#waiters.areThere) {
-        const suspect = this.#suspects.takeOut();
-        if (suspect === undefined) break;
-        // Nobody waits here now. Another process may take it.
-        await this.#host.release(suspect);
-        continue;
-      }
-      try {
-        await this.#step();
-      } catch (error) {
-        await this.#recover(error);
-      }
-      this.#enter("gathering");
-    }
-    this.#enter("idle");
-    this.#reads.stopped();
-    this.#waiters.dismissExpired();
-  }
-
   async #step(): Promise<void> {
-    const connection = this.#openConnection;
     if (this.#pauses.isPaused === undefined) {
-      this.#enter("connecting");
-      await this.#pauses.known();
+      await this.#loop.prepare(() => this.#pauses.known());
       return;
     }
     if (this.#mustRest) {
-      await this.#rest();
+      await this.#loop.rest(() => this.#mustRest);
       return;
     }
+    const { client } = this.#loop;
     const suspect = this.#suspects.handOut();
-    if (suspect !== undefined) {
-      await this.#give([suspect]);
-    } else if (connection === undefined) {
-      await this.#connect();
-    } else {
-      await this.#read(connection);
-      this.#reads.succeeded();
-      this.#pause.reset();
-    }
-  }
-
-  async #rest(): Promise<void> {
-    this.#enter("resting");
-    // Waiters whose time is over get nothing.
-    this.#waiters.expireUnserved();
-    this.#waiters.dismissExpired();
-    if (!this.#waiters.areThere) return;
-    await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (suspect !== undefined) await this.#loop.deliver([suspect]);
+    else if (client === undefined) await this.#connect();
+    else await this.#read(client);
   }
 
   async #connect(): Promise<void> {
-    this.#enter("connecting");
-    const { stream } = this.#queue.keys;
-    this.#connection = await StreamConnection.open(
-      this.#queue.server.connections,
-      stream,
-      this.#member,
-      this.#host.onConnected,
-    );
+    await this.#loop.open(this.#queue.keys.stream, this.#host.onConnected);
     // A reply may have been lost with the last connection.
     if (this.#hasLostConnection) await this.#host.checkStrangers();
     this.#hasLostConnection = true;
   }
 
-  async #read(connection: StreamConnection): Promise<void> {
-    const isLate = this.#waiters.unservedCount > 0;
-    const wanted = isLate
-      ? this.#waiters.expireUnserved()
-      : this.#waiters.wanted.reduce((sum, count) => sum + count, 0);
-    this.#enter("reading");
+  async #read(client: BlockingClient): Promise<void> {
+    const { waiters } = this.#loop;
     const most = Math.min(this.#size.count, this.#suspects.readLimit);
+    if (waiters.unservedCount > 0) {
+      const count = Math.min(waiters.expireUnserved(), most);
+      await this.#loop.take(() => this.#readAndDeliver(client, count, 0));
+      return;
+    }
+    const wanted = waiters.wanted.reduce((sum, count) => sum + count, 0);
+    const count = Math.min(wanted, most);
+    // Once it is in vain it stays so: whoever waits next may want less than it asks for.
+    let isInVain = false;
+    await this.#loop.block(
+      () => this.#readAndDeliver(client, count, BLOCK),
+      () => (isInVain ||= waiters.waitingCount === 0 || this.#pauses.isPaused !== false),
+    );
+  }
+
+  async #readAndDeliver(client: BlockingClient, count: number, block: number): Promise<void> {
+    let taken: readonly Held[];
     this.readingSince = performance.now();
-    const reading = connection.read(Math.min(wanted, most), !isLate);
-    // The last waiter may have left before the mode was *reading*.
-    if (!isLate) this.onChange();
-    const taken = this.#host.intake.accept(await reading);
-    this.readingSince = Infinity;
+    try {
+      taken = this.#host.intake.accept(await this.#ask(client, count, block));
+    } finally {
+      this.readingSince = Infinity;
+    }
     this.#size.note(taken.map(({ entry }) => entry));
     const { fresh, surplus } = this.#suspects.sift(taken);
     for (const held of surplus) void this.#host.release(held);
-    await this.#give(fresh);
+    await this.#loop.deliver(fresh);
   }
 
-  /** Gives messages to the waiters, and returns the rest to the group. No read is under way. */
-  async #give(messages: readonly Held[]): Promise<void> {
-    const left = this.#waiters.giveLast(messages);
-    await Promise.all(left.map((held) => this.#host.release(held)));
+  /** Reads up to `count` entries that are new to the group. If there are none, blocks for `block` seconds. */
+  async #ask(client: BlockingClient, count: number, block: number): Promise<Read[]> {
+    const { group, consumer } = this.#member;
+    const { stream } = this.#queue.keys;
+    const head = ["GROUP", group, consumer, "COUNT", count] as const;
+    const reply =
+      block > 0
+        ? client.redis.xreadgroupBuffer(...head, "BLOCK", block * 1000, "STREAMS", stream, ">")
+        : client.redis.xreadgroupBuffer(...head, "STREAMS", stream, ">");
+    const streams = (await client.watched(block, reply)) as StreamReply;
+    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => {
+      const entryId = id.toString();
+      return unpackEntry(entryId, fields) ?? { entryId, fields };
+    });
   }
 
-  async #recover(error: unknown): Promise<void> {
-    this.#enter("recovering");
-    this.readingSince = Infinity;
-    this.#waiters.dismissExpired();
-    const failure = new RedisError(`cannot take from ${this.#name}`, error);
+  async #recover(error: unknown): Promise<boolean> {
     if (isStreamDeleted(error)) {
       // If the partition was removed, this reader is closed during the pause. Otherwise the next read gets NOGROUP.
       await this.#pause.wait();
-    } else if (failure.reply === "NOGROUP") {
-      try {
-        await this.#host.remakeGroup();
-      } catch (refusal) {
-        this.#waiters.failAll(refusal);
-      }
-    } else if (!isPassing(failure.reply)) {
-      this.#waiters.failAll(failure);
-    } else if (!this.#waiters.isClosed) {
-      this.#reads.failed(failure);
-      this.#waiters.failUnserved(failure);
-      this.#connection?.disconnect();
-      this.#connection = undefined;
-      await this.#pause.wait();
+      return true;
     }
+    if (replyOf(error) !== "NOGROUP") return false;
+    await this.#host.remakeGroup().catch((refusal: unknown) => this.#loop.waiters.failAll(refusal));
+    return true;
   }
 }
 
-/** The modes of a {@link Reader}; its docstring describes them. */
-type Mode =
-  "idle" | "gathering" | "connecting" | "resting" | "reading" | "unblocking" | "recovering";
+type StreamReply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
+
+/**
+ * How long one read blocks at most, in seconds. A connection that died silently is found within two seconds more. An
+ * idle process sends 30 reads a minute for each group.
+ */
+const BLOCK = 2;
