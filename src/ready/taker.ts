@@ -57,7 +57,7 @@ export class Taker {
       name,
       step: () => this.#step(),
       giveBack: (messages) => this.#giveBack.putBack(messages),
-      onLeft: () => void this.#rhythm.restart(),
+      onLeft: () => this.#rhythm.restart(),
     });
     this.#giveBack = new GiveBack(name, this.#loop.waiters, host);
     this.#sources.set(sources);

@@ -15,7 +15,7 @@ export interface Steps<Message> {
   /** Gives back messages that nobody takes. Never rejects. */
   readonly giveBack: (messages: readonly Message[]) => Promise<unknown>;
   /** Called when nobody waits any more. Returns a promise if something is still to be done. */
-  readonly onLeft?: () => Promise<unknown> | undefined;
+  readonly onLeft?: () => Promise<unknown> | undefined | void;
   /** Recovers from a failed step. Returns false to leave that to the loop. */
   readonly recover?: (error: unknown) => Promise<boolean>;
   /** Defaults to the health of a work of its own. */
@@ -267,7 +267,7 @@ const NEXT = {
     "recovering",
   ],
   connecting: ["gathering", "recovering"],
-  resting: ["gathering"],
+  resting: ["gathering", "recovering"],
   taking: ["gathering", "giving back", "recovering"],
   blocking: ["gathering", "unblocking", "giving back", "recovering"],
   unblocking: ["gathering", "blocking", "giving back", "recovering"],

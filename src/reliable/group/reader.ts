@@ -181,7 +181,11 @@ export class Reader {
       return true;
     }
     if (replyOf(error) !== "NOGROUP") return false;
-    await this.#host.remakeGroup().catch((refusal: unknown) => this.#loop.waiters.failAll(refusal));
+    try {
+      await this.#host.remakeGroup();
+    } catch (refusal) {
+      this.#loop.waiters.failAll(refusal);
+    }
     return true;
   }
 }
