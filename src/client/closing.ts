@@ -1,7 +1,7 @@
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Patience } from "../time/patience.ts";
 import type { OpenQueues } from "./open-queues.ts";
-import type { Server } from "../redis/server.ts";
+import type { Servers } from "../redis/server.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
@@ -9,7 +9,7 @@ import type { Server } from "../redis/server.ts";
  */
 export async function closeClient(
   open: OpenQueues,
-  servers: readonly [Server, ...Server[]],
+  servers: Servers,
   patience: Patience,
 ): Promise<void> {
   const { closeTimeout } = servers[0];

@@ -31,8 +31,11 @@ import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
-import type { Server } from "../redis/server.ts";
+import type { Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
+
+/** Closes one queue of a client. Not for users. */
+export let closeQueue: (line: Delayline, name: string) => Promise<void>;
 
 /**
  * A client: opens queues by name, on a Redis server, a Cluster, or several servers.
@@ -49,11 +52,15 @@ import type { Recovery } from "../redis/troubles.ts";
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
-  readonly #servers: readonly [Server, ...Server[]];
+  readonly #servers: Servers;
   readonly #queues: OpenQueues;
   /** How long `close()` waits for running handlers. */
   readonly #patience = new Patience();
   #closing: Promise<void> | undefined;
+
+  static {
+    closeQueue = (line, name) => line.#queues.closeOne(name);
+  }
 
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
   constructor(options: DelaylineOptions = {}) {
@@ -111,7 +118,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       consumers,
       joinTakes,
       report: queue.report,
-      listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
+      listNamed: (other) => open.ready.beside(this.#queues.open(other, settings).ready),
     });
   }
 

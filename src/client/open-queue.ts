@@ -1,178 +1,159 @@
-import { DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Duty } from "../delayed/transfer/sweep-rhythm.ts";
-import { TransferTask } from "../delayed/transfer/transfer-task.ts";
-import { LeftRunningError } from "../errors.ts";
-import type { TransferReply } from "../lua/delayed/transfer.ts";
-import type { Elements, Into } from "../lua/family.ts";
-import { newerFact } from "../lua/guarded.ts";
-import type { Consumer } from "../queue/consuming/consumer.ts";
-import { Numbers } from "../queue/numbers.ts";
-import type { Counters } from "../observe/counters.ts";
-import { PauseWatch } from "../queue/pause-watch.ts";
-import { OnePlace } from "../queue/places.ts";
+import { LeftRunningError, RedisError } from "../errors.ts";
+import { Change, type ChangeOptions } from "../partitions/change/change.ts";
+import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
+import type { Part } from "../partitions/parts/part.ts";
+import { Exclusive } from "../partitions/exclusive/exclusive.ts";
+import { ExclusiveGroup } from "../partitions/exclusive/exclusive-group.ts";
+import { PartitionedGroup } from "../partitions/taking/partitioned-group.ts";
+import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
+import { Numbers } from "../partitions/parts/numbers.ts";
+import { Pauses } from "../partitions/parts/pauses.ts";
 import { Quarantine } from "../queue/quarantine.ts";
-import { Queue } from "../queue/queue.ts";
-import { Group, type GroupSettings, type OnlyConsumer } from "../reliable/group/group.ts";
-import { ReliableMessages } from "../reliable/reliable-messages.ts";
-import { Retries } from "../reliable/retries.ts";
-import { ReadyList } from "../ready/ready-list.ts";
-import { ListWatch } from "../reliable/list-watch.ts";
-import type { Server } from "../redis/server.ts";
-import type { JoinWork } from "../redis/troubles.ts";
-import type { PartLink } from "../partitions/parts/part.ts";
+import { PartitionedReady } from "../partitions/taking/partitioned-ready.ts";
+import { Parts, type PartsOptions } from "../partitions/parts/parts.ts";
+import type { Servers } from "../redis/server.ts";
+import { Routing } from "../partitions/routing/routing.ts";
+import type { Counters } from "../observe/counters.ts";
+import type { Call } from "../queue/call.ts";
+import type { Consumer } from "../queue/consuming/consumer.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { GroupSettings } from "../reliable/group/group.ts";
+import type { JoinWork, Work } from "../redis/troubles.ts";
 
 /** Everything that a client has running for one group of a reliable queue. */
-export interface OpenGroup {
-  readonly group: Group;
-  readonly messages: ReliableMessages;
+interface OpenGroup {
+  readonly group: PartitionedGroup;
+  readonly messages: PartitionedMessages;
 }
 
-/** Everything that a client has running for one ordinary queue, or one partition. All handles of the queue share it. */
+/** Everything that a client has running for one queue. All handles of the queue share it. */
 export class OpenQueue {
-  readonly queue: Queue;
-  readonly pauses: PauseWatch;
+  readonly name: string;
+  /** Reports errors, and keeps bytes that nobody can read. */
+  readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
+  readonly parts: Parts;
+  readonly pauses: Pauses;
   readonly quarantine: Quarantine;
   readonly numbers: Numbers;
   readonly counters: Counters;
-  readonly places: OnePlace;
-  readonly delayed: DelayedMessages;
-  readonly ready: ReadyList;
+  readonly delayed: PartitionedMessages;
+  readonly ready: PartitionedReady;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
-  readonly #link: PartLink | undefined;
+  readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
-  #transferTask: TransferTask | undefined;
-  /** Only if the queue is reliable and this client moves its messages. */
-  #listWatch: ListWatch | undefined;
-  #duty: Duty = "alone";
-  #isHeld = false;
-  #isStopped = false;
+  readonly #exclusive: Exclusive;
+  /** Health of the changes that this client finishes for others. */
+  readonly #finishing: Work;
+  readonly #closing = new AbortController();
 
-  /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, server: Server, link?: PartLink) {
-    this.queue = new Queue(name, { elements, into: "list" }, server, link);
-    this.counters = this.queue.counters;
-    this.numbers = new Numbers(this.queue);
-    this.places = new OnePlace(this.queue);
-    this.#link = link;
-    this.pauses = new PauseWatch(this.queue);
-    this.quarantine = new Quarantine(this.queue);
-    this.delayed = new DelayedMessages(this.queue);
-    this.ready = new ReadyList(this.queue, this.pauses);
-    this.joinTakes = server.troubles.sharedWork();
+  /** @throws {TypeError} if the name cannot name a queue, or the queue cannot have the partitions asked for. */
+  constructor(name: string, servers: Servers, options: PartsOptions) {
+    const [{ report, troubles }] = servers;
+    this.name = name;
+    this.parts = new Parts(name, servers, options);
+    this.queue = {
+      name,
+      report,
+      quarantine: (bytes, into) => this.#reachable.queue.quarantine(bytes, into),
+    };
+    this.#routing = new Routing(this.parts);
+    this.pauses = new Pauses(this.parts);
+    this.quarantine = new Quarantine(this.parts);
+    this.numbers = new Numbers(this.parts);
+    this.counters = this.parts.counters;
+    this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
+    this.ready = new PartitionedReady(this.parts);
+    this.#exclusive = new Exclusive(this.parts);
+    this.joinTakes = troubles.sharedWork();
+    this.#finishing = troubles.work();
+    this.parts.onAbandoned(() => this.#finishChange());
+    this.parts.onLeaving((part) => this.#leave(part));
   }
 
   /** From now on this client moves the queue's due messages. */
   startTransfer(): void {
-    if (this.#transferTask !== undefined) return;
-    this.pauses.leaveToSweeps();
-    this.#transferTask = new TransferTask(this.queue, {
-      pauses: this.pauses,
-      onTransferred: (reply) => this.#onTransferred(reply),
-      onRefused: (error) => newerFact(error) !== undefined,
-      knownFact: this.#link?.knownFact,
-    });
-    this.#transferTask.setDuty(this.#duty);
-    this.#transferTask.setHeld(this.#isHeld);
-    if (this.#isReliable) this.#watchList();
-  }
-
-  /** Sets whether this client is one of those that move messages as soon as they are due. */
-  setDuty(duty: Duty): void {
-    this.#duty = duty;
-    this.#transferTask?.setDuty(duty);
-    this.#switchListWatch();
-  }
-
-  /** While the queue is held, this client moves nothing. */
-  setHeld(isHeld: boolean): void {
-    this.#isHeld = isHeld;
-    this.#transferTask?.setHeld(isHeld);
+    this.parts.startTransfer();
   }
 
   /**
-   * From now on due messages and retries go into the queue's stream. If this client moves messages, it also takes over
-   * what others push to the ready LIST.
-   */
-  openReliable(): void {
-    const wasReliable = this.#isReliable;
-    this.queue.becomeReliable();
-    if (!wasReliable) this.#onReliable();
-  }
-
-  /**
-   * Opens this client's consumer in a group, or returns the one that is open.
+   * Opens a consumer group, or returns the one that is open.
    *
    * @throws {TypeError} if the group is open with other settings.
    */
   openGroup(settings: GroupSettings): OpenGroup {
-    this.openReliable();
-    const { group: name } = settings;
-    const open = this.#groups.get(name);
+    const open = this.#groups.get(settings.group);
     if (open !== undefined) {
-      open.group.checkSame(settings);
+      open.group.groupOf(this.parts.first).checkSame(settings);
       return open;
     }
-    const group = new Group(this.queue, settings, this.pauses);
-    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue);
+    const group = new PartitionedGroup(this.parts, settings);
+    const messages = new PartitionedMessages(
+      this.parts,
+      this.#routing,
+      (part) => part.openGroup(settings).messages,
+    );
     const opened = { group, messages };
-    this.#groups.set(name, opened);
-    if (this.#isStopped) void group.stop();
+    this.#groups.set(settings.group, opened);
+    if (this.#closing.signal.aborted) void group.stop();
     return opened;
   }
 
-  /** Opens a separate consumer for one lease on the partition. The caller closes it. */
-  openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group {
-    this.openReliable();
-    return new Group(this.queue, settings, this.pauses, only);
+  /**
+   * Returns the group for a handle that consumes it exclusively. With `isStrict`, no message overtakes a failed one.
+   */
+  exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
+    return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
+  }
+
+  /** Finishes a change whose process has died; returns whether it has. */
+  async #finishChange(): Promise<boolean> {
+    const { signal } = this.#closing;
+    try {
+      await this.#change({ signal }).finish();
+      this.#finishing.succeeded();
+      return true;
+    } catch (error) {
+      const doing = `cannot finish the change of the partitions of queue "${this.name}"`;
+      const failure = error instanceof RedisError ? error : new RedisError(doing, error);
+      if (!signal.aborted) this.#finishing.failed(failure);
+      return false;
+    }
+  }
+
+  /** Leaves a part that the queue no longer has. */
+  async #leave(part: Part): Promise<void> {
+    const { signal } = this.#closing;
+    await this.ready.left();
+    await part.stopTaking();
+    await part.leaveGroups();
+    if (signal.aborted) return;
+    // If this fails, its messages are safe where they are. The next change of the number finds them.
+    await this.#change({ signal })
+      .drainLate(part.partition)
+      .catch(() => {});
+  }
+
+  /** Changes the number of partitions; see {@link Change}. */
+  async setPartitions(count: number, options: Partial<ChangeOptions>): Promise<void> {
+    await this.parts.changing(() => this.#change(options).run(count));
+  }
+
+  /** Returns the partitions, each with its numbers of messages. */
+  describe(call?: Call): Promise<PartitionInfo[]> {
+    return describePartitions(this.parts, call);
   }
 
   /** Stops taking and moving; resolves once only users' code holds messages. */
   async stopTaking(): Promise<void> {
-    this.#isStopped = true;
+    this.#closing.abort();
+    this.#finishing.ended();
+    this.#exclusive.close();
     for (const consumer of this.consumers) consumer.stop();
-    this.pauses.close();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    const own = [this.#transferTask?.leave(), this.#listWatch?.close(), this.ready.close()];
-    await Promise.all([...own, ...groups]);
-  }
-
-  get #isReliable(): boolean {
-    return this.queue.layout.into === "stream";
-  }
-
-  #onTransferred({ wentInto, hasListed }: TransferReply): void {
-    // Another process may have made the queue reliable, or plain again.
-    if (wentInto !== undefined) this.#follow(wentInto);
-    this.#switchListWatch();
-    if (!hasListed) this.#listWatch?.noteEmpty();
-    else if (this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
-  }
-
-  #follow(into: Into): void {
-    if (into === this.queue.layout.into || (into === "list" && this.queue.makesStream)) return;
-    this.queue.follow(into);
-    if (into === "stream") this.#onReliable();
-    else this.#switchListWatch();
-  }
-
-  #onReliable(): void {
-    if (this.#transferTask === undefined || this.#isStopped) return;
-    this.#watchList();
-    // The task does not know yet when the retries are due.
-    this.#transferTask.lookAgain();
-  }
-
-  #watchList(): void {
-    this.#listWatch ??= new ListWatch(this.queue, () => this.#follow("list"));
-    this.#switchListWatch();
-  }
-
-  /** Watches the LIST only while this process moves messages: one process is enough. */
-  #switchListWatch(): void {
-    const isMoving = this.#transferTask?.isStandingBy === false;
-    this.#listWatch?.switch(isMoving && this.#isReliable && this.pauses.isPaused === false);
+    await Promise.all([this.parts.stop(), this.ready.close(), ...groups]);
+    await Promise.all(this.parts.opened.map((part) => part.stopTaking()));
   }
 
   /** Resolves when the running handlers and the bodies of loops have finished. */
@@ -187,20 +168,28 @@ export class OpenQueue {
     if (count > 0) this.queue.report(new LeftRunningError(this.queue.name, count));
   }
 
-  /** Gives back the messages that its consumers hold, and leaves their groups. */
-  async leaveGroups(): Promise<void> {
-    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
-  }
-
   /** Refuses every call from now on; resolves when the offers under way are settled. */
   async close(): Promise<void> {
-    const groups = [...this.#groups.values()];
-    await this.leaveGroups();
-    // This sends the offers of this turn, before the queue refuses to send any.
-    const all = [this.delayed, ...groups.map(({ messages }) => messages)];
-    const settled = Promise.all(all.map((messages) => messages.settled()));
-    this.queue.close();
-    await settled;
-    for (const messages of all) messages.leave();
+    // First, since a call that was refused for its old fact is sent again, and its partition has to be open for that.
+    await this.#routing.close();
+    await Promise.all(this.parts.opened.map((part) => part.close()));
   }
+
+  /** A part whose server can be reached, as far as is known. */
+  get #reachable(): Part {
+    return this.parts.active.find(isReachable) ?? this.parts.first;
+  }
+
+  #change(options: Partial<ChangeOptions>): Change {
+    return new Change(this.parts, this.#routing, {
+      signal: undefined,
+      onProgress: () => {},
+      keepsOrdinary: false,
+      ...options,
+    });
+  }
+}
+
+function isReachable({ queue: { server } }: Part): boolean {
+  return server.connections.readiness.wait() === undefined;
 }

@@ -1,34 +1,35 @@
 import { ClosedError } from "../errors.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
-import type { PartLink } from "../partitions/parts/part.ts";
-import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
+import type { PartitionInfo } from "../partitions/partition-info.ts";
 import type { Call } from "../queue/call.ts";
 import type { CloseOptions } from "../queue/consuming/consumer.ts";
-import { queueKeys } from "../queue/keys.ts";
-import type { QueueSettings } from "../queue/options.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
-import { OpenPartitions } from "./open-partitions.ts";
+import type { QueueSettings } from "../queue/options.ts";
+import type { Servers } from "../redis/server.ts";
 import { OpenQueue } from "./open-queue.ts";
-import type { Server } from "../redis/server.ts";
 
 /** The settings that all handles of a queue share. */
 type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;
 
+/** To open a queue for one look. */
+const LOOK: OpenSettings = { interop: "none", transfer: false, partitions: undefined };
+
 /** The queues that a client has open, by name. */
 export class OpenQueues {
-  readonly #servers: readonly [Server, ...Server[]];
-  readonly #ordinary = new Map<string, OpenQueue>();
-  readonly #partitioned = new Map<string, OpenPartitions>();
+  readonly #servers: Servers;
+  readonly #open = new Map<string, OpenQueue>();
+  /** The `interop` of each open queue. */
+  readonly #interop = new WeakMap<OpenQueue, OpenSettings["interop"]>();
   #isClosing = false;
   #isClosed = false;
 
-  constructor(servers: readonly [Server, ...Server[]]) {
+  constructor(servers: Servers) {
     this.#servers = servers;
   }
 
-  get all(): readonly (OpenQueue | OpenPartitions)[] {
-    return [...this.#ordinary.values(), ...this.#partitioned.values()];
+  get all(): readonly OpenQueue[] {
+    return [...this.#open.values()];
   }
 
   /**
@@ -51,96 +52,60 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue. It is partitioned if the settings or another handle of this client say so, or if it is consumed
-   * exclusively.
+   * Opens a queue, or returns the one that is open. From then on it is partitioned, if the settings say so or it is
+   * consumed exclusively.
    *
    * @throws {TypeError} if the name cannot name a queue, or the settings contradict an earlier handle's.
    * @throws {ClosedError} after {@link close}.
    */
-  open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue | OpenPartitions {
+  open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue {
     this.checkOpen();
-    const { partitions } = settings;
-    const isPartitioned = isExclusive || partitions !== undefined || this.#partitioned.has(name);
-    const open = isPartitioned
-      ? this.openPartitions(name, partitions)
-      : this.openOrdinary(name, settings);
-    if (settings.transfer && !this.#isClosing) open.startTransfer();
-    return open;
-  }
-
-  /**
-   * Opens an ordinary queue, or returns the one that is open.
-   *
-   * @throws {TypeError} if this client has it open as a partitioned queue, or with another `interop`.
-   */
-  openOrdinary(name: string, { interop }: Pick<OpenSettings, "interop">): OpenQueue {
-    const elements = interop === "redisson" ? "members" : "addresses";
-    if (this.#partitioned.has(name)) {
-      throw new TypeError(`queue "${name}" is open as a partitioned queue in this client`);
-    }
-    let open = this.#ordinary.get(name);
-    if (open === undefined) {
-      open = new OpenQueue(name, elements, this.#servers[0]);
-      this.#ordinary.set(name, open);
-      if (this.#isClosing) void open.stopTaking();
-    } else if (open.queue.layout.elements !== elements) {
+    const { interop, partitions } = settings;
+    const isPartitioned = isExclusive || partitions !== undefined;
+    const open = this.#open.get(name) ?? this.#newQueue(name, settings, isPartitioned);
+    if (this.#interop.get(open) !== interop) {
       throw new TypeError(
         `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
       );
     }
+    if (isPartitioned) open.parts.expect(partitions);
+    if (!this.#open.has(name)) {
+      this.#open.set(name, open);
+      if (this.#isClosing) void open.stopTaking();
+    }
+    if (settings.transfer && !this.#isClosing) open.startTransfer();
     return open;
   }
 
-  /**
-   * Opens another queue, to poll it together with an open one.
-   *
-   * @throws {TypeError} if one of the two is partitioned.
-   */
-  openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
-    if (open instanceof OpenPartitions) {
-      const { queue } = open;
-      throw new TypeError(`queue "${queue.name}" is partitioned: it cannot be polled with others`);
-    }
-    const other = this.openOrdinary(name, settings);
-    if (settings.transfer && !this.#isClosing) other.startTransfer();
-    return other;
+  /** Closes one queue: its handles reject from now on. Another handle of that name opens it again. */
+  async closeOne(name: string): Promise<void> {
+    const open = this.#open.get(name);
+    if (open === undefined) return;
+    this.#open.delete(name);
+    await open.stopTaking();
+    await open.close();
   }
 
-  /** Returns the numbers of each partition of a queue. A queue that is not open as a partitioned one stays so. */
+  /** Opens a queue to change the number of its partitions. */
+  openPartitions(name: string, partitions: number): OpenQueue {
+    return this.open(name, { interop: "none", transfer: false, partitions });
+  }
+
+  /** Returns the numbers of each partition of a queue. A queue that is not open stays so. */
   async describePartitions(name: string, call?: Call): Promise<PartitionInfo[]> {
-    this.checkOpen();
-    const open = this.#partitioned.get(name);
-    if (open !== undefined) return await open.describe(call);
-    const parts = this.#newPartitions(name, undefined);
-    return await briefly(parts, () => parts.describe(call));
+    return await this.#look(name, (open) => open.describe(call), call);
   }
 
   /**
    * Returns the numbers of a queue, whether it is plain, reliable or partitioned. A queue that is not open stays so.
    */
   async stats(name: string, call?: Call): Promise<QueueStats> {
-    this.checkOpen();
-    const partitioned = this.#partitioned.get(name);
-    if (partitioned !== undefined) return await partitioned.numbers.stats(call);
-    // Also if it is open as an ordinary queue here: another process may have given it partitions since. With a brace in
-    // a key prefix, no queue has partitions.
-    if (this.#servers.every(({ connections }) => mayHavePartitions(connections))) {
-      const parts = this.#newPartitions(name, undefined);
-      const stats = await briefly(parts, async () =>
-        (await arePartitions(parts.parts, call)) ? await parts.numbers.stats(call) : undefined,
-      );
-      if (stats !== undefined) return stats;
-    }
-    const open = this.#ordinary.get(name);
-    if (open !== undefined) return await open.numbers.stats(call);
-    const ordinary = new OpenQueue(name, "addresses", this.#servers[0]);
-    return await briefly(ordinary, () => ordinary.numbers.stats(call));
+    return await this.#look(name, (open) => open.numbers.stats(call), call);
   }
 
   /** The counters of each open queue, by name. */
   get counters(): Map<string, QueueCounters> {
-    const named = [...this.#ordinary, ...this.#partitioned];
-    return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));
+    return new Map(Array.from(this.#open, ([name, { counters }]) => [name, counters.snapshot()]));
   }
 
   /** Closes the subscriptions of all queues, but not their loops. */
@@ -150,69 +115,35 @@ export class OpenQueues {
     await Promise.all(subscriptions.map((subscription) => subscription.close(options)));
   }
 
-  /**
-   * Opens a partitioned queue, or returns the one that is open.
-   *
-   * @throws {TypeError} if this client has it open as an ordinary queue, or the name or a `keyPrefix` is not legal for
-   * a partitioned queue.
-   */
-  openPartitions(name: string, partitions: number | undefined): OpenPartitions {
-    this.checkOpen();
-    if (this.#ordinary.has(name)) {
-      throw new TypeError(`queue "${name}" is open as an ordinary queue in this client`);
-    }
-    let open = this.#partitioned.get(name);
-    if (open === undefined) {
-      open = this.#newPartitions(name, partitions);
-      this.#partitioned.set(name, open);
-      if (this.#isClosing) void open.stopTaking();
-    }
-    open.parts.expect(partitions);
-    return open;
-  }
-
   /** Whether any handler, or any body of a loop, runs. */
   get #isHandling(): boolean {
     return this.all.some(({ consumers }) => [...consumers].some(({ running }) => running > 0));
   }
 
-  #newPartitions(name: string, partitions: number | undefined): OpenPartitions {
-    // Throws for an illegal name, before anything is opened.
-    queueKeys(name);
-    const servers = this.#servers;
-    for (const { connections } of servers) checkPrefix(connections);
-    const host = {
-      serverCount: servers.length,
-      open: (part: string, server: number, link: PartLink) =>
-        new OpenQueue(part, "addresses", servers[server] as Server, link),
-    };
-    return new OpenPartitions(name, partitions, host);
+  #newQueue(name: string, { interop, partitions }: OpenSettings, isPartitioned: boolean) {
+    const elements = interop === "redisson" ? "members" : "addresses";
+    const open = new OpenQueue(name, this.#servers, { elements, isPartitioned, partitions });
+    this.#interop.set(open, interop);
+    return open;
   }
-}
 
-/** Closes what was opened for one look. */
-async function briefly<Result>(
-  open: OpenQueue | OpenPartitions,
-  look: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await look();
-  } finally {
-    await open.stopTaking();
-    await open.close();
+  /** Looks at a queue with the partitions that it has now; closes it afterwards, unless it was open. */
+  async #look<Result>(
+    name: string,
+    look: (open: OpenQueue) => Promise<Result>,
+    call: Call | undefined,
+  ): Promise<Result> {
+    this.checkOpen();
+    const known = this.#open.get(name);
+    const open = known ?? this.#newQueue(name, LOOK, false);
+    try {
+      await open.parts.look(call);
+      return await look(open);
+    } finally {
+      if (known === undefined) {
+        await open.stopTaking();
+        await open.close();
+      }
+    }
   }
-}
-
-/** Whether queues may be partitioned: with a brace in the key prefix, all keys would be in one Cluster slot. */
-function mayHavePartitions({ commands }: Server["connections"]): boolean {
-  return commands.options.keyPrefix?.includes("{") !== true;
-}
-
-/** @throws {TypeError} if the key prefix has a brace; see {@link mayHavePartitions}. */
-function checkPrefix(connections: Server["connections"]): void {
-  if (mayHavePartitions(connections)) return;
-  const { keyPrefix } = connections.commands.options;
-  throw new TypeError(
-    `keyPrefix must not contain a brace for a partitioned queue, got ${JSON.stringify(keyPrefix)}`,
-  );
 }

@@ -1,24 +1,19 @@
 import { HandlerError } from "../errors.ts";
 import { Payloads } from "../queue/payloads.ts";
-import { PartitionedDeadLetters } from "../partitions/partitioned-dead-letters.ts";
 import { Consuming } from "../reliable/consuming/consuming.ts";
 import { ExclusiveConsuming } from "../reliable/consuming/exclusive-consuming.ts";
 import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/consuming/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
-import { OpenPartitions } from "./open-partitions.ts";
-import { OpenQueue } from "./open-queue.ts";
+import type { OpenQueue } from "./open-queue.ts";
 
 /**
  * Makes a handle of a reliable queue. From now on this client moves the queue's due messages into its stream.
  *
  * @throws {TypeError} if the group is open with other settings.
  */
-export function openReliable<T>(
-  open: OpenQueue | OpenPartitions,
-  settings: ReliableSettings<T>,
-): ReliableQueue<T> {
+export function openReliable<T>(open: OpenQueue, settings: ReliableSettings<T>): ReliableQueue<T> {
   const { queue, consumers, joinTakes, counters } = open;
   const { name, report } = queue;
   const { group, messages } = open.openGroup(settings.group);
@@ -28,18 +23,14 @@ export function openReliable<T>(
   const host = { consumers, joinTakes, report };
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
-    deadLetters:
-      open instanceof OpenQueue
-        ? new DeadLetters(open.queue, payloads)
-        : new PartitionedDeadLetters(open.parts, payloads),
-    consuming:
-      settings.exclusive && open instanceof OpenPartitions
-        ? new ExclusiveConsuming(
-            name,
-            open.exclusiveGroup(settings.group, settings.strict),
-            deliverer,
-            host,
-          )
-        : new Consuming(name, group, deliverer, host),
+    deadLetters: new DeadLetters(open.parts, payloads),
+    consuming: settings.exclusive
+      ? new ExclusiveConsuming(
+          name,
+          open.exclusiveGroup(settings.group, settings.strict),
+          deliverer,
+          host,
+        )
+      : new Consuming(name, group, deliverer, host),
   });
 }

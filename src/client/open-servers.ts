@@ -1,5 +1,5 @@
 import { DEFAULTS, type DelaylineOptions } from "../queue/options.ts";
-import { Server } from "../redis/server.ts";
+import { Server, type Servers } from "../redis/server.ts";
 import type { TroublesListener } from "../redis/troubles.ts";
 
 /**
@@ -11,7 +11,7 @@ export function openServers(
   { redis = DEFAULTS.redis }: DelaylineOptions,
   limits: { readonly callTimeout: number; readonly closeTimeout: number },
   listener: TroublesListener,
-): readonly [Server, ...Server[]] {
+): Servers {
   const [first, ...others] = Array.isArray(redis) ? redis : [redis];
   if (first === undefined) throw new TypeError("redis must name at least one server, got none");
   const open = (server: typeof first) => new Server(server, limits, listener);

@@ -6,7 +6,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded } from "./delayed-message.ts";
-import type { DelayedFace } from "./delayed-messages.ts";
+import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 
 /**
  * The delayed messages of a queue as a collection, in insertion order.

@@ -22,7 +22,7 @@ import {
   type NewMessage,
   type Rescheduled,
 } from "./delayed-message.ts";
-import type { DelayedFace } from "./delayed-messages.ts";
+import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { Due, OfferResult, Offering } from "./offering/offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offering/offer-options.ts";

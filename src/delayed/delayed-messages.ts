@@ -35,9 +35,6 @@ export interface DelayedBytes {
   readonly failures?: readonly FailedAttempt[];
 }
 
-/** The delayed messages of a queue, as a handle sees them: in one queue in Redis, or in many partitions. */
-export type DelayedFace = Omit<Pick<DelayedMessages, keyof DelayedMessages>, "leave">;
-
 /**
  * The delayed messages of one queue, as bytes. A client has one such object per queue, however many handles there are,
  * so offers and cancellations of one turn of the event loop share scripts.

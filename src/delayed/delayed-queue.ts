@@ -5,7 +5,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedCollection } from "./delayed-collection.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
-import type { DelayedFace } from "./delayed-messages.ts";
+import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { PlainResult } from "./make-plain.ts";
 
 /**

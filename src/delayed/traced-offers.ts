@@ -1,7 +1,7 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import type { Call } from "../queue/call.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
-import type { DelayedFace } from "./delayed-messages.ts";
+import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { Offering, OfferResult } from "./offering/offering.ts";
 
 /**

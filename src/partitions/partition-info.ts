@@ -1,5 +1,4 @@
 import { describePartition } from "../lua/partitions/partition.ts";
-import { readFact } from "../lua/partitions/fact.ts";
 import type { Call } from "../queue/call.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
@@ -26,15 +25,12 @@ export interface PartitionInfo {
 
 /** Describes each partition that may hold messages; returns an empty array for an ordinary queue. */
 export async function describePartitions(parts: Parts, call?: Call): Promise<PartitionInfo[]> {
-  if (!(await arePartitions(parts, call))) return [];
-  await parts.fresh(call);
+  if ((await parts.look(call)) === undefined) return [];
   return await Promise.all(
-    parts.active.map(async (partition) => {
-      const part = parts.at(partition);
-      const { queue } = part;
+    parts.active.map(async (part) => {
       return {
-        partition,
-        name: queue.name,
+        partition: part.partition,
+        name: part.queue.name,
         node: await addressOf(part),
         ...(await describe(part, call)),
       };
@@ -47,14 +43,6 @@ async function describe({ queue }: Part, call: Call | undefined) {
   // A change of the number of partitions is no consumer.
   const isChange = described.holder?.startsWith("change:") === true;
   return { ...described, holder: isChange ? undefined : described.holder };
-}
-
-/** Whether the queue has partitions. Creates none. */
-export async function arePartitions(parts: Parts, call?: Call): Promise<boolean> {
-  if (parts.fact !== undefined) return true;
-  const { queue } = parts.first;
-  const fact = await queue.read("ask for the partitions of", readFact, {}, call);
-  return fact !== undefined;
 }
 
 async function addressOf({ queue }: Part): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import {
   memberOf,
   type Due,
@@ -21,11 +21,15 @@ import { bucketOfId, type Act, type Routing, type Send } from "./routing/routing
 import { Seats } from "./routing/seats.ts";
 
 /**
- * The delayed messages of a partitioned queue, as bytes: the counterpart of {@link DelayedMessages}.
+ * The delayed messages of a queue, as bytes, whichever parts it has; {@link DelayedMessages} are those of one part.
  *
- * A call about one message goes to the partition that it belongs to. A call about all messages goes to all partitions.
+ * A call about one message goes to the part that it belongs to. A call about all messages goes to all parts. While the
+ * queue is an ordinary one, its only part gets every call at once.
+ *
+ * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
+ * if Redis refuses a command or its reply is lost.
  */
-export class PartitionedMessages implements DelayedFace {
+export class PartitionedMessages {
   readonly #parts: Parts;
   readonly #routing: Routing;
   readonly #messagesOf: MessagesOf;
@@ -51,7 +55,12 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   /** @throws {OfferError} if Redis did not accept the message. */
-  async offer(offering: Offering, call?: Call): Promise<OfferResult> {
+  offer(offering: Offering, call?: Call): Promise<OfferResult> {
+    // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
+    return this.#only?.offer(offering, call) ?? this.#offer(offering, call);
+  }
+
+  async #offer(offering: Offering, call?: Call): Promise<OfferResult> {
     this.checkOpen();
     const sentBy: Fact[] = [];
     try {
@@ -93,6 +102,7 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
+    if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
     return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
   }
 
@@ -117,7 +127,9 @@ export class PartitionedMessages implements DelayedFace {
     return await this.#find(idOrKey, get, isThere, call);
   }
 
+  /** Returns those of the business keys that belong to delayed messages. */
   async delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
+    if (this.#only !== undefined) return await this.#only.delayedOf(keys, call);
     const found = await Promise.all(
       keys.map(async (key) => {
         const isDelayed: Act<boolean> = async (part, to) =>
@@ -144,7 +156,7 @@ export class PartitionedMessages implements DelayedFace {
     return this.#reading.inOrder(maxBytes, call);
   }
 
-  /** Searches one partition after another. */
+  /** Yields the element of every message, and whether it has one of these payloads: one part after another. */
   async *search(payloads: readonly Buffer[], call?: Call): AsyncGenerator<SearchHit, void, void> {
     for (const part of await this.#parts.all(call)) {
       const messages = this.#messagesOf(part);
@@ -155,6 +167,7 @@ export class PartitionedMessages implements DelayedFace {
     }
   }
 
+  /** Removes the messages that these elements of a {@link search} stand for; returns how many were still delayed. */
   async remove(elements: readonly Buffer[], call?: Call): Promise<number> {
     const byOrigin = grouped(elements, (element) => this.#origins.get(element) ?? this.#first);
     let removed = 0;
@@ -162,8 +175,9 @@ export class PartitionedMessages implements DelayedFace {
     return removed;
   }
 
-  /** Takes out the messages that were inserted first over all partitions. */
+  /** Takes out up to `limit` messages, those inserted first over all parts; returns their payloads. */
   async poll(limit: number, call?: Call): Promise<Buffer[]> {
+    if (this.#only !== undefined) return await this.#only.poll(limit, call);
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
       try {
@@ -179,13 +193,19 @@ export class PartitionedMessages implements DelayedFace {
     return payloads;
   }
 
-  /** @throws {TypeError} always: no script can move a message from one slot to another. */
-  pollNewestTo(): Promise<Buffer | undefined> {
+  /**
+   * Moves the message inserted last to the head of this LIST; returns its payload, or undefined if none is delayed.
+   *
+   * @throws {TypeError} if the queue is partitioned: no script can move a message from one slot to another.
+   */
+  pollNewestTo(ready: string, call?: Call): Promise<Buffer | undefined> {
+    if (this.#only !== undefined) return this.#only.pollNewestTo(ready, call);
     throw new TypeError(
       `queue "${this.#parts.name}" is partitioned: its messages cannot be moved to another queue`,
     );
   }
 
+  /** Makes a reliable queue plain; see {@link makePlain}. */
   async makePlain(call?: Call): Promise<PlainResult> {
     this.checkOpen();
     const results = await this.#parts.onAll((part) => this.#messagesOf(part).makePlain(call), call);
@@ -204,6 +224,7 @@ export class PartitionedMessages implements DelayedFace {
     return await this.#parts.sum((part) => this.#messagesOf(part).size(call), call);
   }
 
+  /** The earliest deadline, or undefined if nothing is delayed. */
   async nextDeadline(call?: Call): Promise<number | undefined> {
     this.checkOpen();
     const deadlines = await this.#parts.onAll(
@@ -214,13 +235,10 @@ export class PartitionedMessages implements DelayedFace {
     return found.length > 0 ? Math.min(...found) : undefined;
   }
 
+  /** Drops all messages; returns how many. */
   async clear(call?: Call): Promise<number> {
     this.checkOpen();
     return await this.#parts.sum((part) => this.#messagesOf(part).clear(call), call);
-  }
-
-  async settled(): Promise<void> {
-    await Promise.all(this.#parts.opened.map((part) => this.#messagesOf(part).settled()));
   }
 
   /**
@@ -235,6 +253,7 @@ export class PartitionedMessages implements DelayedFace {
     isHit: (result: Result) => boolean,
     call?: Call,
   ): Promise<Result | undefined> {
+    if (this.#parts.isOrdinary) return act(this.#parts.first, call);
     return this.#routing.during(async () => {
       this.checkOpen();
       const fact = this.#parts.fact ?? (await this.#parts.known(call));
@@ -249,6 +268,11 @@ export class PartitionedMessages implements DelayedFace {
       }
       return (await this.#routing.everywhere(idOrKey, act, isHit, call)).find(isHit);
     });
+  }
+
+  /** The messages of the only part of an ordinary queue; undefined with partitions. */
+  get #only(): DelayedMessages | undefined {
+    return this.#parts.isOrdinary ? this.#first : undefined;
   }
 
   get #first(): DelayedMessages {

@@ -3,7 +3,7 @@ import { packRetry, packRetryName } from "../lua/fragments/retry.ts";
 import { lastArrived, pushIn } from "../lua/partitions/push-in.ts";
 import type { Call } from "./call.ts";
 import { packMember } from "./message/message.ts";
-import type { Place } from "./places.ts";
+import type { Queue } from "./queue.ts";
 
 /** The payload of a message, and its trailer. */
 interface Bytes {
@@ -60,6 +60,12 @@ export function deadArrival(message: Delivered, group: string, reason: string): 
 /** A payload without an id, or a whole member of an unknown layout. */
 export function listArrival(kind: "ready" | "quarantine" | "unreadable", payload: Buffer): Arrival {
   return { kind, score: "", name: "", value: payload };
+}
+
+/** Where batches go: a queue or partition, and the fact by which it was chosen; see {@link Queue.run}. */
+interface Place {
+  readonly queue: Queue;
+  readonly knownFact: string | undefined;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
 import { asNumber } from "../lua/reply.ts";
-import { checkCall, type CallOptions } from "./call.ts";
+import { checkCall, type Call, type CallOptions } from "./call.ts";
 import { checkWhole } from "./checks.ts";
 import { listed } from "./listed.ts";
+import type { Parts } from "../partitions/parts/parts.ts";
 import type { Queue } from "./queue.ts";
 
 /**
@@ -13,36 +14,33 @@ import type { Queue } from "./queue.ts";
  * after `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
  */
 export class Quarantine {
-  readonly #queue: Queue;
+  readonly #parts: Parts;
 
   /** @internal Use `DelayedQueue.quarantine` or `BlockingQueue.quarantine`. */
-  constructor(queue: Queue) {
-    this.#queue = queue;
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   /** Returns how many payloads and messages are in it. O(1). */
   async size(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
-    const [payloads, messages] = await Promise.all(
-      PLACES.map((place) =>
-        this.#queue.call(
-          "measure the quarantine of",
-          (redis, keys) => redis.llen(keys[place]),
-          call,
-        ),
-      ),
-    );
-    return asNumber(payloads) + asNumber(messages);
+    return await this.#parts.sum(async ({ queue }) => {
+      const sizes = PLACES.map((place) => measure(queue, place, call));
+      const [payloads = 0, messages = 0] = await Promise.all(sizes);
+      return payloads + messages;
+    }, call);
   }
 
   /**
    * Yields the bytes without removing them: first the payloads, then the messages with an unknown layout, each oldest
-   * first.
+   * first; in a partitioned queue one partition after another.
    *
    * Reads bounded pages. This is not a snapshot: if something is removed meanwhile, other bytes may be missed.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
-    for (const place of PLACES) yield* listed(this.#queue, place);
+    for (const { queue } of await this.#parts.all()) {
+      for (const place of PLACES) yield* listed(queue, place);
+    }
   }
 
   /**
@@ -57,20 +55,16 @@ export class Quarantine {
   async requeue(limit?: number, options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    const there = asNumber(
-      await this.#queue.call(
-        "measure the quarantine of",
-        (redis, keys) => redis.llen(keys.quarantine),
-        call,
-      ),
-    );
-    const wanted = Math.min(limit ?? there, there);
     let moved = 0;
-    while (moved < wanted) {
-      const args = { limit: Math.min(wanted - moved, STEP), maxBytes: PAGE_BYTES };
-      const count = await this.#queue.change("requeue the quarantine of", requeue, args, call);
-      if (count === 0) break;
-      moved += count;
+    for (const { queue } of await this.#parts.all(call)) {
+      const there = await measure(queue, "quarantine", call);
+      const last = moved + Math.min((limit ?? Infinity) - moved, there);
+      while (moved < last) {
+        const args = { limit: Math.min(last - moved, STEP), maxBytes: PAGE_BYTES };
+        const count = await queue.change("requeue the quarantine of", requeue, args, call);
+        if (count === 0) break;
+        moved += count;
+      }
     }
     return moved;
   }
@@ -78,8 +72,20 @@ export class Quarantine {
   /** Drops everything in it; returns how many payloads and messages that were. */
   async clear(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
-    return await this.#queue.change("clear the quarantine of", clearQuarantine, {}, call);
+    return await this.#parts.sum(
+      ({ queue }) => queue.change("clear the quarantine of", clearQuarantine, {}, call),
+      call,
+    );
   }
+}
+
+async function measure(
+  queue: Queue,
+  place: (typeof PLACES)[number],
+  call: Call | undefined,
+): Promise<number> {
+  const doing = "measure the quarantine of";
+  return asNumber(await queue.call(doing, (redis, keys) => redis.llen(keys[place]), call));
 }
 
 /** The keys with payloads, and with messages of an unknown layout. */

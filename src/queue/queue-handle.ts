@@ -2,20 +2,20 @@ import type { Counters, QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "./call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
-import type { NumbersFace } from "./numbers.ts";
-import type { PlacesFace } from "./places.ts";
-import type { PauseWatch } from "./pause-watch.ts";
+import type { Parts } from "../partitions/parts/parts.ts";
+import type { Numbers } from "../partitions/parts/numbers.ts";
+import type { Pauses } from "../partitions/parts/pauses.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { Queue } from "./queue.ts";
 
 /** The parts that every handle of a queue is made from. */
 export interface HandleOptions {
   readonly queue: Pick<Queue, "name">;
-  readonly pauses: Pick<PauseWatch, "pause" | "resume" | "ask">;
+  readonly pauses: Pauses;
   readonly quarantine: Quarantine;
-  readonly numbers: NumbersFace;
+  readonly numbers: Numbers;
   readonly counters: Counters;
-  readonly places: PlacesFace;
+  readonly parts: Parts;
 }
 
 /** Options of {@link QueueHandle.forecast}. */
@@ -38,8 +38,8 @@ export interface Forecast {
   readonly counts: readonly number[];
 }
 
-/** Returns the places of a handle's queue. Not for users: for rooms on top that bypass the handle's methods. */
-export let placesOf: (handle: QueueHandle) => PlacesFace;
+/** Returns the parts of a handle's queue. Not for users: for rooms on top that bypass the handle's methods. */
+export let partsOf: (handle: QueueHandle) => Parts;
 
 /** The operations that every handle of a queue has. */
 export abstract class QueueHandle {
@@ -50,23 +50,23 @@ export abstract class QueueHandle {
   readonly quarantine: Quarantine;
 
   readonly #pauses: HandleOptions["pauses"];
-  readonly #numbers: NumbersFace;
+  readonly #numbers: Numbers;
   readonly #counters: Counters;
-  readonly #places: PlacesFace;
+  readonly #parts: Parts;
 
   static {
-    placesOf = (handle) => handle.#places;
+    partsOf = (handle) => handle.#parts;
   }
 
   /** @internal */
   protected constructor(open: HandleOptions) {
-    const { queue, pauses, quarantine, numbers, counters, places } = open;
+    const { queue, pauses, quarantine, numbers, counters, parts } = open;
     this.name = queue.name;
     this.quarantine = quarantine;
     this.#pauses = pauses;
     this.#numbers = numbers;
     this.#counters = counters;
-    this.#places = places;
+    this.#parts = parts;
   }
 
   /**

@@ -12,7 +12,7 @@ import type { JoinWork } from "../redis/troubles.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
 import { handle } from "./handling.ts";
 import { ReadyHandle } from "./ready-handle.ts";
-import type { ReadyFace, ReadyList } from "./ready-list.ts";
+import type { PartitionedReady as ReadyFace } from "../partitions/taking/partitioned-ready.ts";
 import {
   checkSubscribe,
   checkTakeMany,
@@ -36,7 +36,7 @@ interface Host {
   readonly joinTakes: JoinWork;
   readonly report: (error: DelaylineError) => void;
   /** Opens another queue of the client, and returns its ready messages. */
-  readonly listNamed: (name: string) => ReadyList;
+  readonly listNamed: (name: string) => ReadyFace;
 }
 
 /**
@@ -224,7 +224,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
 
   async #takeFromAny(
     wait: WaitOptions,
-    others: readonly ReadyList[],
+    others: readonly ReadyFace[],
     names: readonly string[],
   ): Promise<FromQueue<T>[]> {
     if (wait.timeout === 0) {

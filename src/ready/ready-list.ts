@@ -11,12 +11,8 @@ import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "../run/waiters.ts";
 
-/** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
-export type ReadyFace = Pick<ReadyList, keyof ReadyList>;
-
 /**
- * The ready messages of one queue, as bytes. A client has one such object per queue, however many handles there are, so
- * all waiters share a connection.
+ * The ready messages of one part of a queue, as bytes.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
@@ -33,25 +29,17 @@ export class ReadyList {
     this.#pauses = pauses;
   }
 
-  /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
-  checkTaking(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
-  }
-
-  /** @throws {ClosedError} once the queue is closed. */
-  checkOpen(): void {
-    this.#queue.checkOpen();
-  }
-
-  /** Waits for up to `max` payloads of this queue, or of `others` if it has none; see {@link Taker.wait}. */
-  async take(
+  /** Waits for up to `max` payloads of this LIST, or of `others` if it has none; see {@link Taker.wait}. */
+  async takeAny(
     max: number,
     options: WaitOptions,
-    others: readonly ReadyList[] = [],
+    others: readonly ReadyList[],
   ): Promise<readonly Taken[]> {
     const taken = await this.#taker(others).wait(max, options);
-    if (others.length === 0) this.#queue.counters.taken += taken.length;
-    else this.#countEach(taken, others);
+    for (const { source } of taken) {
+      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
+      from.#queue.counters.taken++;
+    }
     return taken;
   }
 
@@ -73,14 +61,6 @@ export class ReadyList {
     const taken = (await this.#queue.callOnce("take from", take, { ...call, onLate })) ?? [];
     this.#queue.counters.taken += taken.length;
     return taken;
-  }
-
-  /** Counts messages at the queues that they were taken from. */
-  #countEach(taken: readonly Taken[], others: readonly ReadyList[]): void {
-    for (const { source } of taken) {
-      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
-      from.#queue.counters.taken++;
-    }
   }
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */
@@ -136,7 +116,7 @@ export class ReadyList {
   }
 
   #taker(others: readonly ReadyList[]): Taker {
-    this.checkTaking();
+    if (this.#isClosed) throw new ClosedError("the client");
     const sources = [this, ...others].map((list) => list.#source);
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);

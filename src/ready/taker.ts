@@ -73,6 +73,11 @@ export class Taker {
     return this.#loop.waiters.wait(max, options);
   }
 
+  /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
+  dismiss(reason: Error): void {
+    this.#loop.dismiss(reason);
+  }
+
   /** Puts messages that nobody took, oldest first, back to the heads of their LISTs. */
   putBack(messages: readonly Taken[]): void {
     void this.#giveBack.putBack(messages);

@@ -8,6 +8,9 @@ import type { LentClient } from "./lent-client.ts";
 import { Subscriber } from "./subscriber.ts";
 import { Troubles, type TroublesListener } from "./troubles.ts";
 
+/** The servers of a client. A queue without partitions is on the first. */
+export type Servers = readonly [Server, ...Server[]];
+
 /** A server, or a Cluster, that a client has open. All its queues there share what it has running for it. */
 export class Server {
   readonly connections: Connections;

@@ -9,12 +9,13 @@ import {
 } from "../lua/reliable/dead-letters.ts";
 import type { Letter } from "../lua/fragments/letter.ts";
 import { asNumber } from "../lua/reply.ts";
-import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { callOf, checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkMessageId, checkOptions, checkSignal } from "../queue/checks.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import { messageIdAt, parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
+import type { Parts } from "../partitions/parts/parts.ts";
 import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
@@ -60,38 +61,41 @@ export interface RedriveOptions extends CallOptions {
  * reply is lost.
  */
 export class DeadLetters<T = unknown> {
-  readonly #queue: Queue;
+  readonly #parts: Parts;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `ReliableQueue.deadLetters`. */
-  constructor(queue: Queue, payloads: Payloads<T>) {
-    this.#queue = queue;
+  constructor(parts: Parts, payloads: Payloads<T>) {
+    this.#parts = parts;
     this.#payloads = payloads;
   }
 
   /** Returns the number of dead letters, of all groups. O(1). */
   async size(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
-    const send = this.#queue.call(
-      "measure the dead letters of",
-      (redis, { dead }) => redis.xlen(dead),
+    const doing = "measure the dead letters of";
+    return await this.#parts.sum(
+      async ({ queue }) =>
+        asNumber(await queue.call(doing, (redis, { dead }) => redis.xlen(dead), call)),
       call,
     );
-    return asNumber(await send);
   }
 
   /**
-   * Yields the dead letters that exist when the loop begins, oldest first, and leaves them where they are.
+   * Yields the dead letters that exist when the loop begins, oldest first, and leaves them where they are; in a
+   * partitioned queue one partition after another.
    *
    * Reads bounded pages, not a snapshot: a letter that is redriven or removed meanwhile may be missing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
-    let cursor: LetterCursor | undefined = FIRST_LETTERS;
-    while (cursor !== undefined) {
-      const args = { ...cursor, limit: STEP, maxBytes: PAGE_BYTES };
-      const page: DeadPage = await this.#queue.read("read the dead letters of", deadPage, args);
-      for (const letter of page.letters) yield this.#open(letter);
-      cursor = page.next;
+    for (const { queue } of await this.#parts.all()) {
+      let cursor: LetterCursor | undefined = FIRST_LETTERS;
+      while (cursor !== undefined) {
+        const args = { ...cursor, limit: STEP, maxBytes: PAGE_BYTES };
+        const page: DeadPage = await queue.read("read the dead letters of", deadPage, args);
+        for (const letter of page.letters) yield this.#open(letter);
+        cursor = page.next;
+      }
     }
   }
 
@@ -116,16 +120,13 @@ export class DeadLetters<T = unknown> {
     checkDuration("delay", delay);
     checkSignal(options.signal);
     const call = callOf(options);
-    const { channel } = this.#queue.keys;
     const wanted = id === "all" ? "" : parseMessageId(id);
-    let count = 0;
-    await untilLast(async (cursor) => {
+    return await this.#eachLetter(async (queue, cursor) => {
+      const { channel } = queue.keys;
       const args = { channel, wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES, delay };
-      const page = await this.#queue.change("redrive the dead letters of", redrive, args, call);
-      count += page.redriven;
-      return page.next;
-    });
-    return count;
+      const page = await queue.change("redrive the dead letters of", redrive, args, call);
+      return { count: page.redriven, next: page.next };
+    }, call);
   }
 
   /**
@@ -139,25 +140,45 @@ export class DeadLetters<T = unknown> {
     checkMessageId(id);
     const call = checkCall(options);
     const wanted = parseMessageId(id);
-    let count = 0;
-    await untilLast(async (cursor) => {
+    const count = await this.#eachLetter(async (queue, cursor) => {
       const args = { wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES };
-      const page = await this.#queue.change(
-        "remove from the dead letters of",
-        removeDead,
-        args,
-        call,
-      );
-      count += page.removed;
-      return page.next;
-    });
+      const doing = "remove from the dead letters of";
+      const page = await queue.change(doing, removeDead, args, call);
+      return { count: page.removed, next: page.next };
+    }, call);
     return count > 0;
   }
 
   /** Removes all dead letters; returns how many. */
   async clear(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
-    return await this.#queue.change("clear the dead letters of", clearDead, {}, call);
+    const doing = "clear the dead letters of";
+    return await this.#parts.sum(({ queue }) => queue.change(doing, clearDead, {}, call), call);
+  }
+
+  /**
+   * Repeats a step in each part until it has reached the last letter; returns the sum of its counts.
+   *
+   * A message becomes a dead letter in the partition that delivered it, which may not be the one that its id points to
+   * now. So a call about one message asks all of them, too.
+   */
+  #eachLetter(
+    step: (
+      queue: Queue,
+      cursor: LetterCursor,
+    ) => Promise<{ readonly count: number; readonly next: LetterCursor | undefined }>,
+    call: Call | undefined,
+  ): Promise<number> {
+    return this.#parts.sum(async ({ queue }) => {
+      let sum = 0;
+      let cursor: LetterCursor | undefined = FIRST_LETTERS;
+      while (cursor !== undefined) {
+        const { count, next }: Awaited<ReturnType<typeof step>> = await step(queue, cursor);
+        sum += count;
+        cursor = next;
+      }
+      return sum;
+    }, call);
   }
 
   #open(letter: Letter): DeadLetter<T> {
@@ -184,14 +205,6 @@ export class DeadLetters<T = unknown> {
       return undefined;
     }
   }
-}
-
-/** Repeats a step until it has reached the last letter. */
-async function untilLast(
-  step: (cursor: LetterCursor) => Promise<LetterCursor | undefined>,
-): Promise<void> {
-  let cursor: LetterCursor | undefined = FIRST_LETTERS;
-  while (cursor !== undefined) cursor = await step(cursor);
 }
 
 /** Letters that one script reads, and bytes after which it stops: about 300 us of Redis's time. */

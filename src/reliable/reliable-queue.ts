@@ -1,5 +1,5 @@
 import { DelayedCollection } from "../delayed/delayed-collection.ts";
-import type { DelayedFace } from "../delayed/delayed-messages.ts";
+import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";

@@ -143,6 +143,12 @@ export class BlockingLoop<Message> {
     this.#succeeded();
   }
 
+  /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
+  dismiss(reason: Error): void {
+    this.waiters.failAll(reason);
+    this.review();
+  }
+
   /** Delivers messages to the waiters and gives the rest back. No reply may be under way. */
   async deliver(messages: readonly Message[]): Promise<void> {
     const left = this.waiters.giveLast(messages);

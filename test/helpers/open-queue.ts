@@ -1,8 +1,9 @@
 import { expect, onTestFinished } from "vitest";
-import { OpenQueue } from "../../src/client/open-queue.ts";
+import type { Part } from "../../src/partitions/parts/part.ts";
 import type { DelaylineError } from "../../src/errors.ts";
 import type { Elements } from "../../src/lua/family.ts";
 import { redisUrl } from "./redis.ts";
+import { newPart } from "./part.ts";
 import { newServer } from "./server.ts";
 
 interface OpenQueueOptions {
@@ -14,7 +15,7 @@ interface OpenQueueOptions {
 
 /** One open queue with a client of its own. It ends with the test, or when it is closed. */
 export interface TestQueue {
-  readonly open: OpenQueue;
+  readonly open: Part;
   /** The errors reported so far. */
   readonly errors: readonly DelaylineError[];
   readonly close: () => Promise<void>;
@@ -28,7 +29,7 @@ export function newOpenQueue(
   const errors: DelaylineError[] = [];
   const report = (error: DelaylineError) => void errors.push(error);
   const server = newServer({ url, report });
-  const open = new OpenQueue(name, elements, server);
+  const open = newPart(name, server, elements);
   let closing: Promise<void> | undefined;
   const end = async (): Promise<void> => {
     await open.stopTaking();

@@ -1,11 +1,13 @@
 import { onTestFinished } from "vitest";
-import { DelayedMessages } from "../../src/delayed/delayed-messages.ts";
+import type { DelayedMessages } from "../../src/delayed/delayed-messages.ts";
 import type { DelaylineError } from "../../src/index.ts";
-import { Queue } from "../../src/queue/queue.ts";
+import { Parts } from "../../src/partitions/parts/parts.ts";
+import type { Queue } from "../../src/queue/queue.ts";
 import { newServer } from "./server.ts";
 
 /** The parts of a reliable queue, as a client makes them. Nothing moves or consumes its messages. */
 export interface ReliableParts {
+  readonly parts: Parts;
   readonly queue: Queue;
   readonly delayed: DelayedMessages;
   /** The errors reported so far. */
@@ -17,8 +19,9 @@ export function newReliableParts(name: string): ReliableParts {
   const errors: DelaylineError[] = [];
   const report = (error: DelaylineError) => void errors.push(error);
   const server = newServer({ report });
-  const queue = new Queue(name, { elements: "addresses", into: "stream" }, server);
-  const delayed = new DelayedMessages(queue);
+  const parts = new Parts(name, [server], { elements: "addresses", isPartitioned: false });
+  const { queue, delayed } = parts.first;
+  queue.follow("stream");
   onTestFinished(() => server.connections.close());
-  return { queue, delayed, errors };
+  return { parts, queue, delayed, errors };
 }

@@ -31,7 +31,7 @@ export interface Offering {
   /** The bucket to write into the id. Defaults to a random one. */
   readonly bucket?: number | undefined;
   /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
-  readonly knownFact?: string;
+  readonly knownFact?: string | undefined;
   /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */
   readonly sentAs?: { id?: Buffer };
 }

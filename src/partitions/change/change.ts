@@ -15,6 +15,7 @@ import {
   parseFact,
   type Fact,
 } from "../ring/fact.ts";
+import { tellOrdinary } from "../parts/creation.ts";
 import { MEMBER_TIMEOUT } from "../parts/members.ts";
 import { changeHolder, takeForChange, type ChangeLease } from "./change-lease.ts";
 import { fewAtOnce } from "./few-at-once.ts";
@@ -274,6 +275,7 @@ export class Change {
       this.#parts.learn(
         await queue.read("change the partitions of", advanceFact, args, this.#call),
       );
+      if (partition === ORDINARY) await tellOrdinary(queue, args.fact);
     });
   }
 

@@ -1,6 +1,7 @@
-import { createFact, readFact } from "../../lua/partitions/fact.ts";
+import { advanceFact, createFact, readFact } from "../../lua/partitions/fact.ts";
 import { isInUse } from "../../lua/partitions/partition.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
+import type { Queue } from "../../queue/queue.ts";
 import { sleep } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";
 import { prepare } from "./prepare.ts";
@@ -52,7 +53,7 @@ export async function loadFact(
  * on it, and replies with the newer one.
  */
 async function askAny(
-  first: Part["queue"],
+  first: Queue,
   { servers, at }: Creation,
   through: "commands" | "background",
 ): Promise<string | undefined> {
@@ -69,7 +70,7 @@ async function askAny(
   return await Promise.any([asked, ...others]).catch(() => asked);
 }
 
-function ask(queue: Part["queue"]): Promise<string | undefined> {
+function ask(queue: Queue): Promise<string | undefined> {
   return queue.read("ask for the partitions of", readFact, {});
 }
 
@@ -89,7 +90,7 @@ const PATIENCE = 1000;
 
 async function create(
   name: string,
-  first: Part["queue"],
+  first: Queue,
   { partitions, servers, at }: Creation,
   notice: string,
 ): Promise<string> {
@@ -108,5 +109,15 @@ async function create(
   };
   if (isUsed) await prepare(at, fact);
   const args = { fact: formatFact(fact), notice };
-  return await first.read("create the partitions of", createFact, args);
+  const created = await first.read("create the partitions of", createFact, args);
+  // If this fails, its processes learn it from the first guarded script that runs there.
+  if (isUsed) await tellOrdinary(at(ORDINARY).queue, created).catch(() => {});
+  return created;
+}
+
+/** Notes a fact beside the ordinary queue, and makes its processes sweep, which tells them of the fact. */
+export async function tellOrdinary(queue: Queue, fact: string): Promise<void> {
+  const doing = "tell of the partitions of";
+  await queue.read(doing, advanceFact, { fact, notice: `${queue.keys.partitions}:notice` });
+  await queue.call(doing, (redis, { channel }) => redis.publish(channel, "0"));
 }

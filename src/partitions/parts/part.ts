@@ -1,56 +1,197 @@
-import type { DelayedMessages } from "../../delayed/delayed-messages.ts";
+import { DelayedMessages } from "../../delayed/delayed-messages.ts";
 import type { Duty } from "../../delayed/transfer/sweep-rhythm.ts";
+import { TransferTask } from "../../delayed/transfer/transfer-task.ts";
+import type { TransferReply } from "../../lua/delayed/transfer.ts";
+import type { Elements, Into } from "../../lua/family.ts";
+import { newerFact } from "../../lua/guarded.ts";
 import type { Counters } from "../../observe/counters.ts";
-import type { Numbers } from "../../queue/numbers.ts";
-import type { PauseWatch } from "../../queue/pause-watch.ts";
-import type { Quarantine } from "../../queue/quarantine.ts";
-import type { Queue } from "../../queue/queue.ts";
-import type { ReadyList } from "../../ready/ready-list.ts";
-import type { Group, GroupSettings, OnlyConsumer } from "../../reliable/group/group.ts";
-import type { ReliableMessages } from "../../reliable/reliable-messages.ts";
+import { PauseWatch } from "../../queue/pause-watch.ts";
+import { Queue } from "../../queue/queue.ts";
+import { ORDINARY } from "../ring/fact.ts";
+import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
+import { ReliableMessages } from "../../reliable/reliable-messages.ts";
+import { Retries } from "../../reliable/retries.ts";
+import { ReadyList } from "../../ready/ready-list.ts";
+import { ListWatch } from "../../reliable/list-watch.ts";
+import type { Server } from "../../redis/server.ts";
 
-/** One partition that this client has open: an ordinary queue. */
-export interface Part {
-  readonly queue: Queue;
-  readonly pauses: PauseWatch;
-  readonly quarantine: Quarantine;
-  readonly numbers: Numbers;
-  readonly delayed: DelayedMessages;
-  readonly ready: ReadyList;
-  /** Starts to transfer its due messages; {@link setDuty} decides how eagerly. */
-  startTransfer(): void;
-  /** Sets whether this client transfers messages as soon as they are due, alone or with others, or only sweeps. */
-  setDuty(duty: Duty): void;
-  /** Holds back the transfer: this client transfers nothing while `isHeld`. */
-  setHeld(isHeld: boolean): void;
-  openGroup(settings: GroupSettings): {
-    readonly group: Group;
-    readonly messages: ReliableMessages;
-  };
-  /** Opens a separate consumer for one lease on the partition. The caller closes it. */
-  openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group;
-  /** Stops taking and transferring; resolves once only users' code still holds messages. */
-  stopTaking(): Promise<void>;
-  /** Gives back the messages that consumers hold, and leaves their groups. */
-  leaveGroups(): Promise<void>;
-  /** Refuses further calls; resolves when the offers made so far are settled. */
-  close(): Promise<void>;
+/** Everything that a client has running for one group of a reliable queue. */
+export interface OpenGroup {
+  readonly group: Group;
+  readonly messages: ReliableMessages;
 }
 
-/** The state that a partition shares with the rest of its queue. */
+/** The state that a part shares with the rest of its queue. */
 export interface PartLink {
   /** The counters of the whole queue. */
   readonly counters: Counters;
-  /** The latest fact that this client knows. */
+  /** The latest fact that this client knows; undefined for an ordinary queue, whose scripts check none. */
   readonly knownFact: () => string | undefined;
-  /** Called with the newer fact when Redis refuses a script because the caller's fact is old. */
+  /** Called with the newer fact when Redis refuses a script because the caller's fact is old, or tells of one. */
   readonly learn: (fact: string) => void;
 }
 
-/** Opens partitions, each of which is a queue with a name of its own. */
-export interface PartsHost {
-  /** How many servers there are: partition p is on server p mod n. */
-  readonly serverCount: number;
-  /** Opens a queue as a partition, on the server with this index. */
-  open(name: string, server: number, link: PartLink): Part;
+/**
+ * One part of a queue that this client has open: the ordinary queue, or one partition, which is a queue in Redis with a
+ * name of its own. All handles share it.
+ */
+export class Part {
+  /** The partition's number; {@link ORDINARY} for the ordinary queue. */
+  readonly partition: number;
+  readonly queue: Queue;
+  readonly pauses: PauseWatch;
+  readonly delayed: DelayedMessages;
+  readonly ready: ReadyList;
+  readonly #link: PartLink;
+  readonly #groups = new Map<string, OpenGroup>();
+  #transferTask: TransferTask | undefined;
+  /** Only if the queue is reliable and this client moves its messages. */
+  #listWatch: ListWatch | undefined;
+  #duty: Duty = "alone";
+  #isHeld = false;
+  #isStopped = false;
+
+  /** @throws {TypeError} if the name cannot name a queue. */
+  constructor(partition: number, name: string, elements: Elements, server: Server, link: PartLink) {
+    this.partition = partition;
+    this.queue = new Queue(name, { elements, into: "list" }, server, link);
+    this.#link = link;
+    this.pauses = new PauseWatch(this.queue);
+    this.delayed = new DelayedMessages(this.queue);
+    this.ready = new ReadyList(this.queue, this.pauses);
+  }
+
+  /** The partition's number as users see it: undefined for an ordinary queue, -1 while that is a part beside others. */
+  get label(): number | undefined {
+    const isAlone = this.partition === ORDINARY && this.#link.knownFact() === undefined;
+    return isAlone ? undefined : this.partition;
+  }
+
+  /** Starts to transfer its due messages; {@link setDuty} decides how eagerly. */
+  startTransfer(): void {
+    if (this.#transferTask !== undefined) return;
+    this.pauses.leaveToSweeps();
+    this.#transferTask = new TransferTask(this.queue, {
+      pauses: this.pauses,
+      onTransferred: (reply) => this.#onTransferred(reply),
+      onRefused: (error) => newerFact(error) !== undefined,
+      knownFact: this.#link.knownFact,
+    });
+    this.#transferTask.setDuty(this.#duty);
+    this.#transferTask.setHeld(this.#isHeld);
+    if (this.#isReliable) this.#watchList();
+  }
+
+  /** Sets whether this client is one of those that move messages as soon as they are due. */
+  setDuty(duty: Duty): void {
+    this.#duty = duty;
+    this.#transferTask?.setDuty(duty);
+    this.#switchListWatch();
+  }
+
+  /** While the queue is held, this client moves nothing. */
+  setHeld(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    this.#transferTask?.setHeld(isHeld);
+  }
+
+  /**
+   * From now on due messages and retries go into the queue's stream. If this client moves messages, it also takes over
+   * what others push to the ready LIST.
+   */
+  openReliable(): void {
+    const wasReliable = this.#isReliable;
+    this.queue.becomeReliable();
+    if (!wasReliable) this.#onReliable();
+  }
+
+  /**
+   * Opens this client's consumer in a group, or returns the one that is open.
+   *
+   * @throws {TypeError} if the group is open with other settings.
+   */
+  openGroup(settings: GroupSettings): OpenGroup {
+    this.openReliable();
+    const { group: name } = settings;
+    const open = this.#groups.get(name);
+    if (open !== undefined) {
+      open.group.checkSame(settings);
+      return open;
+    }
+    const group = new Group(this.queue, settings, this.pauses);
+    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue);
+    const opened = { group, messages };
+    this.#groups.set(name, opened);
+    if (this.#isStopped) void group.stop();
+    return opened;
+  }
+
+  /** Opens a separate consumer for one lease on the partition. The caller closes it. */
+  openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group {
+    this.openReliable();
+    return new Group(this.queue, settings, this.pauses, only);
+  }
+
+  /** Stops taking and moving; resolves once only users' code holds messages. */
+  async stopTaking(): Promise<void> {
+    this.#isStopped = true;
+    this.pauses.close();
+    const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
+    const own = [this.#transferTask?.leave(), this.#listWatch?.close(), this.ready.close()];
+    await Promise.all([...own, ...groups]);
+  }
+
+  get #isReliable(): boolean {
+    return this.queue.layout.into === "stream";
+  }
+
+  #onTransferred({ wentInto, hasListed }: TransferReply): void {
+    // Another process may have made the queue reliable, or plain again.
+    if (wentInto !== undefined) this.#follow(wentInto);
+    this.#switchListWatch();
+    if (!hasListed) this.#listWatch?.noteEmpty();
+    else if (this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
+  }
+
+  #follow(into: Into): void {
+    if (into === this.queue.layout.into || (into === "list" && this.queue.makesStream)) return;
+    this.queue.follow(into);
+    if (into === "stream") this.#onReliable();
+    else this.#switchListWatch();
+  }
+
+  #onReliable(): void {
+    if (this.#transferTask === undefined || this.#isStopped) return;
+    this.#watchList();
+    // The task does not know yet when the retries are due.
+    this.#transferTask.lookAgain();
+  }
+
+  #watchList(): void {
+    this.#listWatch ??= new ListWatch(this.queue, () => this.#follow("list"));
+    this.#switchListWatch();
+  }
+
+  /** Watches the LIST only while this process moves messages: one process is enough. */
+  #switchListWatch(): void {
+    const isMoving = this.#transferTask?.isStandingBy === false;
+    this.#listWatch?.switch(isMoving && this.#isReliable && this.pauses.isPaused === false);
+  }
+
+  /** Gives back the messages that its consumers hold, and leaves their groups. */
+  async leaveGroups(): Promise<void> {
+    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
+  }
+
+  /** Refuses every call from now on; resolves when the offers under way are settled. */
+  async close(): Promise<void> {
+    const groups = [...this.#groups.values()];
+    await this.leaveGroups();
+    // This sends the offers of this turn, before the queue refuses to send any.
+    const all = [this.delayed, ...groups.map(({ messages }) => messages)];
+    const settled = Promise.all(all.map((messages) => messages.settled()));
+    this.queue.close();
+    await settled;
+    for (const messages of all) messages.leave();
+  }
 }

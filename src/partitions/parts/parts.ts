@@ -1,11 +1,18 @@
 import { setMaxListeners } from "node:events";
+import type { Elements } from "../../lua/family.ts";
+import { readFact } from "../../lua/partitions/fact.ts";
 import { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
+import { queueKeys } from "../../queue/keys.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Server, Servers } from "../../redis/server.ts";
 import {
+  destinationOf,
   formatFact,
   FROM_ORDINARY,
   isWithOrdinary,
   ORDINARY,
+  parseFact,
   partitionsOf,
   type Fact,
 } from "../ring/fact.ts";
@@ -13,34 +20,58 @@ import type { Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import { Members } from "./members.ts";
-import type { Part, PartsHost } from "./part.ts";
+import { Part } from "./part.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
 
-/** Called for a partition that the queue no longer has; resolves once this client has left it. */
-export type Leaving = (part: Part, partition: number) => Promise<void>;
+/** Called for a part that the queue no longer has; resolves once this client has left it. */
+export type Leaving = (part: Part) => Promise<void>;
+
+/** Where messages belong, and by which fact; undefined for an ordinary queue. */
+export interface Place {
+  readonly queue: Queue;
+  readonly knownFact: string | undefined;
+}
+
+/** How a queue is opened. */
+export interface PartsOptions {
+  /** The elements of the ordinary queue's insertion order. Partitions always have addresses. */
+  readonly elements: Elements;
+  /** Whether it is opened as a partitioned queue, as {@link Parts.expect} says. */
+  readonly isPartitioned: boolean;
+  /** How many partitions to create if the queue has none. */
+  readonly partitions?: number | undefined;
+}
 
 /**
- * The partitions of one queue that this client has open.
+ * The parts of one queue that this client has open: its partitions, or the ordinary queue alone.
  *
- * The client opens every partition that may hold messages according to the fact. Two processes are on duty to transfer
- * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it:
- * it stops taking there, and migrates what was given back meanwhile.
+ * A queue begins as an **ordinary** one, whose only part is the ordinary queue. Redis is not asked about partitions
+ * then, and nothing has to be awaited. It becomes a **partitioned** one when a handle of this client says so
+ * ({@link expect}), or when a sweep of the ordinary queue tells that another process has given it partitions.
+ *
+ * The client opens every part that may hold messages according to the fact. Two processes are on duty to transfer the
+ * due messages of each; the others only sweep it. When the queue no longer has a part, the client leaves it: it stops
+ * taking there, and migrates what was given back meanwhile.
  */
 export class Parts {
   /** The queue's name. */
   readonly name: string;
   readonly counters: Counters;
-  readonly #host: PartsHost;
+  readonly #servers: Servers;
+  readonly #elements: Elements;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
   readonly #creation: Creation;
-  readonly #watch: FactWatch;
-  readonly #members: Members;
+  /** Undefined while the queue is an ordinary one. */
+  #partitioned: { readonly watch: FactWatch; readonly members: Members } | undefined;
+  /** The ordinary queue, if it was opened only to look at it. */
   #ordinary: Part | undefined;
+  /** What to announce once the queue has partitions. */
+  #roles: Roles = {};
   readonly #listeners = new Set<() => void>();
   readonly #takes = new Set<string>();
-  /** Partitions that this client has left. They are closed with the client. */
+  /** Parts that this client has left. They are closed with the client. */
   readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
@@ -56,24 +87,34 @@ export class Parts {
   #restsUntil = -Infinity;
   /** How many changes this client works on. */
   #changes = 0;
-  #active: readonly number[] = [];
+  #active: readonly Part[];
 
-  constructor(name: string, partitions: number | undefined, host: PartsHost) {
+  /** @throws {TypeError} if the name cannot name a queue, or the queue cannot have the expected partitions. */
+  constructor(name: string, servers: Servers, options: PartsOptions) {
     this.name = name;
     this.counters = new Counters(name);
-    this.#host = host;
+    this.#servers = servers;
+    this.#elements = options.elements;
     this.#names = new PartitionNames(name);
     const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
-    this.#creation = { partitions, servers: host.serverCount, at };
-    const onChange = () => this.#onChange();
-    this.#watch = new FactWatch(name, this.first, this.#creation, onChange);
-    const onSeen = () => this.#lookAfterChange();
-    this.#members = new Members(name, this.first, this.#watch, { onChange, onSeen });
+    this.#creation = { partitions: undefined, servers: servers.length, at };
+    // An illegal name is refused before anything is opened.
+    queueKeys(name);
+    this.#active = options.isPartitioned ? [] : [this.at(ORDINARY)];
+    if (options.isPartitioned) this.expect(options.partitions);
+  }
+
+  /**
+   * Whether the queue is an ordinary one, as far as this client knows. Then {@link first} is its only part, and there is
+   * no fact to ask for.
+   */
+  get isOrdinary(): boolean {
+    return this.#partitioned === undefined;
   }
 
   /** See {@link FactWatch.fact}. */
   get fact(): Fact | undefined {
-    return this.#watch.fact;
+    return this.#partitioned?.watch.fact;
   }
 
   /** See {@link FactWatch.known}. */
@@ -81,24 +122,29 @@ export class Parts {
     return this.#watch.known(call);
   }
 
-  /** See {@link FactWatch.learn}. */
+  /** Learns a fact, from whichever script has told it; see {@link FactWatch.learn}. */
   learn(fact: string): void {
-    this.#watch.learn(fact);
+    if (this.isOrdinary) {
+      // A queue on another number of servers is not this one, and whole members cannot be partitioned.
+      const isOurs = parseFact(fact)?.servers === this.#servers.length && this.#mayHavePartitions;
+      if (!isOurs) return;
+    }
+    this.#follow().watch.learn(fact);
   }
 
   /** See {@link Members.all}. */
   get members(): readonly Member[] {
-    return this.#members.all;
+    return this.#partitioned?.members.all ?? [];
   }
 
   /** See {@link Members.self}. */
   get self(): string {
-    return this.#members.self;
+    return this.#partitioned?.members.self ?? "";
   }
 
   /** See {@link Members.exclusive}. */
   get exclusive(): readonly string[] {
-    return this.#members.exclusive;
+    return this.#partitioned?.members.exclusive ?? [];
   }
 
   /** See {@link FactWatch.notice}. */
@@ -108,12 +154,12 @@ export class Parts {
 
   /** How many servers there are: partition p is on server p mod n. */
   get serverCount(): number {
-    return this.#host.serverCount;
+    return this.#servers.length;
   }
 
-  /** Partition 0, which every partitioned queue has. */
+  /** The part that every process has: partition 0, or the ordinary queue if there are no partitions. */
   get first(): Part {
-    return this.at(0);
+    return this.at(this.isOrdinary ? ORDINARY : 0);
   }
 
   /** The ordinary queue of the same name, for inspection only; {@link at} opens it as a part. */
@@ -121,8 +167,8 @@ export class Parts {
     return this.#open.get(ORDINARY) ?? (this.#ordinary ??= this.#newPart(ORDINARY));
   }
 
-  /** The numbers of the partitions that may hold messages; empty before the fact is known. */
-  get active(): readonly number[] {
+  /** The parts that may hold messages; empty while the fact of a partitioned queue is not known. */
+  get active(): readonly Part[] {
     return this.#active;
   }
 
@@ -139,6 +185,28 @@ export class Parts {
     return part;
   }
 
+  /**
+   * From now on the queue is a partitioned one: a handle of this client says so. If it has no partitions, creates
+   * `partitions`. The first number counts.
+   *
+   * @throws {TypeError} if the queue cannot have partitions.
+   */
+  expect(partitions: number | undefined): void {
+    if (this.isOrdinary) this.#checkPartitions();
+    this.#creation.partitions ??= partitions;
+    this.#follow();
+  }
+
+  /** Asks whether the queue has partitions, and creates none. Returns the fact; undefined for an ordinary queue. */
+  async look(call?: Call): Promise<Fact | undefined> {
+    if (this.fact !== undefined) return await this.fresh(call);
+    if (!this.#mayHavePartitions) return undefined;
+    const { queue } = this.at(0);
+    const found = await queue.read("ask for the partitions of", readFact, {}, call);
+    if (found !== undefined) this.learn(found);
+    return this.fact;
+  }
+
   /** See {@link FactWatch.fresh}. */
   fresh(call?: Call): Promise<Fact> {
     return this.#watch.fresh(call);
@@ -149,20 +217,34 @@ export class Parts {
     return this.#watch.ask(call);
   }
 
-  /** The partitions that may hold messages, by a {@link fresh} fact. */
-  async all(call?: Call): Promise<Part[]> {
+  /** Asks for the current fact of a partitioned queue; undefined for an ordinary one. */
+  async current(call?: Call): Promise<Fact | undefined> {
+    return this.isOrdinary ? undefined : await this.ask(call);
+  }
+
+  /** The parts that may hold messages, by a {@link fresh} fact. */
+  async all(call?: Call): Promise<readonly Part[]> {
+    if (this.isOrdinary) return this.#active;
     // The caller passes the signal to every partition, and each adds a listener.
     if (call?.signal !== undefined) setMaxListeners(0, call.signal);
     await this.fresh(call);
-    return this.#active.map((partition) => this.at(partition));
+    return this.#active;
   }
 
-  /** Calls `act` for {@link all} partitions at once; returns the results in their order. */
+  /** The part where the messages of a bucket belong, and the fact that says so, which scripts there check. */
+  async of(bucket: number, call?: Call): Promise<Place> {
+    if (this.isOrdinary) return { queue: this.first.queue, knownFact: undefined };
+    const fact = this.fact ?? (await this.known(call));
+    const { queue } = this.at(destinationOf(fact, bucket));
+    return { queue, knownFact: formatFact(fact) };
+  }
+
+  /** Calls `act` for {@link all} parts at once; returns the results in their order. */
   async onAll<Result>(act: (part: Part) => Promise<Result>, call?: Call): Promise<Result[]> {
     return await Promise.all((await this.all(call)).map(act));
   }
 
-  /** Calls `count` for {@link all} partitions at once; returns the sum. */
+  /** Calls `count` for {@link all} parts at once; returns the sum. */
   async sum(count: (part: Part) => Promise<number>, call?: Call): Promise<number> {
     const counts = await this.onAll(count, call);
     return counts.reduce((sum, one) => sum + one, 0);
@@ -205,9 +287,10 @@ export class Parts {
     this.#assignDuties();
   }
 
-  /** See {@link Members.attend}. */
+  /** See {@link Members.attend}. For an ordinary queue, notes what to announce once it has partitions. */
   attend(roles: Roles): void {
-    this.#members.attend(roles);
+    this.#roles = { ...this.#roles, ...roles };
+    this.#partitioned?.members.attend(roles);
   }
 
   /** Announces whether this client takes from `source`; see {@link takeOf}. */
@@ -218,19 +301,14 @@ export class Parts {
   }
 
   /** See {@link Members.announceRelease}. */
-  announceRelease(): Promise<void> {
-    return this.#members.announceRelease();
-  }
-
-  /** Sets how many partitions to create if the queue has none. The first number counts. */
-  expect(partitions: number | undefined): void {
-    this.#creation.partitions ??= partitions;
+  async announceRelease(): Promise<void> {
+    await this.#partitioned?.members.announceRelease();
   }
 
   /** Stops attending. Facts are still learned from refused scripts: handlers that still run may offer. */
   async stop(): Promise<void> {
     this.#isTransferring = false;
-    await this.#members.close();
+    await this.#partitioned?.members.close();
     await Promise.all(this.#leavings);
   }
 
@@ -239,19 +317,36 @@ export class Parts {
     return [...this.#open.values(), ...this.#left];
   }
 
+  get #watch(): FactWatch {
+    if (this.#partitioned === undefined) throw new Error(`queue "${this.name}" is an ordinary one`);
+    return this.#partitioned.watch;
+  }
+
+  /** Follows the fact from now on. */
+  #follow(): { readonly watch: FactWatch; readonly members: Members } {
+    if (this.#partitioned !== undefined) return this.#partitioned;
+    const onChange = () => this.#onChange();
+    const first = this.at(0);
+    const watch = new FactWatch(this.name, first, this.#creation, onChange);
+    const onSeen = () => this.#lookAfterChange();
+    const members = new Members(this.name, first, watch, { onChange, onSeen });
+    this.#partitioned = { watch, members };
+    if (Object.keys(this.#roles).length > 0) members.attend(this.#roles);
+    return this.#partitioned;
+  }
+
   #onChange(): void {
-    const { fact } = this.#watch;
+    const { fact } = this;
     if (fact === undefined) return;
     const before = this.#active;
-    const now = activeOf(fact);
-    // Keep the array if it is equal: PartitionedGroup compares it by identity.
-    const active = now.join() === before.join() ? before : now;
-    this.#active = active;
-    for (const partition of active) this.at(partition);
+    const now = activeOf(fact).map((partition) => this.at(partition));
+    // Keep the array if it is equal: listeners compare it by identity.
+    const isSame = now.length === before.length && now.every((part, i) => part === before[i]);
+    this.#active = isSame ? before : now;
     this.#assignDuties();
     for (const listener of this.#listeners) listener();
-    // Leave partitions last, after the listeners have stopped taking from them.
-    for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
+    // Leave parts last, after the listeners have stopped taking from them.
+    for (const part of before) if (!now.includes(part)) this.#leaveOne(part);
   }
 
   /**
@@ -265,7 +360,8 @@ export class Parts {
    */
   #lookAfterChange(): void {
     const { fact, self, members } = this;
-    const { alive, silent } = this.#members.changers;
+    if (this.#partitioned === undefined) return;
+    const { alive, silent } = this.#partitioned.members.changers;
     this.#noteDied(silent);
     const isOpen = fact !== undefined && fact.state !== "stable" && !isWithOrdinary(fact);
     if ((!isOpen && this.#died.size === 0) || this.#changes > 0 || alive.length > 0) {
@@ -301,42 +397,66 @@ export class Parts {
   #newPart(partition: number): Part {
     const isOrdinary = partition === ORDINARY;
     const name = isOrdinary ? this.name : this.#names.at(partition);
-    const server = isOrdinary ? 0 : partition % this.#host.serverCount;
-    return this.#host.open(name, server, {
+    const server = isOrdinary ? 0 : partition % this.#servers.length;
+    const elements = isOrdinary ? this.#elements : "addresses";
+    return new Part(partition, name, elements, this.#servers[server] as Server, {
       counters: this.counters,
-      knownFact: () => this.#knownFact,
+      knownFact: () => this.fact && formatFact(this.fact),
       learn: (fact) => this.learn(fact),
     });
   }
 
-  get #knownFact(): string | undefined {
-    const { fact } = this.#watch;
-    return fact && formatFact(fact);
+  /** Whether the queue may get partitions: with a brace in the key prefix, all keys would be in one Cluster slot. */
+  get #mayHavePartitions(): boolean {
+    return this.#elements === "addresses" && this.#servers.every((server) => !hasBrace(server));
+  }
+
+  #checkPartitions(): void {
+    if (this.#elements === "members") {
+      throw new TypeError(`interop of queue "${this.name}" must be "none" with partitions`);
+    }
+    const server = this.#servers.find(hasBrace);
+    if (server === undefined) return;
+    throw new TypeError(
+      `keyPrefix must not contain a brace for a partitioned queue, got ${JSON.stringify(prefixOf(server))}`,
+    );
   }
 
   #assignDuties(): void {
-    const { fact, members, self } = this;
-    if (fact === undefined || !this.#isTransferring) return;
+    if (!this.#isTransferring) return;
+    const { fact, members } = this;
+    if (fact === undefined) {
+      // An ordinary queue is transferred by every process. With partitions, the fact comes first.
+      if (this.isOrdinary) this.first.startTransfer();
+      return;
+    }
+    const { self } = this;
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
-    for (const partition of this.#active) {
-      const part = this.at(partition);
+    for (const part of this.#active) {
       part.startTransfer();
       // Before the first sign of life no mover is known, so this process transfers alone.
-      const onDuty = names.length === 0 ? [self] : movers(names, partition + 1);
+      const onDuty = names.length === 0 ? [self] : movers(names, part.partition + 1);
       if (!onDuty.includes(self)) part.setDuty("off");
       else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
       part.setHeld(fact.state === "holding");
     }
   }
 
-  /** Leaves a partition, but does not close it: calls that are under way there go on. */
-  #leaveOne(partition: number): void {
-    const part = this.at(partition);
-    this.#open.delete(partition);
+  /** Leaves a part, but does not close it: calls that are under way there go on. */
+  #leaveOne(part: Part): void {
+    this.#open.delete(part.partition);
     this.#left.add(part);
-    const leaving = this.#leave(part, partition).finally(() => this.#leavings.delete(leaving));
+    const leaving = this.#leave(part).finally(() => this.#leavings.delete(leaving));
     this.#leavings.add(leaving);
   }
+}
+
+function prefixOf({ connections }: Server): string {
+  return connections.commands.options.keyPrefix ?? "";
+}
+
+function hasBrace(server: Server): boolean {
+  return prefixOf(server).includes("{");
 }
 
 /** Milliseconds until the next process tries to finish a change that was abandoned. */

@@ -11,7 +11,7 @@ import { isRefusedAsOld } from "./routing.ts";
 export type MessagesOf = (part: Part) => DelayedMessages;
 
 /**
- * Reads the delayed messages of all partitions, each once.
+ * Reads the delayed messages of all parts, each once.
  *
  * While the number of partitions changes, unordered reads visit the partitions that messages leave before those where
  * messages arrive, so they miss none. Ordered reads visit all partitions at once and may miss messages that are
@@ -30,17 +30,23 @@ export class Reading {
 
   /** The business keys with this prefix, a page at a time. */
   async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
+    const found = this.#oneByOne((messages) => messages.keysWith(prefix, call), call);
+    if (this.#parts.isOrdinary) {
+      yield* found;
+      return;
+    }
     const seen = new Set<string>();
-    for await (const page of this.#oneByOne((messages) => messages.keysWith(prefix, call), call)) {
-      const found = page.filter((key) => !seen.has(key));
-      for (const key of found) seen.add(key);
-      yield found;
+    for await (const page of found) {
+      const fresh = page.filter((key) => !seen.has(key));
+      for (const key of fresh) seen.add(key);
+      yield fresh;
     }
   }
 
   /** The messages whose business keys have this prefix. */
   async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
-    yield* once(this.#oneByOne((messages) => messages.withPrefix(prefix, call), call));
+    const found = this.#oneByOne((messages) => messages.withPrefix(prefix, call), call);
+    yield* this.#parts.isOrdinary ? found : once(found);
   }
 
   /** The messages in the order of their deadlines. */
@@ -50,14 +56,12 @@ export class Reading {
       (a, b) => a.deadline - b.deadline || compareIds(a, b),
       call,
     );
-    yield* once(all);
+    yield* all;
   }
 
   /** The messages in insertion order within each partition; partitions are merged by the stamps of the ids. */
   async *inOrder(maxBytes?: number, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
-    yield* once(
-      await this.#merged((messages) => messages.inOrder(maxBytes, call), compareIds, call),
-    );
+    yield* await this.#merged((messages) => messages.inOrder(maxBytes, call), compareIds, call);
   }
 
   /**
@@ -93,6 +97,10 @@ export class Reading {
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     call?: Call,
   ): AsyncGenerator<Item, void, void> {
+    if (this.#parts.isOrdinary) {
+      yield* read(this.#messagesOf(this.#parts.first));
+      return;
+    }
     let isChanged = true;
     let fact = await this.#parts.fresh(call);
     while (isChanged) {
@@ -111,16 +119,16 @@ export class Reading {
     }
   }
 
-  async #merged<Item>(
-    read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
-    compare: (a: Item, b: Item) => number,
+  /** Reads all parts at once, each in order, and merges what they yield. */
+  async #merged(
+    read: (messages: DelayedMessages) => AsyncGenerator<DelayedBytes, void, void>,
+    compare: (a: DelayedBytes, b: DelayedBytes) => number,
     call?: Call,
-  ): Promise<AsyncGenerator<Item, void, void>> {
+  ): Promise<AsyncGenerator<DelayedBytes, void, void>> {
+    if (this.#parts.isOrdinary) return read(this.#messagesOf(this.#parts.first));
     const parts = await this.#parts.all(call);
-    return merge(
-      parts.map((part) => read(this.#messagesOf(part))),
-      compare,
-    );
+    const all = parts.map((part) => read(this.#messagesOf(part)));
+    return once(merge(all, compare));
   }
 }
 

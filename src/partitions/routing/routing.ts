@@ -8,8 +8,8 @@ import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring
 import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 
-/** Acts on one partition; `call` knows the fact that the scripts check there. */
-export type Act<Result> = (part: Part, call: Call, partition: number) => Promise<Result>;
+/** Acts on one part; `call` knows the fact that the scripts check there, if it is a partition. */
+export type Act<Result> = (part: Part, call: Call | undefined) => Promise<Result>;
 
 /** Sends an offer to one partition; passes `knownFact` to its script. */
 export type Send<Result> = (part: Part, knownFact: string) => Promise<Result>;
@@ -70,8 +70,7 @@ export class Routing {
       if (idOrKey !== undefined && isMoved(fact, bucket)) {
         await this.#migrate(fact, bucket, idOrKey);
       }
-      const partition = destinationOf(fact, bucket);
-      return await act(this.#parts.at(partition), guarded(call, fact), partition);
+      return await act(this.#parts.at(destinationOf(fact, bucket)), guarded(call, fact));
     }, call);
   }
 
@@ -107,11 +106,11 @@ export class Routing {
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
       if (idOrKey !== undefined && fact.state !== "stable") {
-        await Promise.all(active.map((source) => this.migration.migrate(fact, source, idOrKey)));
+        await Promise.all(
+          active.map(({ partition }) => this.migration.migrate(fact, partition, idOrKey)),
+        );
       }
-      const acts = active.map((partition) =>
-        act(this.#parts.at(partition), guarded(call, fact), partition),
-      );
+      const acts = active.map((part) => act(part, guarded(call, fact)));
       const settled = await Promise.allSettled(acts);
       const results = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
       const hit = results.find(isHit);

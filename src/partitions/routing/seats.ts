@@ -69,9 +69,7 @@ export class Seats {
 
   /** Connects to all servers, which otherwise connect on first use: a server that is never chosen would never reply. */
   async #connect(): Promise<void> {
-    const all = new Set(
-      this.#parts.active.map((partition) => this.#parts.at(partition).queue.server),
-    );
+    const all = new Set(this.#parts.active.map(({ queue }) => queue.server));
     const connected = Array.from(all, ({ connections }) => reached(connections));
     const done = new AbortController();
     const late = sleep(PATIENCE, done.signal);

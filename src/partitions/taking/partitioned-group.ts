@@ -9,10 +9,10 @@ import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
 /**
- * A consumer group of a partitioned reliable queue, and this process's consumers in it: the counterpart of {@link
- * Group}.
+ * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
+ * Group} is that of one part.
  *
- * A process reads from a share of the partitions, over one connection each. The share is large enough for each
+ * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large enough for each
  * partition to be read by three processes.
  */
 export class PartitionedGroup implements GroupFace {
@@ -22,7 +22,9 @@ export class PartitionedGroup implements GroupFace {
   readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   readonly #taking: Taking;
   /** The partitions in which the group has been created, or is being created. */
-  #madeFor: readonly number[] | undefined;
+  #madeFor: readonly Part[] | undefined;
+  /** The group in the only part of an ordinary queue, once it was asked. */
+  #only: Group | undefined;
   /** Counts looks, which begin at the partitions in turn. */
   #turn = 0;
   #isTaking = false;
@@ -50,7 +52,25 @@ export class PartitionedGroup implements GroupFace {
     this.groupOf(this.#parts.first).checkTaking();
   }
 
-  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+  /** Waits for messages, `max` at most; see {@link Group.take}. */
+  take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    if (this.#parts.isOrdinary) return this.#takeFromOnly(max, options);
+    return this.#takeFromParts(max, options);
+  }
+
+  /** Takes from the only part of an ordinary queue. */
+  #takeFromOnly(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    const only = (this.#only ??= this.groupOf(this.#parts.first));
+    const startedAt = options.timeout === Infinity ? 0 : performance.now();
+    // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
+    return only.take(max, options).catch((error: unknown) => {
+      if (error !== ELSEWHERE) throw error;
+      const passed = options.timeout === Infinity ? 0 : performance.now() - startedAt;
+      return this.take(max, { ...options, timeout: Math.max(0, options.timeout - passed) });
+    });
+  }
+
+  async #takeFromParts(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.checkTaking();
     return await this.#taking.during(() => this.#take(max, options));
   }
@@ -62,7 +82,7 @@ export class PartitionedGroup implements GroupFace {
     const { active } = this.#parts;
     if (this.#madeFor !== active) void this.#make(active);
     if (options.timeout > 0) return await this.#gathering.take(max, options);
-    const all = active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
+    const all = active.map((part) => this.#sourceOf(part));
     const first = this.#turn++ % all.length;
     const inTurn = [...all.slice(first), ...all.slice(0, first)];
     return await this.#gathering.look(max, inTurn, options.signal);
@@ -73,10 +93,10 @@ export class PartitionedGroup implements GroupFace {
    * message is deleted once all other groups are done with it. No call waits for this, since a server may be down.
    * Never rejects.
    */
-  async #make(active: readonly number[]): Promise<void> {
+  async #make(active: readonly Part[]): Promise<void> {
     this.#madeFor = active;
     this.#onChange();
-    const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
+    const groups = active.map((part) => this.groupOf(part));
     try {
       await Promise.all(groups.map(async (group) => await group.made()));
     } catch {
@@ -93,14 +113,15 @@ export class PartitionedGroup implements GroupFace {
   }
 
   #onChange(): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || this.#parts.isOrdinary) return;
     const { active, self } = this.#parts;
     // An open group is created by offers, too, so it misses no message.
-    const parts = active.map((partition) => this.#parts.at(partition));
-    for (const part of parts) this.groupOf(part);
+    for (const part of active) this.groupOf(part);
+    this.#only?.dismiss(ELSEWHERE);
+    this.#only = undefined;
     if (!this.#isTaking) return;
     const share = sharesOf(this.#taking.members, self, active.length, PROCESSES).map(
-      (i) => parts[i] as Part,
+      (i) => active[i] as Part,
     );
     void this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
   }
@@ -120,6 +141,9 @@ export class PartitionedGroup implements GroupFace {
     return source;
   }
 }
+
+/** Why a wait has to begin again: the queue has got partitions meanwhile. Nobody else sees it. */
+const ELSEWHERE = new Error("the messages may be in other streams");
 
 /** How many processes read each partition. */
 const PROCESSES = 3;

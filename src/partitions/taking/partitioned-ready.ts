@@ -2,7 +2,7 @@ import { ClosedError } from "../../errors.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Taken } from "../../ready/pops.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
-import type { ReadyFace } from "../../ready/ready-list.ts";
+import type { ReadyList } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { grouped } from "../../queue/grouped.ts";
@@ -14,27 +14,32 @@ import { isRefusedAsOld } from "../routing/routing.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
-/** A taker with its own connection, and the partitions that it takes from. */
+/** A taker with its own connection, and the parts that it takes from. */
 interface Lane extends GatheringSource<Taken> {
   readonly taker: Taker;
-  /** The only partition of this lane; undefined if the lane serves all partitions on a server. */
+  /** The only partition of this lane; undefined if the lane serves all parts on a server. */
   readonly partition: number | undefined;
   parts: readonly Part[];
 }
 
 /**
- * The ready messages of a partitioned queue, as bytes: the counterpart of {@link ReadyList}.
+ * The ready messages of a queue, as bytes, whichever parts it has; a {@link ReadyList} holds those of one part.
  *
- * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
+ * An ordinary queue has one connection. The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
  * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes
  * from a share of the partitions, over one connection each. The share is large enough for each partition to be served
  * by three processes.
+ *
+ * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
+ * if Redis refuses a command or its reply is lost.
  */
-export class PartitionedReady implements ReadyFace {
+export class PartitionedReady {
   readonly #parts: Parts;
   readonly #name: string;
   readonly #gathering: Gathering<Taken>;
   readonly #lanes = new Map<string, Lane>();
+  /** The lane that waits ask directly, since it serves everything: fewer commands serve many calls. */
+  #direct: Lane | undefined;
   readonly #closings = new Set<Promise<void>>();
   /** Counts pushes and pops, which choose their partitions in turn. */
   #turn = 0;
@@ -50,31 +55,49 @@ export class PartitionedReady implements ReadyFace {
     parts.onChange(() => this.#onChange());
   }
 
+  /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
   checkTaking(): void {
     if (this.#isClosed) throw new ClosedError("the client");
   }
 
+  /** @throws {ClosedError} once the queue is closed. */
   checkOpen(): void {
     this.#parts.first.queue.checkOpen();
   }
 
   /**
-   * Waits for payloads, `max` at most.
+   * Waits for up to `max` payloads of this queue, or of `others` if it has none; see {@link Taker.wait}.
    *
-   * @throws {TypeError} if there are other queues to wait for: their LISTs may be in other slots.
+   * @throws {TypeError} if there are others and one of the queues is partitioned: their LISTs may be in other slots.
    */
   async take(
     max: number,
     options: WaitOptions,
-    others: readonly unknown[] = [],
+    others: readonly PartitionedReady[] = [],
   ): Promise<readonly Taken[]> {
     this.checkTaking();
     if (others.length > 0) {
-      throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
+      const [first, ...rest] = [this, ...others].map((one) => one.#onlyList) as [ReadyList];
+      return await first.takeAny(max, options, rest);
     }
-    const taken = await this.#taking.during(() => this.#take(max, options));
+    const taken = await this.#wait(max, options);
     this.#parts.counters.taken += taken.length;
     return taken;
+  }
+
+  /**
+   * Returns `other`, to be polled together with this queue.
+   *
+   * @throws {TypeError} if one of the two is partitioned.
+   */
+  beside(other: PartitionedReady): PartitionedReady {
+    for (const one of [this, other]) void one.#onlyList;
+    return other;
+  }
+
+  #wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
+    if (this.#parts.isOrdinary) return this.#take(max, options);
+    return this.#taking.during(() => this.#take(max, options));
   }
 
   async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
@@ -82,14 +105,27 @@ export class PartitionedReady implements ReadyFace {
       this.#isTaking = true;
       this.#onChange();
     }
-    await this.#parts.known(options);
-    this.checkTaking();
-    // On a single server there is only one lane. Ask it directly, which serves many calls with fewer commands.
-    const [only] = this.#lanes.values();
-    if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
-      return await only.wait(max, options);
+    const { isOrdinary, fact } = this.#parts;
+    if (!isOrdinary && fact === undefined) {
+      await this.#parts.known(options);
+      this.checkTaking();
     }
-    return await this.#gathering.take(max, options);
+    const direct = this.#direct;
+    if (direct === undefined) return await this.#gathering.take(max, options);
+    const startedAt = options.timeout === Infinity ? 0 : performance.now();
+    try {
+      return await direct.wait(max, options);
+    } catch (error) {
+      if (error !== ELSEWHERE) throw error;
+      const passed = options.timeout === Infinity ? 0 : performance.now() - startedAt;
+      return await this.#wait(max, { ...options, timeout: Math.max(0, options.timeout - passed) });
+    }
+  }
+
+  /** The LIST of an ordinary queue. */
+  get #onlyList(): ReadyList {
+    if (this.#parts.isOrdinary) return this.#parts.first.ready;
+    throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
   }
 
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
@@ -108,8 +144,10 @@ export class PartitionedReady implements ReadyFace {
     return payloads;
   }
 
+  /** Puts payloads at the end. A push that is sent again stores them twice. */
   async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
     for (;;) {
+      if (this.#parts.isOrdinary) return await this.#parts.first.ready.push(payloads, call);
       const fact = await this.#parts.known(call);
       const { ready } = this.#parts.at(this.#turn++ % fact.to);
       try {
@@ -152,7 +190,7 @@ export class PartitionedReady implements ReadyFace {
     await Promise.all(this.#closings);
   }
 
-  /** The partitions, with a different one first each time. */
+  /** The parts, with a different one first each time. */
   async #inTurn(call?: Call): Promise<Part[]> {
     const parts = await this.#parts.all(call);
     const first = this.#turn++ % parts.length;
@@ -161,10 +199,15 @@ export class PartitionedReady implements ReadyFace {
 
   #onChange(): void {
     if (!this.#isTaking || this.#isClosed) return;
-    const { active } = this.#parts;
-    const parts = active.map((partition) => [partition, this.#parts.at(partition)] as const);
-    this.#takeAll(parts.filter(([, part]) => !isOnCluster(part)));
-    const former = this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
+    const { active, isOrdinary } = this.#parts;
+    const isShared = (part: Part) => !isOrdinary && part.queue.server.isCluster;
+    this.#takeAll(active.filter((part) => !isShared(part)));
+    const former = this.#takeShare(active.filter(isShared));
+    const [only] = this.#lanes.values();
+    const isDirect = this.#lanes.size === 1 && (isOrdinary || this.#parts.serverCount === 1);
+    const before = this.#direct;
+    this.#direct = isDirect && only?.partition === undefined ? only : undefined;
+    if (before !== this.#direct) before?.taker.dismiss(ELSEWHERE);
     const released = this.#gathering.setSources([...this.#lanes.values()]);
     for (const { taker } of former) {
       // A closed taker puts nothing back, so close it once the gathering holds none of its messages.
@@ -172,18 +215,17 @@ export class PartitionedReady implements ReadyFace {
     }
   }
 
-  /** Keeps one lane for each server, with all its partitions. */
-  #takeAll(all: readonly (readonly [number, Part])[]): void {
+  /** Keeps one lane for each server, with all its parts. */
+  #takeAll(all: readonly Part[]): void {
     const byServer = grouped(
       all,
-      ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
+      ({ partition }) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
     for (const [name, lane] of this.#lanes) {
-      // The queue no longer has a partition on this server.
+      // The queue no longer has a part on this server.
       if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
     }
-    for (const [name, some] of byServer) {
-      const parts = some.map(([, part]) => part);
+    for (const [name, parts] of byServer) {
       const lane = this.#lanes.get(name);
       if (lane === undefined) this.#lanes.set(name, this.#newLane(parts, parts[0] as Part));
       else this.#setParts(lane, parts);
@@ -191,19 +233,20 @@ export class PartitionedReady implements ReadyFace {
   }
 
   /** Keeps one lane for each partition in this process's share. Returns the lanes that are no longer needed. */
-  #takeShare(all: readonly (readonly [number, Part])[]): Lane[] {
+  #takeShare(all: readonly Part[]): Lane[] {
     const { members } = this.#taking;
     const { self } = this.#parts;
     const indexes = all.length > 0 ? sharesOf(members, self, all.length, PROCESSES) : [];
-    const share = new Map(indexes.map((i) => all[i] as readonly [number, Part]));
+    const share = indexes.map((i) => all[i] as Part);
+    const isKept = ({ partition }: Lane) => share.some((part) => part.partition === partition);
     const former = [...this.#lanes].filter(
-      ([, { partition }]) => partition !== undefined && !share.has(partition),
+      ([, lane]) => lane.partition !== undefined && !isKept(lane),
     );
     for (const [name] of former) this.#lanes.delete(name);
-    for (const [partition, part] of share) {
-      const name = `partition ${partition}`;
+    for (const part of share) {
+      const name = `partition ${part.partition}`;
       if (this.#lanes.has(name)) continue;
-      this.#lanes.set(name, this.#newLane([part], part, partition));
+      this.#lanes.set(name, this.#newLane([part], part, part.partition));
     }
     return former.map(([, lane]) => lane);
   }
@@ -237,9 +280,8 @@ export class PartitionedReady implements ReadyFace {
   }
 }
 
-function isOnCluster({ queue }: Part): boolean {
-  return queue.server.isCluster;
-}
+/** Why a lane no longer serves the waits of a queue that has got partitions. Nobody else sees it. */
+const ELSEWHERE = new Error("the messages may be in other lists");
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
   return { ready: keys.ready, receipts: keys.receipts, pauses };

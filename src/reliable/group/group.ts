@@ -146,6 +146,11 @@ export class Group implements Origin {
     return this.prepare(options).then(() => this.#reader.wait(max, options));
   }
 
+  /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
+  dismiss(reason: Error): void {
+    this.#reader.dismiss(reason);
+  }
+
   /** Ends the lease of a delivery in `duration` milliseconds, unless it is settled or limited anew before. */
   limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
     if (held.isHeld && !this.#isClosed) this.#keeper.limit(held, duration);

@@ -88,6 +88,11 @@ export class Reader {
     return this.#loop.waiters.wait(max, options);
   }
 
+  /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
+  dismiss(reason: Error): void {
+    this.#loop.dismiss(reason);
+  }
+
   /** Ends every wait with a `ClosedError`; resolves when the messages left over have been returned. */
   async close(): Promise<void> {
     this.#unlisten();

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { DeadlineOrder } from "../../delayed/deadline-order.ts";
 import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
 import { listed } from "../../queue/listed.ts";
-import type { Place } from "../../queue/places.ts";
-import { placesOf } from "../../queue/queue-handle.ts";
+import type { Part } from "../../partitions/parts/part.ts";
+import { partsOf } from "../../queue/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import {
@@ -39,10 +39,10 @@ export async function* exportQueue(
   const { onUnknown = () => {}, ...rest } = options;
   const call = checkCall(rest);
   const { name, partitions, stats, deadLetters, messages } = queue;
-  const places = await placesOf(messages).all(call);
+  const parts = await partsOf(messages).all(call);
   const groups = new Set<string>();
-  for (const place of deadLetters === undefined ? [] : places) {
-    for (const group of await new Contents(place.queue).groups(call)) groups.add(group);
+  for (const part of deadLetters === undefined ? [] : parts) {
+    for (const group of await new Contents(part.queue).groups(call)) groups.add(group);
   }
   yield {
     delayline: 1,
@@ -54,14 +54,8 @@ export async function* exportQueue(
     exportedAt: Math.floor(stats.serverTime),
   };
   let count = 0;
-  for (const place of places) {
-    for await (const record of exportPlace(
-      name,
-      place,
-      deadLetters !== undefined,
-      onUnknown,
-      call,
-    )) {
+  for (const part of parts) {
+    for await (const record of exportPart(name, part, deadLetters !== undefined, onUnknown, call)) {
       yield record;
       count++;
     }
@@ -73,9 +67,9 @@ export async function* exportQueue(
  * Reads one partition, in the order in which messages pass through it: a message that moves on is more likely read
  * twice than missed.
  */
-async function* exportPlace(
+async function* exportPart(
   name: string,
-  { queue, partition }: Place,
+  { queue, label: partition }: Part,
   isReliable: boolean,
   onUnknown: () => void,
   call?: Call,

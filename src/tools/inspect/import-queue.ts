@@ -1,8 +1,9 @@
 import { Arrivals, type Arrival } from "../../queue/arrivals.ts";
 import { callOf, type Call } from "../../queue/call.ts";
 import { bucketOf } from "../../queue/message/message.ts";
-import type { Place } from "../../queue/places.ts";
-import { placesOf } from "../../queue/queue-handle.ts";
+import type { Part } from "../../partitions/parts/part.ts";
+import type { Place } from "../../partitions/parts/parts.ts";
+import { partsOf } from "../../queue/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { isEnd, parseEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";
@@ -51,8 +52,8 @@ export async function importQueue(
   { signal, dryRun = false, onProgress = () => {} }: ImportOptions = {},
 ): Promise<ImportProgress> {
   const call = callOf({ signal });
-  const partitions = placesOf(queue.messages);
-  if (!dryRun && head.kind === "reliable") await makeGroups(await partitions.all(call), head, call);
+  const parts = partsOf(queue.messages);
+  if (!dryRun && head.kind === "reliable") await makeGroups(await parts.all(call), head, call);
   const iterator = lines[Symbol.asyncIterator]();
   const inlets = new Map<string, Inlet>();
   const progress = { put: 0, known: 0, isWhole: false };
@@ -85,7 +86,7 @@ export async function importQueue(
     }
     const { arrival, id } = parsed;
     // Messages without ids are spread by line number, so that another run sends them to the same partitions.
-    const place = await partitions.of((id && bucketOf(id)) ?? line % 1024, call);
+    const place = await parts.of((id && bucketOf(id)) ?? line % 1024, call);
     let inlet = inlets.get(place.queue.name);
     if (inlet === undefined) {
       inlet = await Inlet.open(place, `import ${head.export}`, call);
@@ -155,11 +156,11 @@ interface Batch {
 
 /** Creates the consumer groups. They come first, so that no process takes the queue for a plain one. */
 async function makeGroups(
-  places: readonly Place[],
+  parts: readonly Part[],
   { groups }: ExportHead,
   call?: Call,
 ): Promise<void> {
-  for (const { queue } of places) {
+  for (const { queue } of parts) {
     for (const group of groups) await new Contents(queue).makeGroup(group, call);
   }
 }

@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { Delayline } from "../../client/delayline.ts";
+import { closeQueue, Delayline } from "../../client/delayline.ts";
 import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
 import { RedisError, type AnyDelaylineError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
@@ -37,29 +37,19 @@ interface InspectorOptions extends Pick<
  * messages.
  */
 export class Inspector implements AsyncDisposable {
-  readonly #options: InspectorOptions;
-  /** Clients that were replaced and are closing. */
-  readonly #closing = new Set<Promise<void>>();
-  #line: Delayline;
-  /** The queues that the client has open, and whether each is open as a partitioned one. */
-  readonly #open = new Map<string, boolean>();
+  readonly line: Delayline;
   /** Names under which no queue was found. The client has these open as well. */
   readonly #empty = new Set<string>();
 
-  constructor(options: InspectorOptions) {
-    this.#options = options;
-    this.#line = this.#connect();
-  }
-
-  /** The client that it uses. {@link open} may replace it. */
-  get line(): Delayline {
-    return this.#line;
+  constructor({ onError, ...options }: InspectorOptions) {
+    this.line = new Delayline({ ...options, transfer: false });
+    if (onError !== undefined) this.line.on("error", onError);
   }
 
   /** The names of all queues, in alphabetical order. Scans the names of all keys. */
   async names(signal?: AbortSignal): Promise<string[]> {
     const names: string[] = [];
-    for await (const name of this.#line.queues({ signal })) names.push(name);
+    for await (const name of this.line.queues({ signal })) names.push(name);
     return names.toSorted();
   }
 
@@ -71,32 +61,28 @@ export class Inspector implements AsyncDisposable {
    */
   async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
     const partitions = await this.#countPartitions(name, signal);
-    const isPartitioned = partitions > 0;
-    // A client cannot open a queue both as an ordinary and as a partitioned one.
-    const isOther = (this.#open.get(name) ?? isPartitioned) !== isPartitioned;
     // A client keeps every queue open: names without a queue would fill the memory.
-    if (isOther || this.#empty.size >= MOST_EMPTY) this.#replaceClient();
-    this.#open.set(name, isPartitioned);
+    if (this.#empty.size >= MOST_EMPTY) await this.#closeEmpty();
     const options = {
       codec: "bytes",
-      ...(isPartitioned && { partitions, interop: "none" as const }),
+      ...(partitions > 0 && { partitions, interop: "none" as const }),
     } as const;
-    const delayed = this.#line.getDelayedQueue(name, options);
+    const delayed = this.line.getDelayedQueue(name, options);
     const stats = await delayed.stats({ signal });
     if (isEmpty(stats)) this.#empty.add(name);
     else this.#empty.delete(name);
     const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
     if (!isReliable) {
-      const ready = this.#line.getBlockingQueue(name, options);
+      const ready = this.line.getBlockingQueue(name, options);
       return { name, partitions, messages: delayed, ready, deadLetters: undefined, stats };
     }
-    const messages = this.#line.getReliableQueue(name, options);
+    const messages = this.line.getReliableQueue(name, options);
     const { deadLetters } = messages;
     return { name, partitions, messages, ready: undefined, deadLetters, stats };
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#closing, this.#line.close()]);
+    await this.line.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,23 +90,14 @@ export class Inspector implements AsyncDisposable {
   }
 
   async #countPartitions(name: string, signal?: AbortSignal): Promise<number> {
-    const partitions = await this.#line.partitions(name, { signal });
+    const partitions = await this.line.partitions(name, { signal });
     return partitions.filter(({ partition }) => partition >= 0).length;
   }
 
-  #connect(): Delayline {
-    const { onError, ...options } = this.#options;
-    const line = new Delayline({ ...options, transfer: false });
-    if (onError !== undefined) line.on("error", onError);
-    return line;
-  }
-
-  #replaceClient(): void {
-    const closing = this.#line.close().finally(() => this.#closing.delete(closing));
-    this.#closing.add(closing);
-    this.#open.clear();
+  async #closeEmpty(): Promise<void> {
+    const names = [...this.#empty];
     this.#empty.clear();
-    this.#line = this.#connect();
+    await Promise.all(names.map((name) => closeQueue(this.line, name)));
   }
 }
 

@@ -3,7 +3,7 @@ import { checkCall, type CallOptions } from "../../queue/call.ts";
 import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import { packTrailer } from "../../queue/message/trailer.ts";
-import { placesOf } from "../../queue/queue-handle.ts";
+import { partsOf } from "../../queue/queue-handle.ts";
 import { Contents, type Content } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightDelayed, sightMessage, type MessageState, type Sighting } from "./sighting.ts";
@@ -38,9 +38,9 @@ export async function locate(
   checkIdOrKey(idOrKey);
   const call = checkCall(options);
   const isReliable = queue.deadLetters !== undefined;
-  const places = await placesOf(queue.messages).all(call);
-  const all = places.map(({ partition, queue: at }) => ({
-    spot: { queue: queue.name, partition },
+  const parts = await partsOf(queue.messages).all(call);
+  const all = parts.map(({ label, queue: at }) => ({
+    spot: { queue: queue.name, partition: label },
     lookup: new Lookup(at),
     contents: new Contents(at),
   }));
@@ -100,7 +100,7 @@ export async function* messagesIn(
     return;
   }
   if (deadLetters === undefined) return;
-  for (const { partition, queue } of await placesOf(messages).all(call)) {
+  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
     const contents = new Contents(queue);
     const found: AsyncIterable<Content> =
       state === "retrying"
@@ -139,7 +139,7 @@ export async function consumers(
   const call = checkCall(options);
   if (deadLetters === undefined) return [];
   const found: SeenConsumer[] = [];
-  for (const { partition, queue } of await placesOf(messages).all(call)) {
+  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
     const contents = new Contents(queue);
     for (const group of await contents.groups(call)) {
       const members = await contents.consumers(group, call);

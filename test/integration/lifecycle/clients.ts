@@ -61,7 +61,7 @@ export const clients: Readonly<Record<string, Kind>> = {
     },
   },
   "a client of queues in partitions": {
-    files: ["open-partitions.ts", "part.ts"],
+    files: ["open-queue.ts"],
     make: (url) => {
       const line = newLine(url);
       const [plain, reliable, exclusive] = [uniqueName(), uniqueName(), uniqueName()];
@@ -78,14 +78,14 @@ export const clients: Readonly<Record<string, Kind>> = {
       };
     },
   },
-  "an open queue": {
-    files: ["open-queue.ts", "queue.ts"],
+  "a part of a queue": {
+    files: ["part.ts", "queue.ts"],
     make: (url) => {
       const { shared, open } = newOpen(url);
       return {
         start: () => {
           open.startTransfer();
-          return open.ready.take(1, { timeout: Infinity });
+          return open.ready.takeAny(1, { timeout: Infinity }, []);
         },
         close: async () => {
           await closeWithin(shared, () => open.stopTaking());
@@ -137,7 +137,7 @@ export const clients: Readonly<Record<string, Kind>> = {
       const { shared, open, queue } = newOpen(url);
       const list = new ReadyList(queue, open.pauses);
       return {
-        start: () => list.take(1, { timeout: Infinity }),
+        start: () => list.takeAny(1, { timeout: Infinity }, []),
         close: async () => {
           open.pauses.close();
           await closeWithin(shared, () => list.close());

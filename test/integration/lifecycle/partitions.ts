@@ -1,4 +1,3 @@
-import { OpenPartitions } from "../../../src/client/open-partitions.ts";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
 import type { Server } from "../../../src/redis/server.ts";
 import { HeldShare } from "../../../src/partitions/exclusive/held-share.ts";
@@ -8,7 +7,6 @@ import type { Part } from "../../../src/partitions/parts/part.ts";
 import type { Troubles } from "../../../src/redis/troubles.ts";
 import { Members } from "../../../src/partitions/parts/members.ts";
 import { FactWatch } from "../../../src/partitions/parts/fact-watch.ts";
-import type { PartLink } from "../../../src/partitions/parts/part.ts";
 import { Routing } from "../../../src/partitions/routing/routing.ts";
 import { Gathering, type GatheringSource } from "../../../src/partitions/taking/gathering.ts";
 import { Taking } from "../../../src/partitions/taking/taking.ts";
@@ -20,15 +18,11 @@ const GROUP = { group: "workers", start: "0", visibilityTimeout: 300, maxDeliver
 
 function newPartitions(url: string): {
   readonly shared: Server;
-  readonly open: OpenPartitions;
+  readonly open: OpenQueue;
 } {
   const shared = share(url);
-  const host = {
-    serverCount: 1,
-    open: (part: string, _server: number, link: PartLink) =>
-      new OpenQueue(part, "addresses", shared, link),
-  };
-  return { shared, open: new OpenPartitions(uniqueName(), 2, host) };
+  const options = { elements: "addresses", isPartitioned: true, partitions: 2 } as const;
+  return { shared, open: new OpenQueue(uniqueName(), [shared], options) };
 }
 
 async function closeAll({ shared, open }: ReturnType<typeof newPartitions>): Promise<void> {

@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
-import { OpenQueue } from "../../../src/client/open-queue.ts";
 import type { Server } from "../../../src/redis/server.ts";
 import { Troubles } from "../../../src/redis/troubles.ts";
 import { uniqueName } from "../../helpers/redis.ts";
+import { newPart } from "../../helpers/part.ts";
 import { newServer } from "../../helpers/server.ts";
 
 /** Something that runs until it is closed. */
@@ -43,7 +43,7 @@ export function share(url: string): Server {
 /** An open, unused queue, and what a client passes to its parts. */
 export function newOpen(url: string) {
   const shared = share(url);
-  const open = new OpenQueue(uniqueName(), "addresses", shared);
+  const open = newPart(uniqueName(), shared);
   return { shared, open, queue: open.queue };
 }
 

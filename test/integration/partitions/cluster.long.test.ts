@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "ioredis";
 import { expect, test } from "vitest";
-import { OpenQueue } from "../../../src/client/open-queue.ts";
 import { openServers } from "../../../src/client/open-servers.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
 import { newLine } from "../../helpers/delayline.ts";
+import { newPart } from "../../helpers/part.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -147,9 +147,7 @@ test("each queue on a Cluster uses the clock of its own node", async () => {
     [redisUrl(), false],
   ] as const) {
     const [shared] = openServers({ redis }, settings, listener);
-    const [one, another] = ["one", "another"].map(
-      (queue) => new OpenQueue(queue, "addresses", shared),
-    );
+    const [one, another] = ["one", "another"].map((queue) => newPart(queue, shared));
     expect(one?.queue.clock !== another?.queue.clock).toBe(haveOwn);
     shared.connections.close();
   }

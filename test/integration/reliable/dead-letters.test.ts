@@ -29,12 +29,12 @@ beforeEach(async () => {
 
 /** One process and its handle of the queue. */
 function open() {
-  const parts = newReliableParts(name);
-  const payloads = new Payloads<unknown>(parts.queue, queueSettings({ codec: "json" }));
+  const one = newReliableParts(name);
+  const payloads = new Payloads<unknown>(one.queue, queueSettings({ codec: "json" }));
   return {
-    ...parts,
-    retries: new Retries(parts.queue),
-    letters: new DeadLetters(parts.queue, payloads),
+    ...one,
+    retries: new Retries(one.queue),
+    letters: new DeadLetters(one.parts, payloads),
   };
 }
 

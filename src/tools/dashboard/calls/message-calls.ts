@@ -1,6 +1,6 @@
 import type { DelayedMessage, Rescheduled } from "../../../delayed/delayed-message.ts";
 import { Lookup } from "../../../delayed/lookup.ts";
-import { placesOf } from "../../../queue/queue-handle.ts";
+import { partsOf } from "../../../queue/queue-handle.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, messagesIn } from "../../inspect/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
@@ -41,7 +41,7 @@ async function* withPrefix(
   signal: AbortSignal,
 ): AsyncGenerator<ListedMessage | undefined, void, void> {
   const seen = new Set<string>();
-  for (const { queue } of await placesOf(messages).all({ signal })) {
+  for (const { queue } of await partsOf(messages).all({ signal })) {
     for await (const keys of new Lookup(queue).keysWith(prefix, { signal })) {
       const unseen = keys.filter((key) => !seen.has(key));
       for (let i = 0; i < unseen.length; i += STEP) {

@@ -1,4 +1,3 @@
-import { ClosedError } from "../../../errors.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
@@ -221,17 +220,14 @@ export class Sampler {
     try {
       const known = reopens ? undefined : this.#open.get(name);
       if (known !== undefined) {
-        return this.#sample(known, await known.messages.stats());
+        const stats = await this.#inspector.line.stats(name);
+        if (isAsOpened(known, stats)) return this.#sample(known, stats);
       }
       const open = await this.#inspector.open(name);
       this.#open.set(name, open);
       return this.#sample(open, open.stats);
     } catch (error) {
       this.#open.delete(name);
-      // The inspector closed its client and connected anew, for example because a queue became partitioned.
-      if (error instanceof ClosedError && !reopens && !this.#isClosed) {
-        return await this.#look(name, true);
-      }
       return { row: brokenRow(name, messageOf(error)), stats: undefined };
     }
   }
@@ -246,6 +242,11 @@ export class Sampler {
     this.#ahead = stats.serverTime - Date.now();
     return { row: rowOf(name, partitions, stats), stats };
   }
+}
+
+/** Whether a queue is still of the kind, and has the partitions, that it was opened with. */
+function isAsOpened({ stats }: InspectedQueue, { kind, perPartition }: QueueStats): boolean {
+  return kind === stats.kind && perPartition.length === stats.perPartition.length;
 }
 
 function entryOf(samples: ReadonlyMap<string, Sample>, name: string): [string, Sample][] {

@@ -1,0 +1,38 @@
+import type { Call } from "../../queue/call.ts";
+import type { PauseWatch } from "../../queue/pause-watch.ts";
+import type { Parts } from "./parts.ts";
+
+/** Pauses and resumes all parts of a queue. */
+export class Pauses {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async pause(call?: Call): Promise<void> {
+    await this.#onAll((pauses) => pauses.pause(call), call);
+  }
+
+  async resume(call?: Call): Promise<void> {
+    await this.#onAll((pauses) => pauses.resume(call), call);
+  }
+
+  /** Whether any part is paused. A call that failed half way may have paused only some of them. */
+  async ask(call?: Call): Promise<boolean> {
+    const flags = await this.#parts.onAll(({ pauses }) => pauses.ask(call), call);
+    return flags.includes(true);
+  }
+
+  /**
+   * Acts on all parts, and again if the fact has changed meanwhile: new partitions are created with the state that
+   * partition 0 had at that moment.
+   */
+  async #onAll(act: (pauses: PauseWatch) => Promise<void>, call?: Call): Promise<void> {
+    let epoch: number | undefined;
+    do {
+      epoch = (await this.#parts.current(call))?.epoch;
+      await Promise.all(this.#parts.active.map(({ pauses }) => act(pauses)));
+    } while ((await this.#parts.current(call))?.epoch !== epoch);
+  }
+}
