@@ -128,6 +128,8 @@ export class OpenQueue {
     await this.ready.left();
     await part.stopTaking();
     await part.leaveGroups();
+    // An offer to an ordinary queue checks no fact: it may have been under way.
+    await part.settled();
     if (signal.aborted) return;
     // If this fails, its messages are safe where they are. The next change of the number finds them.
     await this.#change({ signal })

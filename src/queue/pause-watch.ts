@@ -112,7 +112,13 @@ export class PauseWatch implements Pauses, Listener {
 
   async #ask(): Promise<void> {
     // Replies come in the order of the questions, so the last one to be noted is the latest.
-    this.note(await this.#queue.isPaused(this.#queue.server.connections.background));
+    const { background } = this.#queue.server.connections;
+    // Where no sweep tells of partitions, this does.
+    const [isPaused] = await Promise.all([
+      this.#queue.isPaused(background),
+      this.#queue.askForPartitions(background),
+    ]);
+    this.note(isPaused);
   }
 
   #watch(): void {

@@ -41,7 +41,8 @@ export class Queue {
   /** The counters of the queue; for a partition, those of the whole queue. */
   readonly counters: Counters;
   #layout: Layout;
-  readonly #learn: (fact: string) => void;
+  /** Called with a fact that this process may not know yet: of how many partitions the queue has. */
+  readonly learn: (fact: string) => void;
   #makesStream = false;
   #isClosed = false;
 
@@ -56,7 +57,7 @@ export class Queue {
     }: {
       /** Defaults to new counters. */
       readonly counters?: Counters;
-      /** For a partition: receives the newer fact when a script is refused for its old one. */
+      /** Receives the fact when a script is refused for an older one, or Redis tells an ordinary queue of it. */
       readonly learn?: (fact: string) => void;
     } = {},
   ) {
@@ -66,7 +67,7 @@ export class Queue {
     this.clock = server.isCluster ? new ServerClock() : server.clock;
     this.counters = counters;
     this.#layout = layout;
-    this.#learn = learn;
+    this.learn = learn;
   }
 
   /** Reports an error that nobody awaits. */
@@ -169,7 +170,7 @@ export class Queue {
     const running = run(redis, guarded(script), this.keys, checked, rows, onUnknown);
     return running.catch((error: unknown) => {
       const fact = newerFact(error);
-      if (fact !== undefined) this.#learn(fact);
+      if (fact !== undefined) this.learn(fact);
       throw error;
     });
   }
@@ -190,6 +191,16 @@ export class Queue {
    */
   async isPaused(redis: RedisClient): Promise<boolean> {
     return asFlag(await redis.exists(this.keys.paused));
+  }
+
+  /**
+   * Asks whether the queue was given partitions, through one of the client's connections, and learns the fact if so.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async askForPartitions(redis: RedisClient): Promise<void> {
+    const fact = await redis.get(this.keys.partitions);
+    if (fact !== null) this.learn(fact);
   }
 
   /**

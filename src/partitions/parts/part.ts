@@ -185,13 +185,20 @@ export class Part {
 
   /** Refuses every call from now on; resolves when the offers under way are settled. */
   async close(): Promise<void> {
-    const groups = [...this.#groups.values()];
     await this.leaveGroups();
     // This sends the offers of this turn, before the queue refuses to send any.
-    const all = [this.delayed, ...groups.map(({ messages }) => messages)];
-    const settled = Promise.all(all.map((messages) => messages.settled()));
+    const settled = this.settled();
     this.queue.close();
     await settled;
-    for (const messages of all) messages.leave();
+    for (const messages of this.#messages) messages.leave();
+  }
+
+  /** Resolves when the offers and cancellations made so far are settled. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#messages.map((messages) => messages.settled()));
+  }
+
+  get #messages(): DelayedMessages[] {
+    return [this.delayed, ...Array.from(this.#groups.values(), ({ messages }) => messages)];
   }
 }
