@@ -52,7 +52,7 @@ export const offerKeyed = byElements((elements) =>
       indexEntry,
       refuseOffer,
       replied,
-      ...(elements === "members" ? [forget] : []),
+      forget[elements],
     ],
     lua: /* lua */ `
 local now = clock() / 1000
@@ -173,8 +173,10 @@ if first < head then
   done = redis.pcall("PUBLISH", channel, first)
   if type(done) == "table" then return takeBack(done) end
 end
-if #replaced > 0 then redis.call("ZREM", timeouts, unpack(replaced)) end
-${elements === "members" ? "if #replaced > 0 then forget(replaced) end" : ""}
+if #replaced > 0 then
+  redis.call("ZREM", timeouts, unpack(replaced))
+  forget(replaced)
+end
 return { now * 1000, results }
 `,
     reply: (raw: RawReply) =>

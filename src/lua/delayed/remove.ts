@@ -23,11 +23,7 @@ const defineRemove = (
     keys: ["timeouts", "order", "compacted", "businessKeys"],
     args: [],
     each: ["wanted"],
-    needs: [
-      takeOut,
-      { findNext, locate, delayedWith }[resolve],
-      ...(elements === "members" ? [forget] : []),
-    ],
+    needs: [takeOut, { findNext, locate, delayedWith }[resolve], forget[elements]],
     lua: /* lua */ `
 local members, isChosen, flags = {}, {}, {}
 for each row do
@@ -41,7 +37,7 @@ for each row do
 end
 if #members > 0 then
   takeOut(members, keysOf(members))
-  ${elements === "members" ? "forget(members)" : ""}
+  forget(members)
 end
 return flags
 `,

@@ -1,5 +1,5 @@
-import { byElements } from "../family.ts";
-import { defineFragment } from "../fragment.ts";
+import { byElements, type ByElements } from "../family.ts";
+import { defineFragment, type Fragment } from "../fragment.ts";
 import { address, bytes } from "../fragments/address.ts";
 import { delayedWith } from "../fragments/key-index.ts";
 import { findNext, locate } from "../fragments/locate.ts";
@@ -57,6 +57,25 @@ end
 `,
 });
 
+/** `isUntidy(live)`: whether a step would find something to do in the LIST of a queue with `live` messages. O(1). */
+const isUntidy: ByElements<Fragment> = {
+  addresses: defineFragment({
+    keys: ["timeouts", "order"],
+    needs: [isLong, deadBelow],
+    lua: /* lua */ `
+local function isUntidy(live)
+  if isLong(live) then return true end
+  local head, first = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES"), redis.call("LINDEX", order, 0)
+  return first and deadBelow(head[1], tonumber(head[2]))(first)
+end
+`,
+  }),
+  members: defineFragment({
+    needs: [hasStrays],
+    lua: `local function isUntidy(live) return hasStrays(live) end`,
+  }),
+};
+
 /** The parts of a queue that need tidying. */
 export interface Untidy {
   /** The insertion order. */
@@ -64,11 +83,6 @@ export interface Untidy {
   /** The index of business keys. */
   readonly businessKeys: boolean;
 }
-
-const headIsDead = /* lua */ `
-    local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
-    local first = redis.call("LINDEX", order, 0)
-    isOrder = isOrder or first and deadBelow(head[1], tonumber(head[2]))(first)`;
 
 /**
  * `untidy()`: where a step of tidying would find something to do: 1 in the insertion order, 2 in the index, 3 in both,
@@ -80,14 +94,13 @@ const headIsDead = /* lua */ `
 export const untidy = byElements((elements) =>
   defineFragment({
     keys: ["timeouts", "order", "compacted", "businessKeys"],
-    needs: elements === "members" ? [hasStrays] : [isLong, deadBelow],
+    needs: [isUntidy[elements]],
     lua: /* lua */ `
 local function untidy()
   local function look()
     local live = redis.call("ZCARD", timeouts)
     if live == 0 then return redis.call("EXISTS", order, compacted, businessKeys) > 0 and 1 or 0 end
-    local isOrder = redis.call("EXISTS", compacted) == 1 or ${elements === "members" ? "hasStrays(live)" : "isLong(live)"}
-    ${elements === "members" ? "" : headIsDead}
+    local isOrder = redis.call("EXISTS", compacted) == 1 or isUntidy(live)
     return (isOrder and 1 or 0) + (redis.call("HLEN", businessKeys) > live and 2 or 0)
   end
   local isDone, found = pcall(look)

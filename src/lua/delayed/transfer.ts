@@ -1,4 +1,4 @@
-import { byElements, type Elements, type Into } from "../family.ts";
+import { byElements, type Into } from "../family.ts";
 import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
@@ -12,61 +12,19 @@ import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
-/**
- * Reads the members of a ZSET of deadlines that are due: those with scores up to `latest`, earliest first.
+/*
+ * A transfer moves up to `limit` due messages out of the ZSET, earliest deadline first. With `grace`, only messages that
+ * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`.
  *
- * `firstDue(zset, latest, count)`: the due members among the first `count`, their scores, and the score of the first
- * member that is not due, or false if all of these are due.
- * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
- */
-const due = defineFragment({
-  lua: /* lua */ `
-local function firstDue(zset, latest, count)
-  local found = redis.call("ZRANGE", zset, 0, count - 1, "WITHSCORES")
-  local members, scores = {}, {}
-  for i = 1, #found, 2 do
-    local score = tonumber(found[i + 1])
-    if score > latest then return members, scores, score end
-    members[#members + 1], scores[#scores + 1] = found[i], score
-  end
-  return members, scores, false
-end
-local function allDue(zset, latest, limit)
-  local found = redis.call("ZRANGEBYSCORE", zset, "-inf", latest, "WITHSCORES", "LIMIT", 0, limit)
-  local members, scores = {}, {}
-  for i = 1, #found, 2 do members[#members + 1], scores[#scores + 1] = found[i], tonumber(found[i + 1]) end
-  return members, scores
-end
-`,
-});
-
-/**
- * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
- * Redis has refused them.
+ * A queue is reliable if its stream exists in Redis. So there are two scripts, each in a form for every kind of elements
+ * in the insertion order. `transfer.list` serves processes that know only the plain queue: when something is due it
+ * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
+ * reliable queue, and also moves due retries.
  *
- * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
- * again after a removal that removes nothing.
+ * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
+ * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
+ * next run returns the refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
-const pushAll = defineFragment({
-  keys: ["ready", "timeouts"],
-  lua: /* lua */ `
-local function pushAll(payloads)
-  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  if type(pushed) == "table" then
-    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  end
-  if type(pushed) == "table" then return 0, pushed end
-  return #payloads
-end
-`,
-});
-
-/** The length of ids that begin with the instant of the offer, in microseconds; see `message.ts`. */
-const ID_BYTES = 16;
-
-/** How many members the first look reads. */
-const LOOK = 4;
 
 /** The reply of a transfer or a sweep. */
 export interface TransferReply {
@@ -98,165 +56,301 @@ export interface TransferReply {
 }
 
 /**
- * Moves up to `limit` due messages from the ZSET to the ready LIST or the stream, earliest deadline first. With
- * `grace`, only messages that are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes
- * `task` into `mover`.
+ * Reads the members of a ZSET of deadlines that are due: those with scores up to `latest`, earliest first.
  *
- * A queue is reliable if its stream exists in Redis. So the form "list", which serves processes that know only the
- * plain queue, checks for the stream when something is due, and fills the stream if there is one. The form "stream"
- * also moves up to `limit` due retries back to the stream, behind the messages. With `makes` (1 or 0) it always fills
- * the stream, and so creates it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
- *
- * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
- * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
- * next run returns the refusal. Each claim first checks that removing is permitted, before anything is pushed.
+ * `firstDue(zset, latest, limit)`: the due members among the first four, their scores, the score of the first member
+ * that is not due (false if all of these are due), and whether there may be more. Usually these are all that are due.
+ * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
+ * `headOf(zset)`: the lowest score; false if the ZSET is empty.
  */
-const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elements) => {
-  const isSweep = name === "sweep";
-  const ifStream = (lua: string, otherwise = "") => (into === "stream" ? lua : otherwise);
-  return defineScript({
-    name: `${name}${into === "stream" ? "-to-stream" : ""}-${elements}`,
-    keys: [
-      "timeouts",
-      "order",
-      "compacted",
-      "businessKeys",
-      "ready",
-      "unreadable",
-      "mover",
-      "paused",
-      "stream",
-      ...(into === "stream" ? (["retries", "retrying"] as const) : []),
-    ],
-    args: ["limit", "grace", "claim", "task", "makes"],
-    needs: [
-      clock,
-      due,
-      ownKeys,
-      replied,
-      unpackMember,
-      addressOf,
-      appendAll,
-      pushAll,
-      ...(into === "stream" ? [bringBack] : []),
-      ...(elements === "members" ? [forget] : []),
-      ...(isSweep ? [untidy[elements]] : []),
-    ],
-    lua: /* lua */ `
-local now = clock()
-local head, wentInto, dueSince = false, 0, math.huge
-${ifStream("local names, retryDues, retryHead = {}, {}, false")}
-local function reply(moved, quarantined, isOutrun)
-  local next = head
-  ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
-  -- In other transfers an active task need not check: it watches the LIST anyway.
-  local listed = ${ifStream(`(${isSweep} or grace ~= "0") and wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
-  local since = moved > 0 and dueSince < math.huge and replied(dueSince)
-  return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed, since${isSweep ? ", untidy(), 0" : ""} }
+const due = defineFragment({
+  lua: /* lua */ `
+local function firstDue(zset, latest, limit)
+  local count = math.min(4, limit)
+  local found = redis.call("ZRANGE", zset, 0, count - 1, "WITHSCORES")
+  local members, scores = {}, {}
+  for i = 1, #found, 2 do
+    local score = tonumber(found[i + 1])
+    if score > latest then return members, scores, score, false end
+    members[#members + 1], scores[#scores + 1] = found[i], score
+  end
+  return members, scores, false, #members == count
 end
-${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, false, untidy(), 1 } end` : ""}
--- A message offered with a deadline in the past is late only since its offer.
-local function sinceWhen(deadline, id)
-  if #id ~= ${ID_BYTES} then return deadline end
+local function allDue(zset, latest, limit)
+  local found = redis.call("ZRANGEBYSCORE", zset, "-inf", latest, "WITHSCORES", "LIMIT", 0, limit)
+  local members, scores = {}, {}
+  for i = 1, #found, 2 do members[#members + 1], scores[#scores + 1] = found[i], tonumber(found[i + 1]) end
+  return members, scores
+end
+local function headOf(zset)
+  return tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2]) or false
+end
+`,
+});
+
+/**
+ * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
+ * Redis has refused them.
+ *
+ * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
+ * again after a removal that removes nothing.
+ */
+const pushAll = defineFragment({
+  keys: ["ready", "timeouts"],
+  lua: /* lua */ `
+local function pushAll(payloads)
+  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  if type(pushed) == "table" then
+    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  end
+  if type(pushed) == "table" then return 0, pushed end
+  return #payloads
+end
+`,
+});
+
+/**
+ * `unpackDue(members, scores, isStream, now)`: unpacks due members for the stream or for the LIST. Reads only. Returns
+ * five values: the messages; their members; the poison, which is members of an unknown layout; the business keys that
+ * point to the messages; and since when the oldest message was due, see `dueSince` in the reply.
+ * `setAside(poison)`: moves the poison to the unreadable messages.
+ */
+const unpackDue = defineFragment({
+  keys: ["timeouts", "unreadable"],
+  needs: [addressOf, ownKeys, unpackMember],
+  lua: /* lua */ `
+-- A message offered with a deadline in the past is late only since its offer, which ids of 16 bytes contain.
+local function sinceWhen(deadline, id, now)
+  if #id ~= 16 then return deadline end
   local high, low = struct.unpack(">I4I4", id)
   local stamp = math.floor((high * 4294967296 + low) / 1000)
   return stamp < now / 1000 and math.max(deadline, stamp) or deadline
 end
-local latest = math.floor(now / 1000) - grace
--- Reading the first few members usually suffices to find all that are due, and the next deadline.
-local few = math.min(${LOOK}, limit)
-local due, scores
-due, scores, head = firstDue(timeouts, latest, few)
-local isMore = #due == few
-${ifStream(`names, retryDues, retryHead = firstDue(retries, latest, few)
-local areMoreRetries = #names == few`)}
-if #due == 0 ${ifStream("and #names == 0")} then
-  local mover = redis.pcall("GET", mover)
-  return reply(0, 0, type(mover) == "string" and mover ~= task and 1 or 0)
-end
-local isStream = ${ifStream(`makes == "1" or `)}redis.call("EXISTS", stream) == 1
-wentInto = isStream and 2 or 1
-${ifStream("if not isStream then names, retryHead, areMoreRetries = {}, false, false end")}
-if isMore then
-  if isStream then
-    due, scores = allDue(timeouts, latest, limit)
-  else
-    due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit)
+local function unpackDue(members, scores, isStream, now)
+  local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
+  for i, member in ipairs(members) do
+    local id, payload, key, trailer = unpackMember(member)
+    if payload then
+      if #messages == 0 and scores[i] then since = sinceWhen(scores[i], id, now) end
+      messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
+      readable[#readable + 1] = member
+    else
+      poison[#poison + 1] = member
+    end
+    if key then
+      keys[#keys + 1] = key
+      ids[#ids + 1] = id
+    end
   end
+  return messages, readable, poison, ownKeys(keys, ids), since
 end
-local messages, readable, poison, keyed, ids = {}, {}, {}, {}, {}
-for i, member in ipairs(due) do
-  local id, payload, key, trailer = unpackMember(member)
-  if payload then
-    if #messages == 0 and scores[i] then dueSince = sinceWhen(scores[i], id) end
-    messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
-    readable[#readable + 1] = member
-  else
-    poison[#poison + 1] = member
-  end
-  if key then
-    keyed[#keyed + 1] = key
-    ids[#ids + 1] = id
-  end
-end
-local own = ownKeys(keyed, ids)
-${ifStream(`if areMoreRetries then names = allDue(retries, latest, limit) end
-local found = readRetries(names)
-if #names > 0 then mayDropRetries() end`)}
-if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
-if #poison > 0 then
+local function setAside(poison)
+  if #poison == 0 then return end
   redis.call("ZREM", timeouts, "delayline: no such member")
   redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
-local quarantined, moved, refusal = #poison, 0, nil
-if #messages > 0 then
-  if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushAll(messages) end
-  if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
+`,
+});
+
+/** `isOutrun(task)`: 1 if another task was the last to claim that it moves, else 0. */
+const isOutrun = defineFragment({
+  keys: ["mover"],
+  lua: /* lua */ `
+local function isOutrun(task)
+  local last = redis.pcall("GET", mover)
+  return type(last) == "string" and last ~= task and 1 or 0
 end
-local gone = due
+`,
+});
+
+const KEYS = [
+  "timeouts",
+  "order",
+  "compacted",
+  "businessKeys",
+  "ready",
+  "unreadable",
+  "mover",
+  "paused",
+  "stream",
+] as const;
+
+const ARGS = ["limit", "grace", "claim", "task", "makes"] as const;
+
+const SHARED = [clock, due, replied, unpackDue, isOutrun, pushAll, appendAll];
+
+/** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
+const toList = byElements((elements) =>
+  defineScript({
+    name: `transfer-${elements}`,
+    keys: KEYS,
+    args: ARGS,
+    needs: [...SHARED, forget[elements]],
+    lua: /* lua */ `
+local now = clock()
+local latest = math.floor(now / 1000) - grace
+local members, scores, head, isMore = firstDue(timeouts, latest, limit)
+if #members == 0 then return { 0, 0, now, head and replied(head), isOutrun(task), 0, 0, false } end
+-- A process that knows only the plain queue fills the stream as well.
+local isStream = redis.call("EXISTS", stream) == 1
+if isMore and isStream then
+  members, scores = allDue(timeouts, latest, limit)
+elseif isMore then
+  -- Without the scores, which only entries contain.
+  members = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit)
+end
+local messages, readable, poison, own, since = unpackDue(members, scores, isStream, now)
+
+if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
+setAside(poison)
+local moved, quarantined, gone, refusal = 0, #poison, members, nil
+if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 if refusal then
+  -- If anything has moved, the reply has to say so. The next run returns the refusal.
+  if moved + quarantined == 0 then return refusal end
   -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
   gone, own, isMore = poison, {}, true
   for i = 1, moved do gone[#gone + 1] = readable[i] end
 end
-${ifStream(`if not refusal and #names > 0 then
-  local back
-  back, refusal = bringBack(found)
-  if back > 0 then dueSince = math.min(dueSince, retryDues[1]) end
-  moved, quarantined = moved + back, quarantined + #found.unreadable
-  areMoreRetries = areMoreRetries or refusal
-end`)}
--- If anything has moved, the reply has to say so. The next run returns the refusal.
-if refusal and moved + quarantined == 0 then return refusal end
-${elements === "members" ? "if #gone > 0 then forget(gone) end" : ""}
+
+forget(gone)
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
-if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
-${ifStream(`if areMoreRetries then retryHead = tonumber(redis.call("ZRANGE", retries, 0, 0, "WITHSCORES")[2]) or false end`)}
-if #due > 0 and not head then
-  -- No message is left, so every element of the insertion order is dead.
-  redis.pcall("UNLINK", order, compacted, businessKeys)
-end
+if isMore then head = headOf(timeouts) end
+-- No message is left, so every element of the insertion order is dead.
+if not head then redis.pcall("UNLINK", order, compacted, businessKeys) end
 -- Last, since Redis may refuse it: then only the claim is missing.
 if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
-return reply(moved, quarantined, 0)
+since = moved > 0 and since < math.huge and replied(since)
+return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since }
 `,
-    reply: (raw: RawReply): TransferReply =>
-      asRow(raw, {
-        moved: asNumber,
-        quarantined: asNumber,
-        serverTime: asInstant,
-        next: asNextDeadline,
-        isOutrun: asFlag,
-        wentInto: (number) => WENT_INTO[asNumber(number)],
-        hasListed: asFlag,
-        dueSince: orNothing(asDeadline),
-        untidy: orNothing(asUntidy),
-        isPaused: orNothing(asFlag),
-      }),
+    reply: asTransfer,
+  }),
+);
+
+/**
+ * Moves due messages to the stream, and up to `limit` due retries behind them. With `makes` (1 or 0) it creates the
+ * stream if somebody has deleted it. Without, it fills the LIST then, and leaves retries alone.
+ */
+const toStream = byElements((elements) =>
+  defineScript({
+    name: `transfer-to-stream-${elements}`,
+    keys: [...KEYS, "retries", "retrying"],
+    args: ARGS,
+    needs: [...SHARED, forget[elements], bringBack],
+    lua: /* lua */ `
+local now = clock()
+local latest = math.floor(now / 1000) - grace
+local members, scores, head, isMore = firstDue(timeouts, latest, limit)
+local names, dues, retryHead, areMoreRetries = firstDue(retries, latest, limit)
+local function nextDue()
+  local next = retryHead and math.min(retryHead, head or retryHead) or head
+  return next and replied(next)
+end
+-- Only a task that stands by checks: an active one watches the LIST anyway.
+local function hasListed()
+  return grace ~= "0" and redis.call("EXISTS", ready) or 0
+end
+if #members == 0 and #names == 0 then
+  return { 0, 0, now, nextDue(), isOutrun(task), 0, hasListed(), false }
+end
+local isStream = makes == "1" or redis.call("EXISTS", stream) == 1
+if not isStream then names, retryHead, areMoreRetries = {}, false, false end
+if isMore then members, scores = allDue(timeouts, latest, limit) end
+local messages, readable, poison, own, since = unpackDue(members, scores, isStream, now)
+if areMoreRetries then names = allDue(retries, latest, limit) end
+local found = readRetries(names)
+
+if #names > 0 then mayDropRetries() end
+if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
+setAside(poison)
+local moved, quarantined, gone, refusal = 0, #poison, members, nil
+if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
+if refusal then
+  -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
+  gone, own, isMore = poison, {}, true
+  for i = 1, moved do gone[#gone + 1] = readable[i] end
+elseif #names > 0 then
+  local back
+  back, refusal = bringBack(found)
+  if back > 0 then since = math.min(since, dues[1]) end
+  moved, quarantined = moved + back, quarantined + #found.unreadable
+  areMoreRetries = areMoreRetries or refusal
+end
+-- If anything has moved, the reply has to say so. The next run returns the refusal.
+if refusal and moved + quarantined == 0 then return refusal end
+
+if #gone > 0 then forget(gone) end
+-- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
+if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
+if isMore then head = headOf(timeouts) end
+if areMoreRetries then retryHead = headOf(retries) end
+-- No message is left, so every element of the insertion order is dead.
+if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, businessKeys) end
+-- Last, since Redis may refuse it: then only the claim is missing.
+if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+since = moved > 0 and since < math.huge and replied(since)
+return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since }
+`,
+    reply: asTransfer,
+  }),
+);
+
+/** Moves due messages. */
+export const transfer: Readonly<Record<Into, typeof toStream>> = { list: toList, stream: toStream };
+
+/**
+ * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to
+ * tidy.
+ *
+ * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
+ */
+export const sweep = { list: defineSweep("list"), stream: defineSweep("stream") };
+
+/** Makes the forms of a transfer that sweep: they do what it does, and more. */
+function defineSweep(into: Into): typeof toStream {
+  return byElements((elements) => {
+    const { name, keys, args, reply, source } = transfer[into][elements];
+    const lookAtList = `if reply[6] ~= 1 then reply[7] = redis.call("EXISTS", ready) end`;
+    return defineScript({
+      name: name.replace("transfer", "sweep"),
+      keys,
+      args,
+      needs: [...source.needs, untidy[elements]],
+      lua: /* lua */ `
+if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1 } end
+local function transfer()
+${source.body}
+end
+local reply = transfer()
+if reply.err then return reply end
+${into === "stream" ? lookAtList : ""}
+reply[9], reply[10] = untidy(), 0
+return reply
+`,
+      reply,
+    });
   });
-};
+}
+
+function asTransfer(raw: RawReply): TransferReply {
+  return asRow(raw, {
+    moved: asNumber,
+    quarantined: asNumber,
+    serverTime: asInstant,
+    next: asNextDeadline,
+    isOutrun: asFlag,
+    wentInto: (number) => WENT_INTO[asNumber(number)],
+    hasListed: asFlag,
+    dueSince: orNothing(asDeadline),
+    untidy: orNothing(asUntidy),
+    isPaused: orNothing(asFlag),
+  });
+}
 
 /** A message with a score beyond all deadlines (+inf, Java's Long.MAX_VALUE) is never due. */
 function asNextDeadline(raw: RawReply | undefined): number {
@@ -266,23 +360,6 @@ function asNextDeadline(raw: RawReply | undefined): number {
 
 /** The meaning of `wentInto` in a reply. */
 const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
-
-/** Moves due messages. */
-export const transfer = {
-  list: byElements((elements) => defineTransfer("transfer", "list", elements)),
-  stream: byElements((elements) => defineTransfer("transfer", "stream", elements)),
-};
-
-/**
- * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to
- * tidy.
- *
- * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
- */
-export const sweep = {
-  list: byElements((elements) => defineTransfer("sweep", "list", elements)),
-  stream: byElements((elements) => defineTransfer("sweep", "stream", elements)),
-};
 
 /**
  * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns

@@ -1,8 +1,8 @@
-import { defineFragment } from "../fragment.ts";
+import type { ByElements } from "../family.ts";
+import { defineFragment, type Fragment } from "../fragment.ts";
 
 /**
- * `forget(members)`: removes the whole members of messages that have left from the insertion order. For queues with
- * `interop: "redisson"`, since Redisson removes them at once.
+ * Removes whole members. For queues with `interop: "redisson"`, since Redisson removes them at once.
  *
  * Redis can remove from the middle of a LIST only by searching, in O(N). So a batch shares one pass:
  *
@@ -25,7 +25,7 @@ import { defineFragment } from "../fragment.ts";
  * Redis refuses anything else, the members stay, and a sweep removes them: the messages have left, and the script has to
  * say so.
  */
-export const forget = defineFragment({
+const forgetMembers = defineFragment({
   keys: ["order", "compacted"],
   lua: /* lua */ `
 local marks = {}
@@ -124,3 +124,9 @@ local function forget(members)
 end
 `,
 });
+
+/** Addresses stay behind. They point to nothing, and a step of tidying removes them. */
+const leaveAddresses = defineFragment({ lua: `local function forget() end` });
+
+/** `forget(members)`: removes the elements of messages that have left from the insertion order, if they have to go. */
+export const forget: ByElements<Fragment> = { addresses: leaveAddresses, members: forgetMembers };
