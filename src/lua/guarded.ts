@@ -17,7 +17,7 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
     const { name, keys, args, each, reply, source } = script;
     form = defineScript({
       name: `${name}-guarded`,
-      keys: [...keys, "partitions"],
+      keys: keys.includes("partitions" as Key) ? keys : [...keys, "partitions"],
       args: [...args, "knownFact"],
       each,
       needs: source.needs,

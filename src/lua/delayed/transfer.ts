@@ -1,4 +1,4 @@
-import { byElements, type Into } from "../family.ts";
+import { byElements, type ByElements, type Into } from "../family.ts";
 import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
@@ -8,8 +8,8 @@ import { forget } from "../fragments/forget.ts";
 import { ownKeys } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { bringBack } from "../fragments/retry.ts";
-import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
-import { defineScript } from "../script.ts";
+import { asFlag, asNumber, asRow, orNothing, type RawReply, asText } from "../reply.ts";
+import { defineScript, type Script } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
 /*
@@ -53,6 +53,8 @@ export interface TransferReply {
   readonly untidy: Untidy | undefined;
   /** Of a sweep: whether the queue is paused. If so, nothing was moved. */
   readonly isPaused: boolean | undefined;
+  /** Of a sweep: how many partitions the queue has; undefined for an ordinary queue. */
+  readonly fact: string | undefined;
 }
 
 /**
@@ -300,36 +302,50 @@ return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream an
   }),
 );
 
+/** A transfer or a sweep. */
+type TransferScript = Script<
+  (typeof toStream.addresses.keys)[number] | "partitions",
+  (typeof toStream.addresses.args)[number],
+  TransferReply,
+  never
+>;
+
 /** Moves due messages. */
-export const transfer: Readonly<Record<Into, typeof toStream>> = { list: toList, stream: toStream };
+export const transfer: Readonly<Record<Into, ByElements<TransferScript>>> = {
+  list: toList,
+  stream: toStream,
+};
 
 /**
- * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to
- * tidy.
+ * Moves due messages unless the queue is paused, and also returns whether it is, whether there is something to tidy,
+ * and whether the queue was given partitions.
  *
  * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */
 export const sweep = { list: defineSweep("list"), stream: defineSweep("stream") };
 
 /** Makes the forms of a transfer that sweep: they do what it does, and more. */
-function defineSweep(into: Into): typeof toStream {
+function defineSweep(into: Into): ByElements<TransferScript> {
   return byElements((elements) => {
     const { name, keys, args, reply, source } = transfer[into][elements];
     const lookAtList = `if reply[6] ~= 1 then reply[7] = redis.call("EXISTS", ready) end`;
     return defineScript({
       name: name.replace("transfer", "sweep"),
-      keys,
+      keys: [...keys, "partitions"],
       args,
       needs: [...source.needs, untidy[elements]],
       lua: /* lua */ `
-if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1 } end
+-- Of another type, or without one, the queue is an ordinary one.
+local fact = redis.pcall("GET", partitions)
+if type(fact) ~= "string" then fact = false end
+if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1, fact } end
 local function transfer()
 ${source.body}
 end
 local reply = transfer()
 if reply.err then return reply end
 ${into === "stream" ? lookAtList : ""}
-reply[9], reply[10] = untidy(), 0
+reply[9], reply[10], reply[11] = untidy(), 0, fact
 return reply
 `,
       reply,
@@ -349,6 +365,7 @@ function asTransfer(raw: RawReply): TransferReply {
     dueSince: orNothing(asDeadline),
     untidy: orNothing(asUntidy),
     isPaused: orNothing(asFlag),
+    fact: orNothing(asText),
   });
 }
 

@@ -145,7 +145,8 @@ export class Part {
     return this.queue.layout.into === "stream";
   }
 
-  #onTransferred({ wentInto, hasListed }: TransferReply): void {
+  #onTransferred({ wentInto, hasListed, fact }: TransferReply): void {
+    if (fact !== undefined) this.#link.learn(fact);
     // Another process may have made the queue reliable, or plain again.
     if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();

@@ -161,6 +161,22 @@ describe.each([
     expect(after.isPaused).toBe(name === "sweep" ? false : undefined);
   });
 
+  test("a sweep tells of partitions", async () => {
+    const queue = await newMoves();
+    const { partitions, paused } = queue.keys;
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+    const told = async () => (await run(queue.redis, script, queue.keys, look)).fact;
+    expect(await told()).toBeUndefined();
+    await queue.redis.set(partitions, "1:4:0:moving:1");
+    const fact = name === "sweep" ? "1:4:0:moving:1" : undefined;
+    expect(await told()).toBe(fact);
+    await queue.redis.set(paused, "1");
+    expect(await told()).toBe(fact);
+    await queue.redis.del(partitions);
+    await queue.redis.rpush(partitions, "of another type");
+    expect(await told()).toBeUndefined();
+  });
+
   test("after the last message no element and no key is left", async () => {
     const queue = await newMoves();
     await queue.seed({

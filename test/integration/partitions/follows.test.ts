@@ -1,0 +1,112 @@
+import { expect, test } from "vitest";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+// A process that has opened a queue as an ordinary one follows when somebody gives it partitions.
+
+const LONG = 60_000;
+
+/** The partitions of a queue, as a client sees them through its own handle. */
+const partitionsOf = async (queue: { stats(): Promise<{ perPartition: readonly unknown[] }> }) =>
+  (await queue.stats()).perPartition.length;
+
+test("a plain queue: waits go on, and messages are found wherever they are now", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const [queue, ready] = [line.getDelayedQueue<string>(name), line.getBlockingQueue<string>(name)];
+  await queue.offer("before", LONG, { key: "before" });
+  const taking = ready.take();
+  const other = newLine();
+  await other.setPartitions(name, 3);
+  await eventually(async () => (await partitionsOf(queue)) === 3);
+
+  const partitioned = other.getDelayedQueue<string>(name, { partitions: 3 });
+  await partitioned.offer("after", LONG, { key: "after" });
+  expect((await queue.get("after"))?.payload).toBe("after");
+  expect(await queue.cancel("before")).toBe(true);
+  expect(await queue.cancel("after")).toBe(true);
+  await partitioned.offer("taken", 1);
+  expect(await taking).toBe("taken");
+
+  await queue.offer("to a partition", LONG, { key: "k" });
+  expect(await newRedis().exists(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
+  expect((await partitioned.get("k"))?.payload).toBe("to a partition");
+  await expect(ready.pollFromAny([uniqueName()])).rejects.toThrow(/partitioned/);
+});
+
+test("a reliable queue: waits go on, and what was in flight is settled", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name);
+  await queue.offer("in flight", 0);
+  const delivery = await queue.take();
+  const taken: string[] = [];
+  queue.subscribe((payload) => void taken.push(payload), { concurrency: 2 });
+  const other = newLine();
+  const changing = other.setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) >= 2);
+  expect(await delivery.ack()).toBe(true);
+  await changing;
+
+  const partitioned = other.getReliableQueue<string>(name, { partitions: 2 });
+  for (let i = 0; i < 10; i++) await partitioned.offer(`a ${i}`, 0);
+  for (let i = 0; i < 10; i++) await queue.offer(`b ${i}`, 0);
+  await eventually(() => taken.length === 20);
+  expect(new Set(taken).size).toBe(20);
+  expect(await newRedis().xlen(`delayline_stream:{${name}}`)).toBe(0);
+});
+
+test("one client opens a queue first as an ordinary one, then with partitions", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<string>(name);
+  await queue.offer("before", LONG, { key: "before" });
+  const taking = line.getBlockingQueue<string>(name).take();
+  const partitioned = line.getDelayedQueue<string>(name, { partitions: 4 });
+  await partitioned.offer("after", LONG, { key: "after" });
+  expect(await queue.size()).toBe(2);
+  expect(await queue.cancel("after")).toBe(true);
+  expect(await partitioned.cancel("before")).toBe(true);
+  await queue.offer("taken", 1);
+  expect(await taking).toBe("taken");
+  await line.setPartitions(name, 4);
+  expect(await partitionsOf(queue)).toBe(4);
+});
+
+test("what a process offered to the ordinary queue of a partitioned one moves to its partition", async () => {
+  const name = uniqueName();
+  const other = newLine();
+  await other.getDelayedQueue<string>(name).offer("first", LONG);
+  await other.setPartitions(name, 2);
+  const redis = newRedis();
+  // As a process does that has no transfer task, and so is told of no partitions.
+  await newLine({ transfer: false })
+    .getDelayedQueue<string>(name)
+    .offer("late", LONG, { key: "k" });
+  expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(1);
+
+  const queue = newLine().getDelayedQueue<string>(name);
+  await eventually(
+    async () => (await redis.exists(`redisson_delay_queue_timeout:{${name}}`)) === 0,
+  );
+  expect((await queue.get("k"))?.payload).toBe("late");
+  expect(await queue.size()).toBe(2);
+});
+
+test("a paused queue stays paused, and is resumed by a process that follows", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<string>(name);
+  const taking = line.getBlockingQueue<string>(name).take();
+  await queue.offer("held", 0);
+  await taking;
+  await queue.pause();
+  const next = line.getBlockingQueue<string>(name).take();
+  await newLine().setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) === 2);
+  expect(await queue.isPaused()).toBe(true);
+  await queue.offer("resumed", 0);
+  await queue.resume();
+  expect(await next).toBe("resumed");
+});
