@@ -59,9 +59,8 @@ export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/
 
 export type { CallOptions, FindOptions } from "./queue/call.ts";
 export type { DelaylineOptions, QueueOptions, RedisAddress } from "./queue/options.ts";
-export type { ChangeProgress } from "./partitions/change/change.ts";
+export type { ChangeProgress, SetPartitionsOptions } from "./partitions/change/change.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
-export type { SetPartitionsOptions } from "./partitions/change/set-partitions-options.ts";
 export type { ConnectionOptions } from "./redis/client.ts";
 export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";

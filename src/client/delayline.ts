@@ -22,10 +22,7 @@ import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { checkWhole } from "../queue/checks.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
-import {
-  checkSetPartitions,
-  type SetPartitionsOptions,
-} from "../partitions/change/set-partitions-options.ts";
+import { checkSetPartitions, type SetPartitionsOptions } from "../partitions/change/change.ts";
 import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consumer.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
@@ -167,9 +164,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     options: SetPartitionsOptions = {},
   ): Promise<void> {
     checkWhole("count", count, 1, MAX_PARTITIONS);
-    const checked = checkSetPartitions(options);
+    checkSetPartitions(options);
     const open = this.#queues.openPartitions(name, count);
-    await open.setPartitions(count, checked);
+    await open.setPartitions(count, options);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { LeftRunningError, RedisError } from "../errors.ts";
-import { Change, type ChangeOptions } from "../partitions/change/change.ts";
+import { Change, type SetPartitionsOptions } from "../partitions/change/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { Part } from "../partitions/parts/part.ts";
 import { Exclusive } from "../partitions/exclusive/exclusive.ts";
@@ -138,7 +138,7 @@ export class OpenQueue {
   }
 
   /** Changes the number of partitions; see {@link Change}. */
-  async setPartitions(count: number, options: Partial<ChangeOptions>): Promise<void> {
+  async setPartitions(count: number, options: SetPartitionsOptions): Promise<void> {
     await this.parts.changing(() => this.#change(options).run(count));
   }
 
@@ -182,13 +182,8 @@ export class OpenQueue {
     return this.parts.active.find(isReachable) ?? this.parts.first;
   }
 
-  #change(options: Partial<ChangeOptions>): Change {
-    return new Change(this.parts, this.#routing, {
-      signal: undefined,
-      onProgress: () => {},
-      keepsOrdinary: false,
-      ...options,
-    });
+  #change(options: SetPartitionsOptions): Change {
+    return new Change(this.parts, this.#routing, options);
   }
 }
 

@@ -4,7 +4,8 @@ import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
 import { raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
 import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
 import type { Batch } from "../../lua/fragments/journal.ts";
-import type { Call } from "../../queue/call.ts";
+import type { Call, CallOptions } from "../../queue/call.ts";
+import { checkFunction, checkOptions, checkSignal } from "../../queue/checks.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import {
@@ -32,12 +33,20 @@ export interface ChangeProgress {
   readonly left: number;
 }
 
-/** Options of a change. */
-export interface ChangeOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly onProgress: (progress: ChangeProgress) => void;
-  /** Whether the ordinary queue becomes or stays a part, for processes that still use it. */
-  readonly keepsOrdinary: boolean;
+/** Options of `setPartitions`. */
+export interface SetPartitionsOptions extends CallOptions {
+  /**
+   * Called after each step that has migrated messages or has found some left. Costs nothing. Defaults to no callback.
+   */
+  readonly onProgress?: (progress: ChangeProgress) => void;
+}
+
+/** @throws {TypeError} naming the option, the rule and the value, if an option is not legal. */
+export function checkSetPartitions(options: SetPartitionsOptions): void {
+  checkOptions("setPartitions option", options, ["onProgress", "signal"]);
+  const { onProgress, signal } = options;
+  checkSignal(signal);
+  if (onProgress !== undefined) checkFunction("onProgress", onProgress);
 }
 
 /**
@@ -55,26 +64,24 @@ export interface ChangeOptions {
 export class Change {
   readonly #parts: Parts;
   readonly #routing: Routing;
-  readonly #options: ChangeOptions;
   readonly #call: Call;
+  readonly #onProgress: (progress: ChangeProgress) => void;
   #moved = 0;
 
-  constructor(parts: Parts, routing: Routing, options: ChangeOptions) {
+  constructor(parts: Parts, routing: Routing, { signal, onProgress }: SetPartitionsOptions) {
     this.#parts = parts;
     this.#routing = routing;
-    this.#options = options;
-    this.#call = { signal: options.signal };
+    this.#call = { signal };
+    this.#onProgress = onProgress ?? (() => {});
     // Several steps listen to it at once.
-    if (options.signal !== undefined) setMaxListeners(0, options.signal);
+    if (signal !== undefined) setMaxListeners(0, signal);
   }
 
   /**
    * Resolves when the queue has `count` partitions and every message is where it belongs. Messages in the ordinary
-   * queue of the same name migrate as well, even if the number stays the same. With `keepsOrdinary` that queue becomes
-   * a part instead, and keeps its messages.
+   * queue of the same name migrate as well, even if the number stays the same.
    */
   async run(count: number): Promise<void> {
-    const { keepsOrdinary } = this.#options;
     let hasComeTrue = false;
     let hasTakenIn = false;
     for (;;) {
@@ -83,15 +90,13 @@ export class Change {
       const { from, to, state } = fact;
       try {
         if (state === "stable" && to === count) {
-          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) break;
+          if (hasTakenIn || !(await this.#isOrdinaryLeft())) break;
           await this.#begin(fact, count, FROM_ORDINARY);
-        } else if (hasComeTrue && !keepsOrdinary) {
+        } else if (hasComeTrue) {
           // This number has been reached, and another process has changed it since.
           break;
         } else if (state === "stable") {
           await this.#begin(fact, count, to);
-        } else if (keepsOrdinary && from === FROM_ORDINARY && to === count) {
-          return await this.#announce(fact);
         } else {
           await this.#finish(fact);
         }
@@ -163,7 +168,6 @@ export class Change {
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
-    const { keepsOrdinary } = this.#options;
     const { first, notice } = this.#parts;
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
@@ -172,8 +176,7 @@ export class Change {
     const args = {
       expected: formatFact(fact),
       fact: formatFact(next),
-      // The ordinary queue may stay a part for long.
-      holding: formatFact({ ...next, state: keepsOrdinary ? "moving" : "holding" }),
+      holding: formatFact({ ...next, state: "holding" }),
       notice,
       timeout: MEMBER_TIMEOUT,
     };
@@ -351,7 +354,7 @@ export class Change {
 
   #note(moved: number, left: number): void {
     this.#moved += moved;
-    if (moved > 0 || left > 0) this.#options.onProgress({ moved: this.#moved, left });
+    if (moved > 0 || left > 0) this.#onProgress({ moved: this.#moved, left });
   }
 }
 
