@@ -2,7 +2,6 @@ export { Delayline } from "./client/delayline.ts";
 export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./delayed/delayed-queue.ts";
-export type { DelayedCollection } from "./delayed/delayed-collection.ts";
 export type { DelayedHandle } from "./delayed/delayed-handle.ts";
 export type {
   CancelWhereOptions,

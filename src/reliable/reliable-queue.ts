@@ -1,4 +1,4 @@
-import { DelayedCollection } from "../delayed/delayed-collection.ts";
+import { DelayedHandle } from "../delayed/delayed-handle.ts";
 import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
@@ -41,20 +41,29 @@ import type {
  *
  * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. By its id, which stays the
  * same, a retrying message can also be found, cancelled and rescheduled; its key is free for other messages.
- * {@link find}, {@link soonest}, {@link cancelWhere} and the methods that treat the messages as a collection see
- * delayed messages only. Iterating the queue takes messages.
+ * {@link find}, {@link soonest} and {@link cancelWhere} see delayed messages only. Iterating the queue takes messages.
  *
  * Methods that wait survive a lost connection: an `error` event reports it, and the wait goes on. Every other method
  * rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and every method with
  * {@link ClosedError} after `close()`.
  */
-export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
+export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   /** The messages that are no longer retried, of all groups. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
   readonly #messages: DelayedFace;
   readonly #consuming: ConsumingFace<T>;
+
+  // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.
+  static {
+    for (const name of ["peek", "readAll", "contains", "remove", "removeAll", "retainAll"]) {
+      Object.defineProperty(this.prototype, name, {
+        value: () =>
+          Promise.reject(new TypeError(`${name} must be called on the queue of getDelayedQueue`)),
+      });
+    }
+  }
 
   /** @internal Use `Delayline.getReliableQueue`. */
   constructor(

@@ -213,9 +213,7 @@ test.each([
     for (const who of all) {
       const base = `${name}-${who}`;
       expect(await other.getDelayedQueue(`${base}-delayed`, settings).readAll()).toEqual(["next"]);
-      expect(await other.getReliableQueue(`${base}-reliable`, settings).readAll()).toEqual([
-        "next",
-      ]);
+      expect(await other.getDelayedQueue(`${base}-reliable`, settings).readAll()).toEqual(["next"]);
       expect(await other.getBlockingQueue(`${base}-ready`, settings).readAll()).toEqual(["next"]);
     }
     for (const { name: queue } of reliable) {

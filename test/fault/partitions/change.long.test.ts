@@ -170,7 +170,8 @@ describe.each(Object.keys(places))("on %s", (where) => {
         { within: 60_000 },
       );
       for (const queue of [plain, reliable]) {
-        expect((await queue.readAll()).toSorted()).toEqual(LATE.toSorted());
+        const left = await line.getDelayedQueue<string>(queue.name).readAll();
+        expect(left.toSorted()).toEqual(LATE.toSorted());
         expect(await queue.clear()).toBe(LATE.length);
       }
       const all = await Promise.all(

@@ -235,7 +235,8 @@ test("a message that two groups failed to handle is one message, and is cancelle
 
 test("clear removes delayed and retrying messages, and nothing else", async () => {
   const name = uniqueName();
-  const queue = newLine().getReliableQueue<string>(name);
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name);
   await queue.offer("failed", 0);
   await (await queue.take()).nack({ delay: LATER });
   await queue.offer("in hand", 0);
@@ -243,8 +244,8 @@ test("clear removes delayed and retrying messages, and nothing else", async () =
   await queue.offer("delayed", LATER, { key: "k" });
   await queue.offer("ready", 0);
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 2);
-  // Collection methods see delayed messages only.
-  expect(await queue.readAll()).toEqual(["delayed"]);
+  // A delayed queue shows delayed messages only.
+  expect(await line.getDelayedQueue(name).readAll()).toEqual(["delayed"]);
   expect(await queue.clear()).toBe(2);
   expect(await queue.isEmpty()).toBe(true);
   expect(await held.ack()).toBe(true);
