@@ -41,8 +41,11 @@ export type { ReliableQueueOptions } from "./reliable/reliable-options.ts";
 export type { ReliableNewMessage, ReliableOfferOptions } from "./reliable/reliable-offer.ts";
 export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
 export { Delivery, type NackOptions } from "./reliable/consuming/delivery.ts";
-export { RejectError } from "./reliable/consuming/reject-error.ts";
-export type { BatchHandler, ReliableHandler } from "./reliable/consuming/handling.ts";
+export {
+  RejectError,
+  type BatchHandler,
+  type ReliableHandler,
+} from "./reliable/consuming/handling.ts";
 export { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
 export type { DeadLetter, DeadLetters, RedriveOptions } from "./reliable/dead-letters.ts";
 export type {

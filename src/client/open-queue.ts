@@ -3,7 +3,6 @@ import { Change, type SetPartitionsOptions } from "../partitions/change/change.t
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { Part } from "../partitions/parts/part.ts";
 import { Exclusive } from "../partitions/exclusive/exclusive.ts";
-import { ExclusiveGroup } from "../partitions/exclusive/exclusive-group.ts";
 import { PartitionedGroup } from "../partitions/taking/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { Numbers } from "../partitions/parts/numbers.ts";
@@ -43,7 +42,7 @@ export class OpenQueue {
   readonly joinTakes: JoinWork;
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
-  readonly #exclusive: Exclusive;
+  readonly exclusive: Exclusive;
   /** Health of the changes that this client finishes for others. */
   readonly #finishing: Work;
   readonly #closing = new AbortController();
@@ -65,7 +64,7 @@ export class OpenQueue {
     this.counters = this.parts.counters;
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
-    this.#exclusive = new Exclusive(this.parts);
+    this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();
     this.parts.onAbandoned(() => this.#finishChange());
@@ -98,13 +97,6 @@ export class OpenQueue {
     this.#groups.set(settings.group, opened);
     if (this.#closing.signal.aborted) void group.stop();
     return opened;
-  }
-
-  /**
-   * Returns the group for a handle that consumes it exclusively. With `isStrict`, no message overtakes a failed one.
-   */
-  exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
-    return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
   }
 
   /** Finishes a change whose process has died; returns whether it has. */
@@ -151,7 +143,7 @@ export class OpenQueue {
   async stopTaking(): Promise<void> {
     this.#closing.abort();
     this.#finishing.ended();
-    this.#exclusive.close();
+    this.exclusive.close();
     for (const consumer of this.consumers) consumer.stop();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
     await Promise.all([this.parts.stop(), this.ready.close(), ...groups]);

@@ -12,7 +12,7 @@ import {
   type TakeManyOptions,
   type TakeOptions,
 } from "../queue/consuming/take-options.ts";
-import type { ConsumingFace } from "./consuming/consuming.ts";
+import type { Consuming } from "./consuming/consuming.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import type { Delivery } from "./consuming/delivery.ts";
 import type { BatchHandler, ReliableHandler } from "./consuming/handling.ts";
@@ -53,7 +53,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   /** The consumer group of this handle. */
   readonly group: string;
   readonly #messages: DelayedFace;
-  readonly #consuming: ConsumingFace<T>;
+  readonly #consuming: Consuming<T>;
 
   // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.
   static {
@@ -73,7 +73,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     reliable: {
       readonly group: string;
       readonly deadLetters: DeadLetters<T>;
-      readonly consuming: ConsumingFace<T>;
+      readonly consuming: Consuming<T>;
     },
   ) {
     super(open, messages, payloads);

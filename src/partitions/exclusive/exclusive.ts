@@ -1,9 +1,12 @@
 import { ClosedError } from "../../errors.ts";
-import { HeldShare, type Consume } from "./held-share.ts";
+import type { HeldPartitions, TakeHeld } from "../../reliable/consuming/consuming.ts";
+import type { GroupSettings } from "../../reliable/group/group.ts";
 import type { Parts } from "../parts/parts.ts";
+import { GroupTenure } from "./group-tenure.ts";
+import { HeldShare } from "./held-share.ts";
 
 /** This client's exclusive consumption of a partitioned queue. There is one subscription at a time. */
-export class Exclusive {
+export class Exclusive implements HeldPartitions {
   readonly #parts: Parts;
   #isRunning = false;
   #isClosed = false;
@@ -37,14 +40,22 @@ export class Exclusive {
   }
 
   /**
-   * Consumes each partition that this process comes to hold, for a `group` if the queue is reliable. Resolves when
-   * `stopping` is aborted and every partition is released.
+   * Consumes each partition that this process comes to hold. With `isStrict`, no message overtakes a failed one. Resolves
+   * when `stopping` is aborted and every partition is released.
    */
-  async run(consume: Consume, stopping: AbortSignal, group?: string): Promise<void> {
+  async run(
+    settings: GroupSettings & { readonly isStrict: boolean },
+    consume: (take: TakeHeld) => Promise<void>,
+    stopping: AbortSignal,
+  ): Promise<void> {
     this.#isRunning = true;
     const { troubles } = this.#parts.first.queue.server;
     const work = { takes: troubles.work(), renewals: troubles.work() };
-    const share = new HeldShare(this.#parts, { consume, group, work });
+    const share = new HeldShare(this.#parts, {
+      consume: (part, lease) => new GroupTenure(part, lease, settings, consume),
+      group: settings.group,
+      work,
+    });
     await new Promise<void>((resolve) => {
       if (stopping.aborted) resolve();
       else stopping.addEventListener("abort", () => resolve(), { once: true });

@@ -1,6 +1,6 @@
 import { ClosedError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
-import type { ExclusiveTake } from "../../reliable/consuming/exclusive-deliveries.ts";
+import type { TakeHeld } from "../../reliable/consuming/consuming.ts";
 import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
@@ -42,15 +42,14 @@ export class GroupTenure implements Tenure {
   constructor(
     part: Part,
     lease: Lease,
-    settings: GroupSettings,
-    isStrict: boolean,
-    consume: (take: ExclusiveTake) => Promise<void>,
+    settings: GroupSettings & { readonly isStrict: boolean },
+    consume: (take: TakeHeld) => Promise<void>,
   ) {
     this.#lease = lease;
     this.#counters = part.queue.counters;
     this.#own = part.openExclusiveGroup(settings, {
       onConnected: (id, name) => this.#onConnected(id, name),
-      keeping: isStrict
+      keeping: settings.isStrict
         ? {
             // The next one to hand out.
             onKept: (entry) => this.#waiting?.unshift(...this.#own.adopt([entry])),
@@ -89,7 +88,7 @@ export class GroupTenure implements Tenure {
     }
   }
 
-  async #run(consume: (take: ExclusiveTake) => Promise<void>): Promise<void> {
+  async #run(consume: (take: TakeHeld) => Promise<void>): Promise<void> {
     if (this.#lease.signal.aborted) this.end();
     await consume((wait) => this.#takeUntilEnded(wait));
     for (const held of this.#waiting ?? []) held.lose();

@@ -1,4 +1,5 @@
-import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
+import type { TakingGroup } from "../../reliable/consuming/consuming.ts";
+import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { ClosedError } from "../../errors.ts";
@@ -15,7 +16,7 @@ import { Taking } from "./taking.ts";
  * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large enough for each
  * partition to be read by three processes.
  */
-export class PartitionedGroup implements GroupFace {
+export class PartitionedGroup implements TakingGroup {
   readonly settings: GroupSettings;
   readonly #parts: Parts;
   readonly #gathering: Gathering<Held>;

@@ -1,17 +1,23 @@
-import { ClosedError, type DelaylineError } from "../../errors.ts";
+import { ClosedError, type DecodeError, type DelaylineError } from "../../errors.ts";
+import type { Counters } from "../../observe/counters.ts";
+import { takes, tracedQuietly, type TakeEvent } from "../../observe/events.ts";
 import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
-import type { WaitOptions } from "../../run/waiters.ts";
+import { checkExclusiveSubscribe } from "../../queue/consuming/take-options.ts";
+import { messageIdAt } from "../../queue/message/message.ts";
+import { unpackTrailer, type Trailer } from "../../queue/message/trailer.ts";
+import type { Payloads } from "../../queue/payloads.ts";
 import type { JoinWork } from "../../redis/troubles.ts";
-import type { Deliverer } from "./deliverer.ts";
-import type { Delivered, Delivery } from "./delivery.ts";
-import type { GroupFace } from "../group/group.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
+import type { Group, GroupSettings } from "../group/group.ts";
+import type { Held } from "../group/held.ts";
+import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";
 import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
-import { RoutedSubscription } from "./routed-subscription.ts";
-import { RouteHandling } from "./route-handling.ts";
-import { Running } from "./running.ts";
+import type { RetryLadder } from "./retry-ladder.ts";
+import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
+import { Settler } from "./settler.ts";
 import {
   checkBatchSubscribe,
   checkReliableSubscribe,
@@ -21,53 +27,103 @@ import {
   type RouteOptions,
 } from "./subscribe-options.ts";
 
-/** The public methods of {@link Consuming}, which exclusive handles implement in their own way. */
-export type ConsumingFace<T> = Pick<Consuming<T>, keyof Consuming<T>>;
+/** The open queue of a handle. */
+interface Open {
+  readonly queue: { readonly name: string; readonly report: (error: DelaylineError) => void };
+  readonly counters: Counters;
+  /** The consumers that the closing client waits for. */
+  readonly consumers: Set<Consumer>;
+  /** The health of the subscriptions' takes, which nobody awaits. */
+  readonly joinTakes: JoinWork;
+}
 
-/** Hands deliveries to the user's code: the calls, subscriptions and loops of one handle of a reliable queue. */
+/** Takes messages, whether their queue has partitions or not. */
+export type TakingGroup = Pick<Group, "settings" | "checkTaking" | "take">;
+
+/** Takes one message of a partition that this process holds. Rejects with a `ClosedError` when it is given up. */
+export type TakeHeld = (wait: WaitOptions) => Promise<readonly Held[]>;
+
+/** The exclusive consumption of a queue: all partitions that this process comes to hold. */
+export interface HeldPartitions {
+  /** The error of every other way to take messages. */
+  readonly refusal: TypeError;
+  /** @throws {TypeError} if this client consumes the queue already. */
+  check(): void;
+  /**
+   * Calls `consume` for each partition that this process comes to hold. `consume` must resolve once `take` has rejected
+   * and nothing is held. Resolves when `stopping` was aborted and this process holds no partition.
+   */
+  run(
+    settings: GroupSettings & { readonly isStrict: boolean },
+    consume: (take: TakeHeld) => Promise<void>,
+    stopping: AbortSignal,
+  ): Promise<void>;
+}
+
+/** Deliveries of one call of a handler; mostly one. */
+type Batch<T> = readonly Delivered<T>[];
+
+/**
+ * Takes messages for one handle of a reliable queue, makes deliveries of their bytes, and hands them to the user's code:
+ * by calls, subscriptions and loops.
+ *
+ * A handle that consumes exclusively only has subscriptions. They take from the partitions that this process holds, with
+ * one handler for each.
+ */
 export class Consuming<T> {
-  readonly #queue: string;
-  readonly #group: GroupFace;
-  readonly #deliverer: Deliverer<T>;
-  readonly #consumers: Set<Consumer>;
-  readonly #joinTakes: JoinWork;
-  readonly #report: (error: DelaylineError) => void;
+  readonly #open: Open;
+  readonly #group: TakingGroup;
+  readonly #payloads: Payloads<T>;
+  readonly #settler: Settler;
+  readonly #isStrict: boolean;
+  readonly #partitions: HeldPartitions | undefined;
 
+  /** With `partitions`, the handle consumes exclusively. */
   constructor(
-    queue: string,
-    group: GroupFace,
-    deliverer: Deliverer<T>,
-    host: {
-      /** The consumers that the closing client waits for. */
-      readonly consumers: Set<Consumer>;
-      /** The health of the subscriptions' takes, which nobody awaits. */
-      readonly joinTakes: JoinWork;
-      readonly report: (error: DelaylineError) => void;
-    },
+    open: Open,
+    group: TakingGroup,
+    payloads: Payloads<T>,
+    { retry, strict }: { readonly retry: RetryLadder; readonly strict: boolean },
+    partitions?: HeldPartitions,
   ) {
-    this.#queue = queue;
+    this.#open = open;
     this.#group = group;
-    this.#deliverer = deliverer;
-    this.#consumers = host.consumers;
-    this.#joinTakes = host.joinTakes;
-    this.#report = host.report;
+    this.#payloads = payloads;
+    this.#settler = new Settler(open, group.settings.group, retry);
+    this.#isStrict = strict;
+    this.#partitions = partitions;
   }
 
-  /** Takes deliveries that the caller settles; none if none came in time. */
-  take(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
-    return this.#deliverer.takeByHand(max, wait);
+  /** Takes deliveries that the caller settles within the visibility timeout or extends; none if none came in time. */
+  async take(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
+    this.#checkShared();
+    const taken = await this.#takeForUser(max, wait);
+    for (const { held } of taken) {
+      held.isGiven = true;
+      held.group.limit(held);
+    }
+    return taken.map(({ delivery }) => delivery);
   }
 
   subscribe(handler: ReliableHandler<T>, options: ReliableSubscribeOptions<T>): Subscription {
-    const { concurrency, ...rest } = checkReliableSubscribe(options);
-    return this.#attend(new Subscription(this.#single(handler, concurrency, rest)));
+    const { concurrency, onError, orderBy } = checkReliableSubscribe(options);
+    const partitions = this.#partitions;
+    if (partitions === undefined) {
+      return this.#attend(new Subscription(this.#single(handler, concurrency, onError, orderBy)));
+    }
+    checkExclusiveSubscribe(this.#open.queue.name, options);
+    partitions.check();
+    // A partition has one handler, and needs no lanes.
+    const single = this.#single(handler, 1, onError);
+    return this.#attend(new Subscription(this.#exclusively(partitions, single)));
   }
 
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
+    this.#checkShared();
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
     const host = { ...this.#host, onError };
-    const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+    const run = (batch: Batch<T>, closing: AbortSignal) => {
       const input = batch.map(({ delivery }) => delivery);
       return handle(batch, () => handler(input), input, closing, host);
     };
@@ -78,9 +134,10 @@ export class Consuming<T> {
     routes: Readonly<Record<string, ReliableHandler<T>>>,
     options: RouteOptions<T>,
   ): RoutedSubscription {
-    const { unknown, concurrency, ...rest } = checkRoute(options);
-    const routing = new RouteHandling(routes, unknown, this.#deliverer.settler);
-    const handling = routing.around(this.#single(routing.handler, concurrency, rest));
+    this.#checkShared();
+    const { unknown, concurrency, onError, orderBy } = checkRoute(options);
+    const routing = new RouteHandling(routes, unknown, this.#settler);
+    const handling = routing.around(this.#single(routing.handler, concurrency, onError, orderBy));
     return this.#attend(new RoutedSubscription(handling, routing.unknown));
   }
 
@@ -89,12 +146,13 @@ export class Consuming<T> {
    * after that if the body has not settled the delivery.
    */
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
+    this.#checkShared();
     let last: Delivered<T> | undefined;
     const limitLast = () => last?.held.group.limit(last.held);
     const take = async (signal: AbortSignal) => {
       limitLast();
       for (;;) {
-        [last] = await this.#deliverer.takeForUser(1, { timeout: Infinity, signal });
+        [last] = await this.#takeForUser(1, { timeout: Infinity, signal });
         if (last !== undefined) {
           last.held.isGiven = true;
           return last.delivery;
@@ -108,15 +166,70 @@ export class Consuming<T> {
     }
   }
 
+  /** @throws {TypeError} if the handle consumes exclusively. */
+  #checkShared(): void {
+    if (this.#partitions !== undefined) throw this.#partitions.refusal;
+  }
+
+  /** As {@link #take}, for calls of the user; also publishes a {@link TakeEvent}. */
+  async #takeForUser(max: number, wait: WaitOptions): Promise<Delivered<T>[]> {
+    if (!takes.hasSubscribers) return await this.#take(max, wait);
+    const event: TakeEvent = { queue: this.#open.queue.name, group: this.#settler.group };
+    return await tracedQuietly(takes, event, async () => {
+      const taken = await this.#take(max, wait);
+      event.messages = taken.map(deliveredMessageOf);
+      return taken;
+    });
+  }
+
+  /**
+   * Takes up to `max` messages as soon as there is one; none if none came in time. A message that the codec cannot
+   * decode becomes a dead letter, and the wait goes on.
+   */
+  async #take(max: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
+    const startedAt = timeout === Infinity ? 0 : performance.now();
+    let left = timeout;
+    for (;;) {
+      const taken = await this.#group.take(max, { signal, timeout: left });
+      const delivered = taken.flatMap((held) => this.#deliver(held));
+      if (delivered.length > 0 || taken.length === 0) return delivered;
+      left = Math.max(0, timeout - (performance.now() - startedAt));
+    }
+  }
+
+  /** Makes a delivery; none, but a dead letter, if the codec cannot decode the message. */
+  #deliver(held: Held): Delivered<T>[] {
+    const { address, payload, trailer } = held.entry;
+    const { counters, queue } = this.#open;
+    try {
+      const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
+      const content: Content<T> = {
+        id: messageIdAt(address),
+        payload: this.#payloads.decode(payload),
+        key,
+        headers,
+      };
+      counters.taken++;
+      held.takenAt = held.group.now();
+      counters.backlogLateness.record(held.takenAt - held.readyAt);
+      return [{ held, delivery: new Delivery(content, held, this.#settler) }];
+    } catch (error) {
+      queue.report(error as DecodeError);
+      void this.#settler.bury(held, (error as DecodeError).message);
+      return [];
+    }
+  }
+
   #single(
     handler: ReliableHandler<T>,
     concurrency: number,
-    { onError, orderBy }: Pick<ReliableSubscribeOptions<T>, "onError" | "orderBy">,
-  ): Handling<readonly Delivered<T>[]> {
+    onError: ReliableSubscribeOptions<T>["onError"],
+    orderBy?: ReliableSubscribeOptions<T>["orderBy"],
+  ): Handling<Batch<T>> {
     this.#group.checkTaking();
     const lanes = new Lanes();
     const host = { ...this.#host, onError };
-    const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+    const run = (batch: Batch<T>, closing: AbortSignal) => {
       const [{ delivery }] = batch as readonly [Delivered<T>];
       const { payload } = delivery;
       let work: () => unknown = () => handler(payload, delivery);
@@ -138,44 +251,93 @@ export class Consuming<T> {
   /** Calls `run` with up to `max` deliveries at a time. Each is tracked as running until `run` ends. */
   #handling(
     max: number,
-    run: (batch: readonly Delivered<T>[], closing: AbortSignal) => Promise<void>,
+    run: (batch: Batch<T>, closing: AbortSignal) => Promise<void>,
     concurrency: number,
-  ): Handling<readonly Delivered<T>[]> {
-    const [queue, takes, report, deliverer] = [
-      this.#queue,
-      this.#joinTakes(),
-      this.#report,
-      this.#deliverer,
-    ];
+  ): Handling<Batch<T>> {
+    const { name, report } = this.#open.queue;
     const running = new Running();
-    const take = async (wait: WaitOptions) => {
-      const batch = await deliverer.take(max, wait);
-      return batch.length === 0 ? [] : [batch];
+    return {
+      queue: name,
+      report,
+      concurrency,
+      takes: this.#open.joinTakes(),
+      take: async (wait) => {
+        const batch = await this.#take(max, wait);
+        return batch.length === 0 ? [] : [batch];
+      },
+      handle: async (batch, closing) => {
+        running.add(batch, closing);
+        try {
+          await run(batch, closing);
+        } finally {
+          running.delete(batch);
+        }
+      },
+      abandon: () => {
+        const why = new ClosedError("the subscription");
+        for (const held of running.all()) void held.group.settlements.giveUp(held, why);
+      },
     };
-    const handleBatch = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
-      running.add(batch, closing);
-      try {
-        await run(batch, closing);
-      } finally {
-        running.delete(batch);
-      }
+  }
+
+  /** Takes from the partitions that this process comes to hold instead, with one loop for each. */
+  #exclusively(partitions: HeldPartitions, handling: Handling<Batch<T>>): Handling<Batch<T>> {
+    const settings = { ...this.#group.settings, isStrict: this.#isStrict };
+    return {
+      ...handling,
+      run: (loop, stopping) => {
+        const consume = (take: TakeHeld) =>
+          loop(async (wait) => {
+            const taken = await take(wait);
+            return taken.flatMap((held) => this.#deliver(held)).map((one) => [one]);
+          });
+        return partitions.run(settings, consume, stopping);
+      },
+      // A message that was given back would be behind later ones. The partition is held until its handler ends.
+      abandon: () => {},
     };
-    const abandon = () => {
-      for (const held of running.all()) {
-        void held.group.settlements.giveUp(held, new ClosedError("the subscription"));
-      }
-    };
-    return { queue, take, takes, handle: handleBatch, abandon, concurrency, report };
   }
 
   get #host() {
-    return { queue: this.#queue, settler: this.#deliverer.settler, report: this.#report };
+    const { name, report } = this.#open.queue;
+    return { queue: name, settler: this.#settler, report };
   }
 
   /** Makes the client's `close()` wait for a consumer. */
   #attend<One extends Consumer>(consumer: One): One {
-    this.#consumers.add(consumer);
-    void consumer.ended.then(() => this.#consumers.delete(consumer));
+    const { consumers } = this.#open;
+    consumers.add(consumer);
+    void consumer.ended.then(() => consumers.delete(consumer));
     return consumer;
   }
 }
+
+/**
+ * The deliveries that handlers of one subscription have, or are about to get. When it closes, it aborts their
+ * signals.
+ */
+class Running {
+  readonly #batches = new Set<Batch<unknown>>();
+  #closing: AbortSignal | undefined;
+
+  /** `closing` must be the same signal each time: one listener serves all deliveries. */
+  add(batch: Batch<unknown>, closing: AbortSignal): void {
+    this.#batches.add(batch);
+    if (this.#closing !== undefined) return;
+    this.#closing = closing;
+    closing.addEventListener("abort", () => {
+      for (const held of this.all()) held.abort(closing.reason);
+    });
+  }
+
+  delete(batch: Batch<unknown>): void {
+    this.#batches.delete(batch);
+  }
+
+  all(): Held[] {
+    return [...this.#batches].flat().map(({ held }) => held);
+  }
+}
+
+/** The trailer of most messages: nothing. One object for all saves an allocation each. */
+const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };

@@ -8,7 +8,6 @@ import {
 } from "../../queue/consuming/handler.ts";
 import { deliveredMessageOf, type Delivered, type Delivery } from "./delivery.ts";
 import type { Held } from "../group/held.ts";
-import { RejectError } from "./reject-error.ts";
 import type { Settler } from "./settler.ts";
 
 /** Called with each payload and its delivery, which is acknowledged when the handler has returned. */
@@ -16,6 +15,12 @@ export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
 
 /** Called with several deliveries at once, which are acknowledged when the handler has returned. */
 export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
+
+/** Throw it in a handler to make the message a dead letter at once. `message` becomes the dead letter's reason. */
+export class RejectError extends Error {
+  // A literal, since bundlers may rename the class.
+  override readonly name = "RejectError";
+}
 
 /** The part of a subscription that {@link handle} uses. */
 interface HandlingHost<Input> {

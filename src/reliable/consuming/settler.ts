@@ -1,3 +1,4 @@
+import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Held } from "../group/held.ts";
@@ -18,29 +19,25 @@ interface Outcome {
  * code has settled the delivery already. If it tried to and failed, they go on with what it has asked for.
  */
 export class Settler implements DeliveryHost {
-  /** The consumer group's name. */
+  readonly queue: string;
   readonly group: string;
-  readonly #retry: RetryLadder;
-  readonly #warn: (error: unknown) => void;
   readonly counters: Counters;
+  readonly #retry: RetryLadder;
+  readonly #report: (error: DelaylineError) => void;
 
   constructor(
-    group: string,
-    retry: RetryLadder,
-    host: {
-      /** Called when the function given as `retry` has failed. */
-      readonly warn: (error: unknown) => void;
+    open: {
+      readonly queue: { readonly name: string; readonly report: (error: DelaylineError) => void };
       readonly counters: Counters;
     },
+    group: string,
+    retry: RetryLadder,
   ) {
+    this.queue = open.queue.name;
+    this.counters = open.counters;
     this.group = group;
     this.#retry = retry;
-    this.#warn = host.warn;
-    this.counters = host.counters;
-  }
-
-  get queue(): string {
-    return this.counters.queue;
+    this.#report = open.queue.report;
   }
 
   ack(held: Held, call?: Call): Promise<boolean> {
@@ -98,7 +95,7 @@ export class Settler implements DeliveryHost {
     try {
       return this.#retry.pauseAfter(attempt, error);
     } catch (failure) {
-      this.#warn(failure);
+      this.#report(new HandlerError(this.queue, failure, "retry"));
       return checkRetry().pauseAfter(attempt, error);
     }
   }

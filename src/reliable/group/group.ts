@@ -26,9 +26,6 @@ export interface GroupSettings {
   readonly maxDeliveries: number;
 }
 
-/** The part of a group that handles use, whether their queue has partitions or not. */
-export type GroupFace = Pick<Group, "settings" | "checkTaking" | "take">;
-
 /** What the only consumer of a partition does in its own way; see `GroupTenure`. */
 export interface OnlyConsumer {
   /** Called with each connection before anything is read on it. */

@@ -208,9 +208,13 @@ export const partitions: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const queue = newPartitions(url);
       const consume = (signal: AbortSignal) =>
-        queue.open.exclusiveGroup(GROUP, true).run(async (take) => {
-          await take({ timeout: Infinity }).catch(() => {});
-        }, signal);
+        queue.open.exclusive.run(
+          { ...GROUP, isStrict: true },
+          async (take) => {
+            await take({ timeout: Infinity }).catch(() => {});
+          },
+          signal,
+        );
       return untilAborted(consume, () => closeAll(queue));
     },
   },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { UnknownCounts } from "../../../src/reliable/consuming/unknown-counts.ts";
+import { UnknownCounts } from "../../../src/reliable/consuming/router.ts";
 
 test("counts by name, whatever the name is", () => {
   const counts = new UnknownCounts();
