@@ -6,13 +6,11 @@ import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
-import { ClosedError } from "../../errors.ts";
+import { ClosedError, QuarantineError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
-import type { Held, Origin } from "./held.ts";
-import { HeldDeliveries } from "./held-deliveries.ts";
-import { Intake } from "./intake.ts";
+import { HeldDeliveries, type Held, type Origin } from "./held.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { Reader } from "./reader.ts";
+import { Reader, type Read } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
 
@@ -41,7 +39,7 @@ export interface OnlyConsumer {
  * The first offer or take creates the group and the stream. From the first take on, a delivery passes through these
  * steps:
  *
- * 1. {@link Reader} reads entries for the waiters, and {@link Intake} makes them held deliveries.
+ * 1. {@link Reader} reads entries for the waiters, and the group sorts them into {@link HeldDeliveries}.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
  * 3. {@link Settlements} settles a delivery. It reports failures to the caller, and retries where nobody awaits the
  *    result.
@@ -58,6 +56,8 @@ export class Group implements Origin {
   readonly settlements: Settlements;
   readonly #queue: Queue;
   readonly #member: Membership;
+  /** Whether this is the only consumer of a partition. */
+  readonly #isExclusive: boolean;
   readonly #held: HeldDeliveries;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
@@ -83,16 +83,13 @@ export class Group implements Origin {
       this.#keeper.forget(held);
       this.#reader.review();
     });
-    const isExclusive = only !== undefined;
-    const settling = { isExclusive, keeping: only?.keeping };
+    this.#isExclusive = only !== undefined;
+    const settling = { isExclusive: this.#isExclusive, keeping: only?.keeping };
     this.settlements = new Settlements(queue, this.#member, this.#held, settling);
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
       visibilityTimeout,
       readingSince: () => this.#reader.readingSince,
-      // A failure needs no report: the next beats find the stranger again.
-      onStranger: async (entryId) => {
-        await this.settlements.giveBackStranger(entryId).catch(() => {});
-      },
+      onStranger: (entryId) => this.#giveBackStranger(entryId),
       onOverdue: (held) => {
         void this.settlements.giveUp(held, new Error("the delivery was not settled in time"));
       },
@@ -101,12 +98,7 @@ export class Group implements Origin {
     const host = {
       onConnected: only?.onConnected,
       held: this.#held,
-      intake: new Intake(
-        queue,
-        { group: settings.group, isExclusive },
-        this.#held,
-        this.settlements,
-      ),
+      accept: (read: readonly Read[]) => this.#accept(read),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -214,6 +206,44 @@ export class Group implements Origin {
         .run(this.#queue.server.connections.background, leave, this.#member)
         .catch(() => {});
     }
+  }
+
+  /**
+   * Sorts the entries that a read returned; returns the deliveries that are held now.
+   *
+   * - A message for this group, or for all groups, is held from now on.
+   * - A message that is held back goes back, and becomes a retry that is due when its pause is over. It was in flight
+   *   for an exclusive consumer in strict order, and somebody who is not exclusive has read it. An exclusive consumer
+   *   holds it, and waits.
+   * - A message for another group is acknowledged: Redis delivers each entry to every group.
+   * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
+   *
+   * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or sets it
+   * aside; see {@link LeaseKeeper}.
+   */
+  #accept(read: readonly Read[]): Held[] {
+    const taken: Held[] = [];
+    for (const entry of read) {
+      if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
+      else if (entry.group !== undefined && entry.group !== this.settings.group) {
+        void this.settlements.skip(entry.entryId).catch(() => {});
+      } else if (entry.heldBackUntil !== undefined && !this.#isExclusive) {
+        void this.#giveBackStranger(entry.entryId);
+      } else taken.push(this.#held.add(entry));
+    }
+    return taken;
+  }
+
+  async #setAside(entryId: string, fields: readonly Buffer[]): Promise<void> {
+    const isKept = await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
+    if (!isKept) return;
+    this.#queue.report(new QuarantineError(this.#queue.name, 1));
+    await this.settlements.skip(entryId).catch(() => {});
+  }
+
+  /** Gives back an entry that is not held. Needs no report: if it fails, the next beats find the stranger again. */
+  async #giveBackStranger(entryId: string): Promise<void> {
+    await this.settlements.giveBackStranger(entryId).catch(() => {});
   }
 
   async #make(start: string, call?: Call): Promise<void> {

@@ -4,8 +4,7 @@ import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
-import type { Held } from "./held.ts";
-import type { HeldDeliveries } from "./held-deliveries.ts";
+import type { Held, HeldDeliveries } from "./held.ts";
 
 /**
  * Keeps the leases of one consumer, and finds the deliveries that it has lost.

@@ -1,5 +1,5 @@
 import { isStreamDeleted, replyOf } from "../../failure.ts";
-import { unpackEntry } from "../../lua/fragments/entry.ts";
+import { unpackEntry, type Entry } from "../../lua/fragments/entry.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";
@@ -7,16 +7,18 @@ import { BlockingLoop } from "../../run/blocking-loop.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
-import type { Held } from "./held.ts";
-import type { HeldDeliveries } from "./held-deliveries.ts";
-import type { Intake, Read } from "./intake.ts";
+import type { Held, HeldDeliveries } from "./held.ts";
 import { ReadSize } from "./read-size.ts";
 import { Suspects } from "./suspects.ts";
+
+/** An entry that was read; one in a foreign format as its fields and values. */
+export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
 /** The part of a group that its reader uses. */
 export interface ReaderHost {
   readonly held: HeldDeliveries;
-  readonly intake: Intake;
+  /** Sorts what was read; returns the deliveries that are held now. */
+  readonly accept: (read: readonly Read[]) => Held[];
   /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
@@ -153,7 +155,7 @@ export class Reader {
     let taken: readonly Held[];
     this.readingSince = performance.now();
     try {
-      taken = this.#host.intake.accept(await this.#ask(client, count, block));
+      taken = this.#host.accept(await this.#ask(client, count, block));
     } finally {
       this.readingSince = Infinity;
     }

@@ -16,8 +16,7 @@ import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
-import type { Held } from "./held.ts";
-import type { HeldDeliveries } from "./held-deliveries.ts";
+import type { Held, HeldDeliveries } from "./held.ts";
 
 /** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
 export interface Keeping {
@@ -170,7 +169,7 @@ export class Settlements {
   }
 
   /**
-   * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper` and `Intake`. If it has a
+   * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper` and `Group`. If it has a
    * foreign format, it is set aside.
    */
   giveBackStranger(entry: string): Promise<boolean> {

@@ -1,5 +1,4 @@
-import type { Held } from "./held.ts";
-import type { HeldDeliveries } from "./held-deliveries.ts";
+import type { Held, HeldDeliveries } from "./held.ts";
 
 /**
  * Hands out suspects alone. A suspect is an orphan (its consumer has died) that was delivered at least twice.

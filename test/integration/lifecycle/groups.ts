@@ -1,9 +1,6 @@
 import { Group } from "../../../src/reliable/group/group.ts";
-import type { Origin } from "../../../src/reliable/group/held.ts";
-import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
-import { Intake } from "../../../src/reliable/group/intake.ts";
+import { HeldDeliveries, type Origin } from "../../../src/reliable/group/held.ts";
 import { LeaseKeeper } from "../../../src/reliable/group/lease-keeper.ts";
-import { Settlements } from "../../../src/reliable/group/settlements.ts";
 import { Reader } from "../../../src/reliable/group/reader.ts";
 import { ReclaimTask } from "../../../src/reliable/group/reclaim-task.ts";
 import { ListWatch } from "../../../src/reliable/list-watch.ts";
@@ -42,10 +39,9 @@ export const groups: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const { shared, open, queue } = newOpen(url);
       const held = newHeld();
-      const settlements = new Settlements(queue, MEMBER, held);
       const reader = new Reader(queue, MEMBER, open.pauses, {
         held,
-        intake: new Intake(queue, { group: "workers", isExclusive: false }, held, settlements),
+        accept: () => [],
         remakeGroup: async () => {
           await shared.connections.commands.xgroup(
             "CREATE",

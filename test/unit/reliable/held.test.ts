@@ -1,8 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/lua/fragments/entry.ts";
-import { Held, type Origin } from "../../../src/reliable/group/held.ts";
-import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
+import { Held, HeldDeliveries, type Origin } from "../../../src/reliable/group/held.ts";
 import { Suspects } from "../../../src/reliable/group/suspects.ts";
 
 function entry(more: Partial<Entry> = {}): Entry {
