@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { isSameNode, nodeOf, peerOf } from "./cluster-node.ts";
+import { isSameNode, nodeOf, ownerOf, peerOf } from "./cluster-node.ts";
 import { ClosedError } from "../errors.ts";
 import {
   isEnded,
@@ -25,7 +25,6 @@ import {
   type ConnectionOptions,
   type RedisClient,
 } from "./client.ts";
-import { isReplying } from "./replying.ts";
 import { Readiness } from "./readiness.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
@@ -119,8 +118,12 @@ export class Connections {
   /** Whether the server, or the Cluster node that serves `key`, can be reached and replies, as far as is known. */
   isReplying(key: string): boolean {
     // A lent client has no heartbeat; the background client's speaks for it.
-    const clients = [this.commands, this.#background?.status === "ready" && this.#background];
-    return clients.every((one) => !one || isReplying(one, key, this.#heartbeats));
+    const background = this.#background?.status === "ready" ? [this.#background] : [];
+    return [this.commands, ...background].every((client) => {
+      if (client.status !== "ready") return false;
+      const node = isCluster(client) ? ownerOf(client, key) : client;
+      return node !== undefined && this.#heartbeats.get(node)?.isSilent !== true;
+    });
   }
 
   get background(): RedisClient {

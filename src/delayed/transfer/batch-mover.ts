@@ -4,7 +4,6 @@ import { transfers } from "../../observe/events.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { StandBy } from "./stand-by.ts";
-import type { TransferOptions } from "./transfer-options.ts";
 
 /**
  * Moves one batch of due messages at a time for a transfer task, and passes on what the reply says about the server's
@@ -16,7 +15,14 @@ export class BatchMover {
   readonly #pauses: Pick<PauseWatch, "note">;
   readonly #knownFact: () => string | undefined;
 
-  constructor(queue: Queue, standBy: StandBy, options: TransferOptions) {
+  constructor(
+    queue: Queue,
+    standBy: StandBy,
+    options: {
+      readonly pauses: Pick<PauseWatch, "note">;
+      readonly knownFact?: (() => string | undefined) | undefined;
+    },
+  ) {
     this.#queue = queue;
     this.#standBy = standBy;
     this.#pauses = options.pauses;

@@ -12,7 +12,19 @@ import { BatchMover } from "./batch-mover.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
-import type { TransferOptions } from "./transfer-options.ts";
+
+/** What a transfer task is given besides its queue. */
+export interface TransferOptions {
+  readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
+  /** Called with the reply of each transfer. Must not throw. */
+  readonly onTransferred?: (reply: TransferReply) => void;
+  /**
+   * Called when a script has failed. Returns true if it handled the error: try again, report nothing. Must not throw.
+   */
+  readonly onRefused?: (error: unknown) => boolean;
+  /** Of a partition: returns the fact as this process knows it; see {@link Queue.run}. */
+  readonly knownFact?: (() => string | undefined) | undefined;
+}
 
 /**
  * Moves due messages of one queue to its ready LIST, or to its stream if the queue is reliable. A client has one
