@@ -1,21 +1,21 @@
 export { Delayline } from "./client/delayline.ts";
 export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { Recovery } from "./redis/troubles.ts";
-export { DelayedQueue } from "./delayed/delayed-queue.ts";
-export type { DelayedHandle } from "./delayed/delayed-handle.ts";
+export { DelayedQueue } from "./handles/delayed-queue.ts";
+export type { DelayedHandle } from "./handles/delayed-handle.ts";
 export type {
   CancelWhereOptions,
   CancelWhereResult,
   DelayedMessage,
   NewMessage,
   Rescheduled,
-} from "./delayed/delayed-message.ts";
-export type { OfferOptions } from "./delayed/offering/offer-options.ts";
+} from "./handles/delayed-message.ts";
+export type { OfferOptions } from "./handles/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
-export type { Quarantine } from "./queue/quarantine.ts";
-export type { Forecast, ForecastOptions, QueueHandle } from "./queue/queue-handle.ts";
+export type { Quarantine } from "./handles/quarantine.ts";
+export type { Forecast, ForecastOptions, QueueHandle } from "./handles/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
 export type { QueueCounters } from "./observe/counters.ts";
 export type { HistogramSnapshot } from "./observe/histogram.ts";
@@ -29,16 +29,16 @@ export type {
 } from "./observe/events.ts";
 export type { ScriptRun } from "./lua/script.ts";
 export type { MessageId } from "./queue/message/message.ts";
-export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
-export type { ReadyHandle } from "./ready/ready-handle.ts";
+export { BlockingQueue, type FromQueue } from "./handles/blocking-queue.ts";
+export type { ReadyHandle } from "./handles/ready-handle.ts";
 export type {
   SubscribeOptions,
   TakeManyOptions,
   TakeOptions,
 } from "./queue/consuming/take-options.ts";
-export { ReliableQueue } from "./reliable/reliable-queue.ts";
-export type { ReliableQueueOptions } from "./reliable/reliable-options.ts";
-export type { ReliableNewMessage, ReliableOfferOptions } from "./reliable/reliable-offer.ts";
+export { ReliableQueue } from "./handles/reliable-queue.ts";
+export type { ReliableQueueOptions } from "./handles/reliable-options.ts";
+export type { ReliableNewMessage, ReliableOfferOptions } from "./handles/reliable-offer.ts";
 export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
 export { Delivery, type NackOptions } from "./reliable/consuming/delivery.ts";
 export {
@@ -47,7 +47,7 @@ export {
   type ReliableHandler,
 } from "./reliable/consuming/handling.ts";
 export { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
-export type { DeadLetter, DeadLetters, RedriveOptions } from "./reliable/dead-letters.ts";
+export type { DeadLetter, DeadLetters, RedriveOptions } from "./handles/dead-letters.ts";
 export type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,

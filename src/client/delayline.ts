@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events";
 import { checkCall, type CallOptions } from "../queue/call.ts";
-import { BlockingQueue } from "../ready/blocking-queue.ts";
+import { BlockingQueue } from "../handles/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
-import { DelayedQueue } from "../delayed/delayed-queue.ts";
+import { DelayedQueue } from "../handles/delayed-queue.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
@@ -26,8 +26,8 @@ import { checkSetPartitions, type SetPartitionsOptions } from "../partitions/cha
 import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consumer.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
-import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
-import type { ReliableQueue } from "../reliable/reliable-queue.ts";
+import { reliableSettings, type ReliableQueueOptions } from "../handles/reliable-options.ts";
+import type { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
 

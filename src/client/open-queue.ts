@@ -7,7 +7,7 @@ import { PartitionedGroup } from "../partitions/taking/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { Numbers } from "../partitions/parts/numbers.ts";
 import { Pauses } from "../partitions/parts/pauses.ts";
-import { Quarantine } from "../queue/quarantine.ts";
+import { Quarantine } from "../handles/quarantine.ts";
 import { PartitionedReady } from "../partitions/taking/partitioned-ready.ts";
 import { Parts, type PartsOptions } from "../partitions/parts/parts.ts";
 import type { Servers } from "../redis/server.ts";

@@ -1,8 +1,8 @@
 import { Payloads } from "../queue/payloads.ts";
 import { Consuming } from "../reliable/consuming/consuming.ts";
-import { DeadLetters } from "../reliable/dead-letters.ts";
-import type { ReliableSettings } from "../reliable/reliable-options.ts";
-import { ReliableQueue } from "../reliable/reliable-queue.ts";
+import { DeadLetters } from "../handles/dead-letters.ts";
+import type { ReliableSettings } from "../handles/reliable-options.ts";
+import { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { OpenQueue } from "./open-queue.ts";
 
 /**

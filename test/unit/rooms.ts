@@ -4,6 +4,7 @@
 export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   { "index.ts": "The public names." },
   { client: "What one process has open: the client, and what it runs for each queue." },
+  { handles: "The users' classes: check, encode, decode; nothing else." },
   {
     partitions:
       "One queue made of many: its classes offer what `DelayedMessages`, the dead letters, the quarantine and the pause of a single queue offer.",
@@ -21,7 +22,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   { "partitions/ring": "Names, buckets, shares and the fact, computed without Redis." },
   {
     reliable:
-      "A queue whose messages are acknowledged: the users' class, retries, dead letters, the watch over the LIST.",
+      "A queue whose messages are acknowledged: retries, what it contains, the watch over the LIST.",
   },
   {
     "reliable/consuming":
@@ -29,17 +30,15 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   },
   { "reliable/group": "One consumer in one group: reading, settling, leases, reclaiming." },
   {
-    delayed:
-      "Messages until they are due: the users' class, bytes below it, look-up, the insertion order.",
-    ready: "Due messages in a LIST: the users' class, bytes below it, taking, giving back.",
+    delayed: "Messages until they are due: look-up, cancelling, the insertion order.",
+    ready: "Due messages in a LIST: taking, giving back.",
   },
   {
     "delayed/transfer": "The task that moves due messages and tidies up.",
-    "delayed/offering":
-      "Offers: their options, and the batch in which the offers of one turn travel to Redis.",
+    "delayed/offering": "Offers, and the batch in which those of one turn travel to Redis.",
   },
   { "queue/consuming": "What consumers of both kinds of queue share: handlers, subscriptions." },
-  { queue: "What every queue is: keys, options, checks, payloads, pause, quarantine." },
+  { queue: "What every queue is: keys, options, checks, payloads, pause." },
   { "queue/message": "The bytes of a message: id, bucket, trailer, headers, failed attempts." },
   {
     observe:
@@ -88,9 +87,9 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",
     imports: [
       "client",
+      "handles",
       "reliable",
       "delayed",
-      "ready",
       "queue",
       "observe",
       "errors.ts",
@@ -146,6 +145,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "tools/dashboard/readings",
       "tools/dashboard/http",
       "tools/inspect",
+      "handles",
       "delayed",
       "queue",
     ],
@@ -166,7 +166,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "tools/dashboard",
       "tools/doctor",
       "tools/inspect",
-      "reliable",
+      "handles",
       "queue",
       "observe",
       "errors.ts",
@@ -218,6 +218,6 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/nestjs": {
     rule: "A module for NestJS.",
-    imports: ["client", "delayed", "ready", "reliable", "queue"],
+    imports: ["client", "handles", "queue"],
   },
 };

@@ -1,10 +1,10 @@
 import { Inject } from "@nestjs/common";
 import { Delayline } from "../../client/delayline.ts";
-import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
+import type { DelayedQueue } from "../../handles/delayed-queue.ts";
 import type { QueueOptions } from "../../queue/options.ts";
-import type { BlockingQueue } from "../../ready/blocking-queue.ts";
-import type { ReliableQueueOptions } from "../../reliable/reliable-options.ts";
-import type { ReliableQueue } from "../../reliable/reliable-queue.ts";
+import type { BlockingQueue } from "../../handles/blocking-queue.ts";
+import type { ReliableQueueOptions } from "../../handles/reliable-options.ts";
+import type { ReliableQueue } from "../../handles/reliable-queue.ts";
 
 /**
  * A queue that a module uses, and the kind of its handle: `"delayed"` (`getDelayedQueue`), `"blocking"`

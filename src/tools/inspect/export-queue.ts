@@ -3,7 +3,7 @@ import { DeadlineOrder } from "../../delayed/deadline-order.ts";
 import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
 import { listed } from "../../queue/listed.ts";
 import type { Part } from "../../partitions/parts/part.ts";
-import { partsOf } from "../../queue/queue-handle.ts";
+import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import {

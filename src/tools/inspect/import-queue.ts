@@ -3,7 +3,7 @@ import { callOf, type Call } from "../../queue/call.ts";
 import { bucketOf } from "../../queue/message/message.ts";
 import type { Part } from "../../partitions/parts/part.ts";
 import type { Place } from "../../partitions/parts/parts.ts";
-import { partsOf } from "../../queue/queue-handle.ts";
+import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { isEnd, parseEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";

@@ -1,12 +1,12 @@
 import { Redis } from "ioredis";
 import { closeQueue, Delayline } from "../../client/delayline.ts";
-import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
+import type { DelayedQueue } from "../../handles/delayed-queue.ts";
 import { RedisError, type AnyDelaylineError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
-import type { BlockingQueue } from "../../ready/blocking-queue.ts";
-import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import type { ReliableQueue } from "../../reliable/reliable-queue.ts";
+import type { BlockingQueue } from "../../handles/blocking-queue.ts";
+import type { DeadLetters } from "../../handles/dead-letters.ts";
+import type { ReliableQueue } from "../../handles/reliable-queue.ts";
 
 /** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
 export interface InspectedQueue {

@@ -3,7 +3,7 @@ import { checkCall, type CallOptions } from "../../queue/call.ts";
 import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import { packTrailer } from "../../queue/message/trailer.ts";
-import { partsOf } from "../../queue/queue-handle.ts";
+import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents, type Content } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightDelayed, sightMessage, type MessageState, type Sighting } from "./sighting.ts";

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { DeadLetters } from "../../../src/reliable/dead-letters.ts";
+import { DeadLetters } from "../../../src/handles/dead-letters.ts";
 import { Delivery, ReliableQueue } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

@@ -8,7 +8,7 @@ import { createId, messageIdAt, packAddress } from "../../../src/queue/message/m
 import { queueSettings } from "../../../src/queue/options.ts";
 import { Payloads } from "../../../src/queue/payloads.ts";
 import { packTrailer } from "../../../src/queue/message/trailer.ts";
-import { DeadLetters } from "../../../src/reliable/dead-letters.ts";
+import { DeadLetters } from "../../../src/handles/dead-letters.ts";
 import { Retries } from "../../../src/reliable/retries.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

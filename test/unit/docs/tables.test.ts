@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
-import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
+import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // Tables that repeat the code. Each is compared with the code in both directions.

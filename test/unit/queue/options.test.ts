@@ -3,7 +3,7 @@ import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
 import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
 import { Delayline } from "../../../src/index.ts";
-import { checkNewMessage, offerRule } from "../../../src/delayed/offering/offer-options.ts";
+import { checkNewMessage, offerRule } from "../../../src/handles/offer-options.ts";
 
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 

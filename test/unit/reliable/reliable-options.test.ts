@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { reliableSettings } from "../../../src/reliable/reliable-options.ts";
+import { reliableSettings } from "../../../src/handles/reliable-options.ts";
 import {
   checkBatchSubscribe,
   checkReliableSubscribe,

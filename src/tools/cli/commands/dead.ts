@@ -3,7 +3,7 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../../queue/message/message.ts";
-import type { DeadLetters } from "../../../reliable/dead-letters.ts";
+import type { DeadLetters } from "../../../handles/dead-letters.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
 import { formatDistance } from "../session/format-time.ts";
 import { failureLines, payloadLine, sightingJson } from "../session/message-view.ts";

@@ -1,6 +1,6 @@
-import type { DelayedMessage, Rescheduled } from "../../../delayed/delayed-message.ts";
+import type { DelayedMessage, Rescheduled } from "../../../handles/delayed-message.ts";
 import { Lookup } from "../../../delayed/lookup.ts";
-import { partsOf } from "../../../queue/queue-handle.ts";
+import { partsOf } from "../../../handles/queue-handle.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, messagesIn } from "../../inspect/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";

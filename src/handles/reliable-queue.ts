@@ -1,28 +1,28 @@
-import { DelayedHandle } from "../delayed/delayed-handle.ts";
+import { DelayedHandle } from "./delayed-handle.ts";
 import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "../queue/queue-handle.ts";
+import type { HandleOptions } from "./queue-handle.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import {
   checkTakeMany,
   type TakeManyOptions,
   type TakeOptions,
 } from "../queue/consuming/take-options.ts";
-import type { Consuming } from "./consuming/consuming.ts";
+import type { Consuming } from "../reliable/consuming/consuming.ts";
 import type { DeadLetters } from "./dead-letters.ts";
-import type { Delivery } from "./consuming/delivery.ts";
-import type { BatchHandler, ReliableHandler } from "./consuming/handling.ts";
+import type { Delivery } from "../reliable/consuming/delivery.ts";
+import type { BatchHandler, ReliableHandler } from "../reliable/consuming/handling.ts";
 import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
-import type { RoutedSubscription } from "./consuming/routed-subscription.ts";
+import type { RoutedSubscription } from "../reliable/consuming/routed-subscription.ts";
 import type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,
   RouteOptions,
-} from "./consuming/subscribe-options.ts";
+} from "../reliable/consuming/subscribe-options.ts";
 
 /**
  * A queue whose messages are acknowledged. Each consumer group handles each message at least once, even if consumers

@@ -1,7 +1,7 @@
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkIterable } from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
+import { QueueHandle, type HandleOptions } from "./queue-handle.ts";
 import type { PartitionedReady as ReadyFace } from "../partitions/taking/partitioned-ready.ts";
 
 /** The operations on ready messages other than taking: put, read and drop. */

@@ -6,8 +6,12 @@ import {
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import type { GroupSettings } from "./group/group.ts";
-import { checkRetry, type RetryLadder, type RetryOptions } from "./consuming/retry-ladder.ts";
+import type { GroupSettings } from "../reliable/group/group.ts";
+import {
+  checkRetry,
+  type RetryLadder,
+  type RetryOptions,
+} from "../reliable/consuming/retry-ladder.ts";
 
 /** Options of a reliable queue's handle. Those of `QueueOptions` must be the same for all handles of the queue. */
 export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {

@@ -4,11 +4,11 @@ import { checkIterable, checkWhole } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "../queue/queue-handle.ts";
+import type { HandleOptions } from "./queue-handle.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
 import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
-import type { PlainResult } from "./make-plain.ts";
+import type { PlainResult } from "../delayed/make-plain.ts";
 
 /**
  * The delayed side of a queue: messages that wait for their deadline.

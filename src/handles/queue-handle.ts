@@ -1,12 +1,12 @@
 import type { Counters, QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
-import { callOf, checkCall, type CallOptions } from "./call.ts";
-import { checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
+import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import type { Numbers } from "../partitions/parts/numbers.ts";
 import type { Pauses } from "../partitions/parts/pauses.ts";
 import type { Quarantine } from "./quarantine.ts";
-import type { Queue } from "./queue.ts";
+import type { Queue } from "../queue/queue.ts";
 
 /** The parts that every handle of a queue is made from. */
 export interface HandleOptions {

@@ -3,8 +3,8 @@ import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { DelayedBytes } from "./delayed-messages.ts";
-import type { OfferOptions } from "./offering/offer-options.ts";
+import type { DelayedBytes } from "../delayed/delayed-messages.ts";
+import type { OfferOptions } from "./offer-options.ts";
 
 /** A message that is still delayed. */
 export interface DelayedMessage<T> {

@@ -5,7 +5,7 @@ import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "../queue/queue-handle.ts";
+import type { HandleOptions } from "./queue-handle.ts";
 import type { Handler } from "../queue/consuming/handler.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import type { JoinWork } from "../redis/troubles.ts";

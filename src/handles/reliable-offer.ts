@@ -1,5 +1,5 @@
-import type { NewMessage } from "../delayed/delayed-message.ts";
-import type { OfferOptions } from "../delayed/offering/offer-options.ts";
+import type { NewMessage } from "./delayed-message.ts";
+import type { OfferOptions } from "./offer-options.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 
 /** Options of one offer to a reliable queue. */

@@ -13,7 +13,7 @@ import {
   checkWhole,
 } from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
+import { QueueHandle, type HandleOptions } from "./queue-handle.ts";
 import {
   decoded,
   type CancelWhereOptions,
@@ -23,9 +23,9 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
-import type { Due, OfferResult, Offering } from "./offering/offering.ts";
+import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
-import { checkNewMessage, offerRule, type OfferOptions } from "./offering/offer-options.ts";
+import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
 export abstract class DelayedHandle<T> extends QueueHandle {

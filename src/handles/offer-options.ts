@@ -1,8 +1,8 @@
-import type { CallOptions } from "../../queue/call.ts";
-import { checkDuration, checkKey, checkOptions, checkSignal } from "../../queue/checks.ts";
-import { bucketOfKey } from "../../queue/message/bucket.ts";
-import { checkedHeaders } from "../../queue/message/headers.ts";
-import type { Offering } from "./offering.ts";
+import type { CallOptions } from "../queue/call.ts";
+import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
+import { bucketOfKey } from "../queue/message/bucket.ts";
+import { checkedHeaders } from "../queue/message/headers.ts";
+import type { Offering } from "../delayed/offering/offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the

@@ -1,10 +1,10 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
 import { asNumber } from "../lua/reply.ts";
-import { checkCall, type Call, type CallOptions } from "./call.ts";
-import { checkWhole } from "./checks.ts";
-import { listed } from "./listed.ts";
+import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
+import { checkWhole } from "../queue/checks.ts";
+import { listed } from "../queue/listed.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
-import type { Queue } from "./queue.ts";
+import type { Queue } from "../queue/queue.ts";
 
 /**
  * The unreadable messages of a queue, as bytes. They stay until somebody requeues or clears them.
