@@ -25,6 +25,16 @@ interface ScriptCall<Column extends string, Reply> extends OnceCall<Reply> {
 /** Sends one command of a client. */
 type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
 
+/** What a partition shares with the rest of its queue. */
+export interface QueueLink {
+  /** The counters of the whole queue. Defaults to new ones. */
+  readonly counters?: Counters;
+  /** See {@link Queue.knownFact}. */
+  readonly knownFact?: () => string | undefined;
+  /** Receives the fact when a script is refused for an older one, or Redis tells an ordinary queue of it. */
+  readonly learn?: (fact: string) => void;
+}
+
 /**
  * A queue as it is in Redis: its name, its keys, and how its commands are sent.
  *
@@ -41,7 +51,9 @@ export class Queue {
   /** The counters of the queue; for a partition, those of the whole queue. */
   readonly counters: Counters;
   #layout: Layout;
-  /** Called with a fact that this process may not know yet: of how many partitions the queue has. */
+  /** The latest fact that this process knows of the queue's partitions; undefined for an ordinary queue. */
+  readonly knownFact: () => string | undefined;
+  /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
   #makesStream = false;
   #isClosed = false;
@@ -53,13 +65,9 @@ export class Queue {
     server: Server,
     {
       counters = new Counters(name),
+      knownFact = () => undefined,
       learn = () => {},
-    }: {
-      /** Defaults to new counters. */
-      readonly counters?: Counters;
-      /** Receives the fact when a script is refused for an older one, or Redis tells an ordinary queue of it. */
-      readonly learn?: (fact: string) => void;
-    } = {},
+    }: QueueLink = {},
   ) {
     this.name = name;
     this.keys = queueKeys(name);
@@ -67,6 +75,7 @@ export class Queue {
     this.clock = server.isCluster ? new ServerClock() : server.clock;
     this.counters = counters;
     this.#layout = layout;
+    this.knownFact = knownFact;
     this.learn = learn;
   }
 

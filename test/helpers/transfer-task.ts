@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import type { Elements } from "../../src/lua/family.ts";
 import { PauseWatch } from "../../src/queue/pause-watch.ts";
-import { Queue } from "../../src/queue/queue.ts";
+import { Queue, type QueueLink } from "../../src/queue/queue.ts";
 import type { Server } from "../../src/redis/server.ts";
 import type { Sweeps } from "../../src/delayed/transfer/sweep-rhythm.ts";
 import { TransferTask } from "../../src/delayed/transfer/transfer-task.ts";
@@ -23,8 +23,7 @@ interface TransferTaskOptions {
   readonly elements?: Elements;
   /** Defaults to one of its own. */
   readonly server?: Server;
-  /** As a transfer task knows it. */
-  readonly onRefused?: (error: unknown) => boolean;
+  readonly link?: QueueLink;
 }
 
 /**
@@ -36,10 +35,10 @@ export function startTransferTask(
   sweeps: Sweeps,
   options: TransferTaskOptions = {},
 ): TransferTask {
-  const { url = redisUrl(), elements = "addresses", onRefused = () => false } = options;
+  const { url = redisUrl(), elements = "addresses", link } = options;
   const { server = newServer({ url, report }) } = options;
-  const queue = new Queue(name, { elements, into: "list" }, server);
-  const task = new TransferTask(queue, { pauses: new PauseWatch(queue), onRefused }, sweeps);
+  const queue = new Queue(name, { elements, into: "list" }, server, link);
+  const task = new TransferTask(queue, new PauseWatch(queue), undefined, sweeps);
   onTestFinished(async () => {
     await task.close();
     server.close();

@@ -1,14 +1,22 @@
 import { OfferError, type Effect } from "../../errors.ts";
 import { hadNoEffect, isLostInCluster } from "../../failure.ts";
+import { offer } from "../../lua/delayed/offer.ts";
+import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
+import type { Family } from "../../lua/family.ts";
+import type { Row, Script } from "../../lua/script.ts";
 import type { Call } from "../../queue/call.ts";
+import type { QueueKeys } from "../../queue/keys.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
-import { createId } from "../../queue/message/message.ts";
+import { createId, formatMessageId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch, type Batch } from "../../queue/turn-batch.ts";
 import { retrying } from "../../redis/call.ts";
+import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
-import { OfferSender, type OfferScript } from "./offer-sender.ts";
-import type { Offering, OfferResult } from "./offering.ts";
+import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
+
+/** The script for a batch of offers: `keyed` also takes offers without keys. */
+type OfferScript = "plain" | "keyed";
 
 /**
  * Offers on their way to Redis. Those of one turn of the event loop share a script, and all arrive in the order in
@@ -27,7 +35,6 @@ export class OfferBatch {
   readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #batch: TurnBatch<Offering, OfferResult>;
-  readonly #sender: OfferSender;
   /** While set, new offers wait for it, so that they do not overtake earlier ones. */
   #gate: Promise<void> | undefined;
   /** Whether this turn of the event loop has an offer with a key. */
@@ -38,7 +45,6 @@ export class OfferBatch {
   constructor(queue: Queue) {
     this.#queue = queue;
     this.#connections = queue.server.connections;
-    this.#sender = new OfferSender(queue, () => this.#holdAll());
     this.#batch = new TurnBatch({
       send: (batch) => this.#send(batch, this.#chooseScript()),
       kindOf: ({ knownFact }) => knownFact ?? "",
@@ -109,7 +115,7 @@ export class OfferBatch {
       // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
       // connection, ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
-      const send = () => this.#sender.send(commands, script, offerings, ids);
+      const send = () => this.#sendUnder(commands, script, offerings, ids);
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
         await readiness.wait();
         return performance.now() < batch.endsAt;
@@ -132,6 +138,68 @@ export class OfferBatch {
     return new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, effect);
   }
 
+  /** Sends offers under these ids, one for each; returns the results in the same order. */
+  #sendUnder(
+    redis: RedisClient,
+    script: OfferScript,
+    offerings: readonly Offering[],
+    ids: readonly Buffer[],
+  ): Promise<OfferResult[]> {
+    return script === "plain"
+      ? this.#sendPlain(redis, offerings, ids)
+      : this.#sendKeyed(redis, offerings, ids);
+  }
+
+  async #sendPlain(
+    redis: RedisClient,
+    offerings: readonly Offering[],
+    ids: readonly Buffer[],
+  ): Promise<OfferResult[]> {
+    const rows = offerings.map((offering, i) => ({
+      member: memberOf(offering, ids[i] as Buffer),
+      ...columnsOf(offering.due),
+    }));
+    const sentAt = performance.now();
+    const reply = await this.#run(redis, offer, offerings, rows);
+    this.#queue.clock.observe(reply.serverTime, sentAt);
+    return reply.deadlines.map((deadline, i) => ({
+      id: formatMessageId(deadline, ids[i] as Buffer),
+      deadline,
+      outcome: "added",
+    }));
+  }
+
+  async #sendKeyed(
+    redis: RedisClient,
+    offerings: readonly Offering[],
+    ids: readonly Buffer[],
+  ): Promise<OfferResult[]> {
+    const rows = offerings.map((offering, i) => {
+      const { due, key = "", rule = "", maxWait = "" } = offering;
+      const member = memberOf(offering, ids[i] as Buffer);
+      return { member, ...columnsOf(due), key, rule, maxWait };
+    });
+    const sentAt = performance.now();
+    const reply = await this.#run(redis, offerKeyed, offerings, rows);
+    this.#queue.clock.observe(reply.serverTime, sentAt);
+    return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
+      id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
+      deadline,
+      outcome,
+    }));
+  }
+
+  #run<Reply, Column extends string>(
+    redis: RedisClient,
+    scripts: Family<Script<keyof QueueKeys, "channel", Reply, Column>>,
+    [first]: readonly Offering[],
+    rows: readonly Row<Column>[],
+  ): Promise<Reply> {
+    const { channel } = this.#queue.keys;
+    const knownFact = first?.knownFact;
+    return this.#queue.run(redis, scripts, { channel }, rows, knownFact, () => this.#holdAll());
+  }
+
   /**
    * Called when Redis does not know the script, before its text is sent. All offers under way will be refused and send
    * the text in turn, so later offers have to wait for them. This holds for every queue of the client: once the text
@@ -151,4 +219,11 @@ export class OfferBatch {
 
 function isRejected({ outcome }: OfferResult): boolean {
   return outcome === "rejected";
+}
+
+/** A {@link Due} as the scripts take it: one of the two columns is empty. */
+function columnsOf(due: Due): { readonly delay: number | ""; readonly deadline: number | "" } {
+  return "delay" in due
+    ? { delay: due.delay, deadline: "" }
+    : { delay: "", deadline: due.deadline };
 }

@@ -5,6 +5,7 @@ import {
   type TidyReply,
   type Untidy,
 } from "../../lua/delayed/tidy.ts";
+import { newerFact } from "../../lua/guarded.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
@@ -19,17 +20,14 @@ import { Pause } from "../../time/pause.ts";
  */
 export class Tidier {
   readonly #queue: Queue;
-  readonly #onRefused: (error: unknown) => boolean;
   readonly #task: Task;
 
   /** Messages moved since the insertion order was last tidied. */
   #movedCount = 0;
   #found: Untidy = TIDY;
 
-  /** `onRefused` is called when a script has failed. Returns true if it handled the error: report nothing. */
-  constructor(queue: Queue, onRefused: (error: unknown) => boolean = () => false) {
+  constructor(queue: Queue) {
     this.#queue = queue;
-    this.#onRefused = onRefused;
     this.#task = new Task(
       () => this.#tidy(),
       `cannot tidy queue "${queue.name}"`,
@@ -72,7 +70,7 @@ export class Tidier {
       if (order) await (elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
     } catch (error) {
-      if (!this.#onRefused(error)) throw error;
+      if (newerFact(error) === undefined) throw error;
     }
     return Infinity;
   }

@@ -1,30 +1,18 @@
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
-import { RedisError } from "../../errors.ts";
+import { QuarantineError, RedisError } from "../../errors.ts";
 import { isRefusedForNow } from "../../failure.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { TransferReply } from "../../lua/delayed/transfer.ts";
+import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
+import { newerFact } from "../../lua/guarded.ts";
+import { transfers } from "../../observe/events.ts";
 import { LAST_DEADLINE } from "../../lua/fragments/deadline.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Listener } from "../../redis/subscriber.ts";
 import type { Work } from "../../redis/troubles.ts";
-import { BatchMover } from "./batch-mover.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
-
-/** What a transfer task is given besides its queue. */
-export interface TransferOptions {
-  readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
-  /** Called with the reply of each transfer. Must not throw. */
-  readonly onTransferred?: (reply: TransferReply) => void;
-  /**
-   * Called when a script has failed. Returns true if it handled the error: try again, report nothing. Must not throw.
-   */
-  readonly onRefused?: (error: unknown) => boolean;
-  /** Of a partition: returns the fact as this process knows it; see {@link Queue.run}. */
-  readonly knownFact?: (() => string | undefined) | undefined;
-}
 
 /**
  * Moves due messages of one queue to its ready LIST, or to its stream if the queue is reliable. A client has one
@@ -63,13 +51,11 @@ export interface TransferOptions {
  */
 export class TransferTask implements Listener {
   readonly #queue: Queue;
-  readonly #pauses: Pick<PauseWatch, "isPaused">;
+  readonly #pauses: PauseWatch;
   readonly #onTransferred: (reply: TransferReply) => void;
-  readonly #onRefused: (error: unknown) => boolean;
   readonly #work: Work;
 
   readonly #standBy = new StandBy();
-  readonly #mover: BatchMover;
   readonly #timer = new DeadlineTimer(() => this.#look(), "punctual");
   readonly #tidier: Tidier;
   readonly #stopListeningToClock: () => void;
@@ -87,15 +73,19 @@ export class TransferTask implements Listener {
   /** Why the next transfer has to be a sweep. */
   #sweepDue: "subscribed" | "called" | "interval" | undefined;
 
-  constructor(queue: Queue, options: TransferOptions, sweeps?: Sweeps) {
+  /** `onTransferred` is called with the reply of each transfer. It must not throw. */
+  constructor(
+    queue: Queue,
+    pauses: PauseWatch,
+    onTransferred: (reply: TransferReply) => void = () => {},
+    sweeps?: Sweeps,
+  ) {
     this.#queue = queue;
-    this.#pauses = options.pauses;
-    this.#onTransferred = options.onTransferred ?? (() => {});
-    this.#onRefused = options.onRefused ?? (() => false);
+    this.#pauses = pauses;
+    this.#onTransferred = onTransferred;
     this.#work = queue.server.troubles.work();
-    this.#mover = new BatchMover(queue, this.#standBy, options);
     this.#stopListeningToClock = queue.clock.onStep(() => this.#onClockStep());
-    this.#tidier = new Tidier(queue, options.onRefused);
+    this.#tidier = new Tidier(queue);
     this.#sweeps = new SweepRhythm(() => {
       this.#sweepDue = "interval";
       this.#look();
@@ -223,7 +213,7 @@ export class TransferTask implements Listener {
       this.#isFailing = true;
       // The failed transfer may have been a sweep, and wake-ups are ignored until the next one.
       this.#sweepDue = "subscribed";
-      if (this.#onRefused(error)) {
+      if (newerFact(error) !== undefined) {
         this.#timer.reset(performance.now() + REFUSED_PAUSE);
         return;
       }
@@ -246,7 +236,7 @@ export class TransferTask implements Listener {
     const sweepDue = this.#sweepDue;
     this.#sweepDue = undefined;
     const kind = sweepDue === undefined ? "transfer" : "sweep";
-    const reply = await this.#mover.move(kind, this.#isFailing);
+    const reply = await this.#move(kind);
     this.#tidier.note(reply.moved, reply.untidy);
     if (sweepDue === "interval" && !this.#isAnnounced(reply, announced)) this.#sweeps.setDeaf(true);
     this.#standBy.onTransferred(reply, this.#awaited);
@@ -255,6 +245,40 @@ export class TransferTask implements Listener {
     // The script compares whole milliseconds. A score with a fraction, which only foreign writers produce, is not due
     // within its own millisecond.
     return { deadline, isDue: deadline <= Math.floor(reply.serverTime) - this.#standBy.grace };
+  }
+
+  /** Runs a transfer or a sweep once, and passes on what its reply says about the clock, the pause and the quarantine. */
+  async #move(kind: "transfer" | "sweep"): Promise<TransferReply> {
+    const queue = this.#queue;
+    const sentAt = performance.now();
+    const scripts = kind === "sweep" ? sweep : transfer;
+    // After a failure it claims the move in any case, even if the last claim is recent.
+    const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
+    const args = {
+      limit: BATCH,
+      grace: this.#standBy.grace,
+      task: this.#standBy.task,
+      claim: isClaiming ? 1 : 0,
+      makes: queue.makesStream ? 1 : 0,
+    };
+    const { background } = queue.server.connections;
+    const reply = await queue.run(background, scripts, args, [], queue.knownFact());
+    const { moved, quarantined } = reply;
+    if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
+    queue.clock.observe(reply.serverTime, sentAt);
+    if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
+    if (quarantined > 0) queue.report(new QuarantineError(queue.name, quarantined));
+    if (moved > 0) this.#count(reply);
+    return reply;
+  }
+
+  #count({ moved, dueSince = NaN, serverTime }: TransferReply): void {
+    const { counters } = this.#queue;
+    const lateness = Math.max(0, serverTime - dueSince);
+    counters.transferred += moved;
+    counters.systemLateness.record(lateness, moved);
+    if (!transfers.hasSubscribers) return;
+    transfers.publish({ queue: counters.queue, count: moved, lateness });
   }
 
   /** Whether a wake-up or an earlier reply announced the messages that a transfer took, if it took any. */
@@ -274,5 +298,8 @@ export class TransferTask implements Listener {
 /** The longest pause, in milliseconds, after a failure that passes by itself. */
 const MAX_PASSING_PAUSE = 500;
 
-/** Milliseconds until the next attempt, after a refusal that `onRefused` has taken charge of. */
+/** Messages per batch: some 200 microseconds of Redis's time. */
+const BATCH = 100;
+
+/** Milliseconds until the next attempt, after a refusal for an old fact. This process knows the newer one by then. */
 const REFUSED_PAUSE = 100;

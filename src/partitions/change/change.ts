@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
+import { RedisError } from "../../errors.ts";
 import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
-import { raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
+import { hold, raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
 import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
 import type { Batch } from "../../lua/fragments/journal.ts";
 import type { Call, CallOptions } from "../../queue/call.ts";
@@ -18,8 +19,8 @@ import {
 } from "../ring/fact.ts";
 import { tellOrdinary } from "../parts/creation.ts";
 import { MEMBER_TIMEOUT } from "../parts/members.ts";
-import { changeHolder, takeForChange, type ChangeLease } from "./change-lease.ts";
-import { fewAtOnce } from "./few-at-once.ts";
+import { DURATION, endConnection } from "../exclusive/lease.ts";
+import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 import { prepare } from "../parts/prepare.ts";
 import { tableOf } from "../ring/ring.ts";
@@ -371,3 +372,75 @@ const PAGE_BYTES = 262_144;
 
 /** Milliseconds of silence after which a consumer counts as dead if its name carries no visibility timeout. */
 const FOREIGN_TIMEOUT = 30_000;
+
+/** The lease of a change on a partition. */
+interface ChangeLease {
+  readonly fence: number;
+  /** The consumers of earlier holders, as `hold` returned them. */
+  readonly fenced: readonly string[];
+}
+
+/** The process that a change takes leases as. It is the same in every process that works on the change. */
+function changeHolder({ epoch }: Fact): string {
+  return `change:${epoch}`;
+}
+
+/**
+ * Takes the lease on a partition for a change, once the handler that runs there has ended or its lease is over, and
+ * kills the connections of holders that did not release it.
+ *
+ * Nothing has to renew this lease: until the change has ended, Redis refuses every consumer that asks for one, since it
+ * knows less than the fact, and consumers that know the fact ask for none.
+ */
+async function takeForChange(
+  { queue }: Part,
+  fact: Fact,
+  signal: AbortSignal | undefined,
+): Promise<ChangeLease> {
+  const pause = new Pause(20, 200);
+  const args = { process: changeHolder(fact), duration: DURATION, group: "" };
+  const options = { signal, knownFact: formatFact(fact) };
+  for (;;) {
+    signal?.throwIfAborted();
+    const held = await queue.read("take the lease on", hold, args, options);
+    if (held.isOurs) {
+      try {
+        for (const connection of held.stale) {
+          await endConnection(queue.server.connections, queue.keys.ready, connection);
+        }
+      } catch (error) {
+        throw new RedisError(`cannot end a connection that reads "${queue.name}"`, error);
+      }
+      return { fence: held.fence, fenced: held.orphans };
+    }
+    await pause.wait();
+  }
+}
+
+/**
+ * Calls `act` for each item, four at a time. After a failure no further call is started, and the promise rejects once
+ * those under way have settled.
+ */
+async function fewAtOnce<Item>(
+  items: readonly Item[],
+  act: (item: Item) => Promise<void>,
+): Promise<void> {
+  const left = items.values();
+  let hasFailed = false;
+  const work = async () => {
+    for (const item of left) {
+      if (hasFailed) return;
+      try {
+        await act(item);
+      } catch (error) {
+        hasFailed = true;
+        throw error;
+      }
+    }
+  };
+  const workers = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+  const failed = workers.find((worker) => worker.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+const AT_ONCE = 4;

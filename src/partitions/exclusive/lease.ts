@@ -5,12 +5,12 @@ import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
 import type { Membership } from "../../reliable/group/consumer-name.ts";
 import type { Row, Script, ScriptArg } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
+import type { Connections } from "../../redis/connections.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
-import { endConnection } from "./predecessor.ts";
 
 /** A partition to take the lease on, and the process that takes it. */
 export interface Claim {
@@ -197,3 +197,24 @@ const MARGIN = 100;
 
 /** More entries than a holder leaves in flight: the message of its handler, and perhaps one from a lost reply. */
 const MAX_INHERITED = 100;
+
+/**
+ * Kills the connection of a process that lost a partition without releasing it, on the server of `key`. `connection` is
+ * the id and the name of the connection, separated by a space.
+ *
+ * A restarted server assigns the same ids again, so a connection with another name is left alone.
+ *
+ * Rejects with errors of ioredis.
+ */
+export async function endConnection(
+  connections: Connections,
+  key: string,
+  connection: string,
+): Promise<void> {
+  const [, id, name] = /^(\d+) (\S+)$/.exec(connection) ?? [];
+  if (id === undefined) return;
+  const redis = await connections.nodeOf(key);
+  const list = String(await redis.call("CLIENT", "LIST", "ID", id));
+  if (!list.split(/\s/).includes(`name=${name}`)) return;
+  await redis.call("CLIENT", "KILL", "ID", id);
+}

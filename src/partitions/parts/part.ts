@@ -3,10 +3,8 @@ import type { Duty } from "../../delayed/transfer/sweep-rhythm.ts";
 import { TransferTask } from "../../delayed/transfer/transfer-task.ts";
 import type { TransferReply } from "../../lua/delayed/transfer.ts";
 import type { Elements, Into } from "../../lua/family.ts";
-import { newerFact } from "../../lua/guarded.ts";
-import type { Counters } from "../../observe/counters.ts";
 import { PauseWatch } from "../../queue/pause-watch.ts";
-import { Queue } from "../../queue/queue.ts";
+import { Queue, type QueueLink } from "../../queue/queue.ts";
 import { ORDINARY } from "../ring/fact.ts";
 import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
@@ -21,16 +19,6 @@ export interface OpenGroup {
   readonly messages: ReliableMessages;
 }
 
-/** The state that a part shares with the rest of its queue. */
-export interface PartLink {
-  /** The counters of the whole queue. */
-  readonly counters: Counters;
-  /** The latest fact that this client knows; undefined for an ordinary queue, whose scripts check none. */
-  readonly knownFact: () => string | undefined;
-  /** Called with the newer fact when Redis refuses a script because the caller's fact is old, or tells of one. */
-  readonly learn: (fact: string) => void;
-}
-
 /**
  * One part of a queue that this client has open: the ordinary queue, or one partition, which is a queue in Redis with a
  * name of its own. All handles share it.
@@ -42,7 +30,6 @@ export class Part {
   readonly pauses: PauseWatch;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
-  readonly #link: PartLink;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
   /** Only if the queue is reliable and this client moves its messages. */
@@ -52,10 +39,15 @@ export class Part {
   #isStopped = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(partition: number, name: string, elements: Elements, server: Server, link: PartLink) {
+  constructor(
+    partition: number,
+    name: string,
+    elements: Elements,
+    server: Server,
+    link: QueueLink,
+  ) {
     this.partition = partition;
     this.queue = new Queue(name, { elements, into: "list" }, server, link);
-    this.#link = link;
     this.pauses = new PauseWatch(this.queue);
     this.delayed = new DelayedMessages(this.queue);
     this.ready = new ReadyList(this.queue, this.pauses);
@@ -63,7 +55,7 @@ export class Part {
 
   /** The partition's number as users see it: undefined for an ordinary queue, -1 while that is a part beside others. */
   get label(): number | undefined {
-    const isAlone = this.partition === ORDINARY && this.#link.knownFact() === undefined;
+    const isAlone = this.partition === ORDINARY && this.queue.knownFact() === undefined;
     return isAlone ? undefined : this.partition;
   }
 
@@ -71,12 +63,9 @@ export class Part {
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
-    this.#transferTask = new TransferTask(this.queue, {
-      pauses: this.pauses,
-      onTransferred: (reply) => this.#onTransferred(reply),
-      onRefused: (error) => newerFact(error) !== undefined,
-      knownFact: this.#link.knownFact,
-    });
+    this.#transferTask = new TransferTask(this.queue, this.pauses, (reply) =>
+      this.#onTransferred(reply),
+    );
     this.#transferTask.setDuty(this.#duty);
     this.#transferTask.setHeld(this.#isHeld);
     if (this.#isReliable) this.#watchList();
@@ -146,7 +135,7 @@ export class Part {
   }
 
   #onTransferred({ wentInto, hasListed, fact }: TransferReply): void {
-    if (fact !== undefined) this.#link.learn(fact);
+    if (fact !== undefined) this.queue.learn(fact);
     // Another process may have made the queue reliable, or plain again.
     if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();

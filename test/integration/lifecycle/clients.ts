@@ -98,7 +98,7 @@ export const clients: Readonly<Record<string, Kind>> = {
     files: ["transfer-task.ts", "sweep-rhythm.ts", "stand-by.ts"],
     make: (url) => {
       const { shared, open, queue } = newOpen(url);
-      const task = new TransferTask(queue, { pauses: open.pauses });
+      const task = new TransferTask(queue, open.pauses);
       return {
         start: () => task.onSubscribed(),
         close: () => closeWithin(shared, () => task.close()),
