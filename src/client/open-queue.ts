@@ -119,6 +119,8 @@ export class OpenQueue {
     const { signal } = this.#closing;
     await this.ready.left();
     await part.stopTaking();
+    // A process that has just heard that the queue has partitions may still handle messages of the ordinary one.
+    await part.handled(signal);
     await part.leaveGroups();
     // An offer to an ordinary queue checks no fact: it may have been under way.
     await part.settled();

@@ -168,6 +168,11 @@ export class Part {
     this.#listWatch?.switch(isMoving && this.#isReliable && this.pauses.isPaused === false);
   }
 
+  /** After {@link stopTaking}: resolves when no handler holds a delivery, or `signal` is aborted. */
+  async handled(signal: AbortSignal): Promise<void> {
+    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.handled(signal)));
+  }
+
   /** Gives back the messages that its consumers hold, and leaves their groups. */
   async leaveGroups(): Promise<void> {
     await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));

@@ -186,6 +186,11 @@ export class Group implements Origin {
     await this.#reader.close();
   }
 
+  /** Resolves when no handler holds a delivery, or `signal` is aborted. */
+  handled(signal: AbortSignal): Promise<void> {
+    return this.#held.emptied(signal);
+  }
+
   /** Gives back what is still held, and leaves the group. */
   async close(): Promise<void> {
     await this.#reclaim.close();

@@ -179,6 +179,7 @@ export class HeldDeliveries {
   readonly #held = new Map<string, Held>();
   readonly #group: Origin;
   readonly #onLeft: (held: Held) => void;
+  #onEmpty = () => {};
 
   /** `onLeft` is called with each delivery that is settled or lost, after it was removed. */
   constructor(group: Origin, onLeft: (held: Held) => void) {
@@ -204,7 +205,17 @@ export class HeldDeliveries {
   readonly #remove = (left: Held): void => {
     this.#held.delete(left.entry.entryId);
     this.#onLeft(left);
+    if (this.#held.size === 0) this.#onEmpty();
   };
+
+  /** Resolves when nothing is held, or `signal` is aborted. Called once at most. */
+  async emptied(signal: AbortSignal): Promise<void> {
+    if (this.#held.size === 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
 
   /** A copy: deliveries may leave while the caller iterates. */
   all(): Held[] {
