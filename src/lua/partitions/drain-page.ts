@@ -190,12 +190,9 @@ local function takeEntry(id, fields, group, lost)
     add(to, "entry", score, retryName(entry.a, group or entry.g or ""), packRetry(entry))
   end
   if lost then
-    orBury(entry, diedIn(entry), now, maxDeliveriesIn(lost), function(reason)
+    orBury(entry, now, maxDeliveriesIn(lost), function(reason)
       add(to, "dead", "", "", cmsgpack.pack(deadFields(entry, group, reason)))
-    end, function()
-      entry.d = "1"
-      moveOn()
-    end)
+    end, moveOn)
   else
     moveOn()
   end

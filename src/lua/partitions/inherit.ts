@@ -55,14 +55,11 @@ for each row do
       return id
     end
     if isHeldBack(entry, now) or counted ~= "1" or deliveries[i] == 0 then return passOn() end
-    return orBury(entry, diedIn(entry), now, tonumber(maxDeliveries), function(reason)
+    return orBury(entry, now, tonumber(maxDeliveries), function(reason)
       local letter = appendDead(entry, group, reason)
       if type(letter) == "string" then buried = buried + 1 end
       return letter
-    end, function()
-      entry.d = "1"
-      return passOn()
-    end)
+    end, passOn)
   end)
   keep(group, consumer, ours)
   for _, id in ipairs(ours) do kept[#kept + 1] = redis.call("XRANGE", stream, id, id)[1] end

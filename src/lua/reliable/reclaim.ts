@@ -58,13 +58,10 @@ local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
     return appendEntry(entry)
   end
   if deliveries[i] == 0 then return giveBack() end
-  return orBury(entry, diedIn(entry), now, tonumber(maxDeliveries), function(reason)
+  return orBury(entry, now, tonumber(maxDeliveries), function(reason)
     buried = buried + 1
     return appendDead(entry, group, reason)
-  end, function()
-    entry.d = "1"
-    return giveBack()
-  end)
+  end, giveBack)
 end)
 if refused or heldUp then return refused or heldUp end
 -- Redis would drop what the consumer has in flight with it.
