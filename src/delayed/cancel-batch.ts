@@ -1,6 +1,6 @@
-import { removeById, removeByKey } from "../lua/delayed/remove.ts";
+import { remove } from "../lua/delayed/remove.ts";
 import type { Call } from "../queue/call.ts";
-import { isMessageId, parseMessageId } from "../queue/message/message.ts";
+import { whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 
@@ -9,7 +9,7 @@ export class CancelBatch {
   readonly #queue: Queue;
   readonly #batch = new TurnBatch<Wanted, boolean>({
     send: (batch) => this.#send(batch.claim()),
-    kindOf: ({ idOrKey, knownFact = "" }) => `${isMessageId(idOrKey) ? "id" : "key"}${knownFact}`,
+    kindOf: ({ knownFact = "" }) => knownFact,
     sizeOf: ({ idOrKey }) => idOrKey.length,
     giveUp: ({ cause }) => cause,
   });
@@ -29,21 +29,11 @@ export class CancelBatch {
   }
 
   async #send(wanted: readonly Wanted[]): Promise<boolean[]> {
-    const flags = await this.#remove(wanted);
+    const rows = wanted.map(({ idOrKey }) => whichOf(idOrKey));
+    const knownFact = wanted[0]?.knownFact;
+    const flags = await this.#queue.change("cancel in", remove, {}, { rows, knownFact });
     for (const wasDelayed of flags) if (wasDelayed) this.#queue.counters.cancelled++;
     return flags;
-  }
-
-  #remove(wanted: readonly Wanted[]): Promise<boolean[]> {
-    const knownFact = wanted[0]?.knownFact;
-    const all = wanted.map(({ idOrKey }) => idOrKey);
-    const ids = all.filter(isMessageId);
-    if (ids.length === 0) {
-      const rows = all.map((key) => ({ wanted: key }));
-      return this.#queue.change("cancel in", removeByKey, {}, { rows, knownFact });
-    }
-    const rows = ids.map((id) => ({ wanted: parseMessageId(id) }));
-    return this.#queue.change("cancel in", removeById, {}, { rows, knownFact });
   }
 }
 

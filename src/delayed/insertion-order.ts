@@ -7,7 +7,7 @@ import {
   type Page,
   type SearchHit,
 } from "../lua/delayed/pages.ts";
-import { removeByElement } from "../lua/delayed/remove.ts";
+import { removeElements } from "../lua/delayed/remove.ts";
 import type { Call } from "../queue/call.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -72,10 +72,10 @@ export class InsertionOrder {
   async remove(elements: readonly Buffer[], call?: Call): Promise<number> {
     let removed = 0;
     for (let i = 0; i < elements.length; i += REMOVE_STEP) {
-      const some = elements.slice(i, i + REMOVE_STEP).map((wanted) => ({ wanted }));
+      const some = elements.slice(i, i + REMOVE_STEP).map((element) => ({ element }));
       const flags = await this.#queue.change(
         "remove from",
-        removeByElement,
+        removeElements,
         {},
         { ...call, rows: some },
       );

@@ -1,13 +1,7 @@
-import {
-  areDelayed,
-  getById,
-  getByKey,
-  getByKeys,
-  type DelayedMember,
-} from "../lua/delayed/get.ts";
-import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
+import { areDelayed, get, type DelayedMember } from "../lua/delayed/get.ts";
+import { reschedule } from "../lua/delayed/reschedule.ts";
 import type { Call } from "../queue/call.ts";
-import { isMessageId, parseMessageId } from "../queue/message/message.ts";
+import { isMessageId, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./insertion-order.ts";
 import type { Due } from "./offering/offering.ts";
@@ -24,9 +18,9 @@ export class Lookup {
   }
 
   async get(idOrKey: string, call?: Call): Promise<DelayedMember | undefined> {
-    const isId = isMessageId(idOrKey);
-    const wanted = isId ? parseMessageId(idOrKey) : idOrKey;
-    return await this.#queue.read("look into", isId ? getById : getByKey, { wanted }, call);
+    const options = { ...call, rows: [whichOf(idOrKey)] };
+    const found = await this.#queue.read("look into", get, { maxBytes: PAGE_BYTES }, options);
+    return found.messages[0];
   }
 
   /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not delayed. */
@@ -35,30 +29,23 @@ export class Lookup {
     due: Due | "now",
     call?: Call,
   ): Promise<DelayedMember | undefined> {
-    const isId = isMessageId(idOrKey);
-    const scripts = isId ? rescheduleById : rescheduleByKey;
     const args = {
       channel: this.#queue.keys.channel,
-      wanted: isId ? parseMessageId(idOrKey) : idOrKey,
+      ...whichOf(idOrKey),
       delay: "",
       deadline: "",
       ...(due !== "now" && due),
     };
-    return await this.#queue.change("reschedule in", scripts, args, call);
+    return await this.#queue.change("reschedule in", reschedule, args, call);
   }
 
   /** The delayed messages whose business keys have this prefix, each once, in no particular order. */
   async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedMember, void, void> {
     for await (const keys of this.keysWith(prefix, call)) {
       for (let i = 0; i < keys.length;) {
-        const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ key }));
+        const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ id: "", key }));
         const maxBytes = PAGE_BYTES;
-        const page = await this.#queue.read(
-          "look into",
-          getByKeys,
-          { maxBytes },
-          { ...call, rows },
-        );
+        const page = await this.#queue.read("look into", get, { maxBytes }, { ...call, rows });
         yield* page.messages;
         i += page.lookedUp;
       }

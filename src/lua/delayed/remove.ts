@@ -1,7 +1,8 @@
-import { byElements, type Elements } from "../family.ts";
+import { byElements } from "../family.ts";
+import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { delayedWith, takeOut } from "../fragments/key-index.ts";
-import { findNext, locate } from "../fragments/locate.ts";
+import { resolve, takeOut } from "../fragments/key-index.ts";
+import { findNext } from "../fragments/locate.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -13,21 +14,21 @@ import { defineScript } from "../script.ts";
  *
  * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
-const defineRemove = (
+const defineRemove = <const Column extends string>(
   name: string,
-  resolve: "findNext" | "locate" | "delayedWith",
-  elements: Elements,
+  { columns, found, needs }: { columns: readonly Column[]; found: string; needs: Fragment },
 ) =>
-  defineScript({
-    name: `remove-by-${name}-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys"],
-    args: [],
-    each: ["wanted"],
-    needs: [takeOut, { findNext, locate, delayedWith }[resolve], forget[elements]],
-    lua: /* lua */ `
+  byElements((elements) =>
+    defineScript({
+      name: `${name}-${elements}`,
+      keys: ["timeouts", "order", "compacted", "businessKeys"],
+      args: [],
+      each: columns,
+      needs: [needs, takeOut, forget[elements]],
+      lua: /* lua */ `
 local members, isChosen, flags = {}, {}, {}
 for each row do
-  local member = ${resolve}(wanted)
+  local member = ${found}
   local isFirst = member and not isChosen[member]
   if isFirst then
     isChosen[member] = true
@@ -41,19 +42,23 @@ if #members > 0 then
 end
 return flags
 `,
-    reply: asFlags,
-  });
+      reply: asFlags,
+    }),
+  );
+
+/** Removes messages by their addresses or business keys; the other column is empty. */
+export const remove = defineRemove("remove", {
+  columns: ["id", "key"],
+  found: "resolve(id, key)",
+  needs: resolve,
+});
 
 /** Removes messages by their elements in the insertion order. */
-export const removeByElement = byElements((elements) =>
-  defineRemove("element", "findNext", elements),
-);
-
-/** Removes messages by their addresses, with ids of 8 or 16 bytes. */
-export const removeById = byElements((elements) => defineRemove("id", "locate", elements));
-
-/** Removes messages by their business keys. */
-export const removeByKey = byElements((elements) => defineRemove("key", "delayedWith", elements));
+export const removeElements = defineRemove("remove-elements", {
+  columns: ["element"],
+  found: "findNext(element)",
+  needs: findNext,
+});
 
 /** Drops all delayed messages; returns how many there were. Redis frees the memory in the background. */
 export const clearDelayed = defineScript({

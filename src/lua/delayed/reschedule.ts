@@ -1,9 +1,8 @@
-import { byElements, type Elements } from "../family.ts";
+import { byElements } from "../family.ts";
 import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
-import { deadlineAfter, asDeadline, replied } from "../fragments/deadline.ts";
-import { delayedWith, indexEntry } from "../fragments/key-index.ts";
-import { locate } from "../fragments/locate.ts";
+import { asDeadline, deadlineAfter, replied } from "../fragments/deadline.ts";
+import { indexEntry, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -25,7 +24,7 @@ if redis.call("LINDEX", order, -1) ~= member then
 end`;
 
 /**
- * Gives a delayed message a new deadline. Its id and payload stay; its address changes, and it goes to the end of the
+ * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its address changes, and it goes to the end of the
  * insertion order. If the deadline stays the same to the millisecond, nothing changes.
  *
  * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
@@ -33,26 +32,18 @@ end`;
  *
  * Returns the new deadline and the member, or nil if the message is not delayed.
  */
-const defineReschedule = (name: string, resolve: "locate" | "delayedWith", elements: Elements) =>
+export const reschedule = byElements((elements) =>
   defineScript({
-    name: `reschedule-by-${name}-${elements}`,
+    name: `reschedule-${elements}`,
     keys: ["timeouts", "order", "compacted", "businessKeys"],
-    args: ["channel", "wanted", "delay", "deadline"],
-    needs: [
-      clock,
-      deadlineAfter,
-      indexEntry,
-      packAddress,
-      replied,
-      unpackMember,
-      { locate, delayedWith }[resolve],
-    ],
+    args: ["channel", "id", "key", "delay", "deadline"],
+    needs: [clock, deadlineAfter, indexEntry, packAddress, replied, unpackMember, resolve],
     lua: /* lua */ `
-local member, oldDeadline = ${resolve}(wanted)
+local member, oldDeadline = resolve(id, key)
 if not member then return false end
-local id, _, key = unpackMember(member)
+local ownId, _, ownKey = unpackMember(member)
 -- A member of an unknown layout is not a message.
-if not id then return false end
+if not ownId then return false end
 local now = clock() / 1000
 local deadline = tonumber(deadline)
 if not deadline then
@@ -60,8 +51,8 @@ if not deadline then
 end
 -- The address stays the same, so there is nothing to do. A second element would list the message twice.
 if deadline == oldDeadline then return { replied(deadline), member } end
-local entry = key and redis.call("HGET", businessKeys, key)
-local isIndexed = pointsTo(entry, id)
+local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
+local isIndexed = pointsTo(entry, ownId)
 -- Publish for a new head only, as in offer. A message that stays the head and becomes later needs no wake-up: the timers
 -- are armed for a time before it.
 local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
@@ -69,11 +60,11 @@ local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf",
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
 ${elements === "members" ? mayRemoveOlder : ""}
 if isHead then redis.call("PUBLISH", channel, deadline) end
-if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. behindAddress(entry)) end
-local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
+if isIndexed then redis.call("HSET", businessKeys, ownKey, packAddress(deadline, member) .. behindAddress(entry)) end
+local element = ${elements === "members" ? "member" : "#ownId == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then
-  if isIndexed then redis.call("HSET", businessKeys, key, entry) end
+  if isIndexed then redis.call("HSET", businessKeys, ownKey, entry) end
   return pushed
 end
 ${elements === "members" ? removeOlder : ""}
@@ -81,12 +72,5 @@ redis.call("ZADD", timeouts, "XX", deadline, member)
 return { replied(deadline), member }
 `,
     reply: orNothing((raw) => asRow(raw, { deadline: asDeadline, member: asBuffer })),
-  });
-
-/** Reschedules a message by its address. */
-export const rescheduleById = byElements((elements) => defineReschedule("id", "locate", elements));
-
-/** Reschedules a message by its business key. */
-export const rescheduleByKey = byElements((elements) =>
-  defineReschedule("key", "delayedWith", elements),
+  }),
 );

@@ -73,6 +73,20 @@ end
 `,
 });
 
+/**
+ * `resolve(id, key)`: the member and the deadline of the delayed message with this address (with an id of 8 or 16 bytes)
+ * or, if that is empty, with this business key; or nil.
+ */
+export const resolve = defineFragment({
+  needs: [delayedWith, locate],
+  lua: /* lua */ `
+local function resolve(id, key)
+  if id ~= "" then return locate(id) end
+  return delayedWith(key)
+end
+`,
+});
+
 /** `ownKeys(keys, ids)`: the keys whose entries point to the message with the id at the same position. */
 export const ownKeys = defineFragment({
   keys: ["businessKeys"],

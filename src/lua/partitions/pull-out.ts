@@ -1,9 +1,8 @@
 import type { Into } from "../family.ts";
-import { defineFragment } from "../fragment.ts";
+import { defineFragment, type Fragment } from "../fragment.ts";
 import { bytes, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
-import { delayedWith, indexEntry } from "../fragments/key-index.ts";
-import { locate } from "../fragments/locate.ts";
+import { indexEntry, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { retry, waitingFor } from "../fragments/retry.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
@@ -100,29 +99,40 @@ end
 `,
 });
 
-/**
- * Takes the `wanted` messages out of this partition, so that they can be put into the partitions that they belong to.
- * Messages that belong to this one (`own`; -1 for the ordinary queue) stay. `buckets` holds the partition of each of
- * the 1,024 buckets, one byte each.
- *
- * The messages are in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and
- * returns that batch.
- *
- * If Redis refuses a write, as when its memory is full, nothing has changed. The messages' elements in the insertion
- * order stay behind, as they do when a message is cancelled.
- */
-const definePullOut = (name: string, add: string, into: Into = "list") =>
+/** `addRetries(address)`: chooses the retries of a message. A plain queue has none. */
+const addRetries: Readonly<Record<Into, Fragment>> = {
+  list: defineFragment({ lua: `local function addRetries() end` }),
+  stream: defineFragment({
+    keys: ["stream"],
+    needs: [depart, waitingFor],
+    lua: /* lua */ `
+local function addRetries(address)
+  local names, dues = waitingFor(address)
+  for i, name in ipairs(names) do addRetry(name, string.format("%.17g", dues[i])) end
+end
+`,
+  }),
+};
+
+const definePullOut = (name: string, into: Into) =>
   defineScript({
     name,
     keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
     args: ["own", "buckets"],
-    each: ["wanted"],
-    needs: [delayedWith, depart, locate, ...(into === "stream" ? [waitingFor] : [])],
+    each: ["id", "key", "member"],
+    needs: [resolve, depart, addRetries[into]],
     lua: /* lua */ `
 local number, batch = openBatch()
 if number > 0 then return { number, batch, 1 } end
 for each row do
-  ${add}
+  if member ~= "" then
+    local score = redis.call("ZSCORE", timeouts, member)
+    if score then addMessage(member, score) end
+  else
+    local found, deadline = resolve(id, key)
+    if found then addMessage(found, string.format("%.17g", deadline))
+    elseif id ~= "" then addRetries(id) end
+  end
 end
 number, batch = depart()
 return { number, batch, 0 }
@@ -130,37 +140,26 @@ return { number, batch, 0 }
     reply: (raw): Batch => asRow(raw, BATCH),
   });
 
-const add = (resolve: "locate" | "delayedWith", otherwise = "") => /* lua */ `
-  local member, deadline = ${resolve}(wanted)
-  if member then addMessage(member, string.format("%.17g", deadline)) ${otherwise} end`;
-
-const addRetries = /* lua */ `else
-    local names, dues = waitingFor(wanted)
-    for i, name in ipairs(names) do addRetry(name, string.format("%.17g", dues[i])) end
-  `;
-
-/** Takes messages out by business key. */
-export const pullOutKeys = definePullOut("pull-out-keys", add("delayedWith"));
-
 /**
- * Takes messages out by address, with ids of 8 or 16 bytes. The form `stream` also looks among the retries for a
- * message that is not delayed.
+ * Takes the messages that the rows name out of this partition, so that they can be put into the partitions that they
+ * belong to. Messages that belong to this one (`own`; -1 for the ordinary queue) stay. `buckets` holds the partition of
+ * each of the 1,024 buckets, one byte each.
+ *
+ * A row names a message by its address (with an id of 8 or 16 bytes), its business key or its member; the other columns
+ * are empty. Members are the same in each copy of an offer: for an offer that is sent again, whose deadline the caller
+ * does not know. The form `stream` also looks among the retries for an address that is not delayed. O(log N) for each
+ * row.
+ *
+ * The messages are in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and
+ * returns that batch.
+ *
+ * If Redis refuses a write, as when its memory is full, nothing has changed. The messages' elements in the insertion
+ * order stay behind, as they do when a message is cancelled.
  */
-export const pullOutIds = {
-  list: definePullOut("pull-out-ids", add("locate")),
-  stream: definePullOut("pull-out-ids-and-retries", add("locate", addRetries), "stream"),
+export const pullOut = {
+  list: definePullOut("pull-out", "list"),
+  stream: definePullOut("pull-out-and-retries", "stream"),
 };
-
-/**
- * Takes messages out by their members, which are the same in each copy of an offer: for an offer that is sent again,
- * whose deadline the caller does not know. O(log N).
- */
-export const pullOutMembers = definePullOut(
-  "pull-out-members",
-  /* lua */ `
-  local deadline = redis.call("ZSCORE", timeouts, wanted)
-  if deadline then addMessage(wanted, deadline) end`,
-);
 
 /** A batch, and the cursor of the next page. */
 export interface PulledPage extends Batch {
@@ -173,7 +172,7 @@ export const FIRST_PAGE = Buffer.alloc(0);
 
 /**
  * Looks at the delayed messages of this partition from the latest deadline down, and after them at the retries: at most
- * `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition, as `pullOutKeys` does.
+ * `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition, as `pullOut` does.
  * O(log N) for each page.
  *
  * A cursor is `m` (messages) or `r` (retries), followed by the score of the last member that was looked at and the

@@ -1,16 +1,9 @@
 import type { Batch } from "../../lua/fragments/journal.ts";
-import {
-  dropBatch,
-  FIRST_PAGE,
-  pullOutPage,
-  pullOutIds,
-  pullOutKeys,
-  pullOutMembers,
-} from "../../lua/partitions/pull-out.ts";
+import { dropBatch, FIRST_PAGE, pullOut, pullOutPage } from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
 import type { Call } from "../../queue/call.ts";
 import { grouped } from "../../queue/grouped.ts";
-import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
+import { whichOf } from "../../queue/message/message.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Parts } from "../parts/parts.ts";
 import { formatFact, type Fact } from "../ring/fact.ts";
@@ -20,12 +13,9 @@ import { tableOf } from "../ring/ring.ts";
 interface Wanted {
   readonly fact: Fact;
   readonly source: number;
-  /** What `wanted` is: the address, the business key or the member of the message. */
-  readonly by: keyof typeof SCRIPTS;
-  readonly wanted: Buffer | string;
+  /** The address, the business key or the member of the message; the others are empty. */
+  readonly row: Readonly<Record<"id" | "key" | "member", Buffer | string>>;
 }
-
-const SCRIPTS = { address: pullOutIds, key: pullOutKeys, member: pullOutMembers };
 
 /**
  * Migrates messages from the partition that they belonged to before a change to the one that they belong to now.
@@ -39,8 +29,8 @@ export class Migration {
   readonly #parts: Parts;
   readonly #wanted = new TurnBatch<Wanted, void>({
     send: (batch) => this.#pull(batch.claim()),
-    kindOf: ({ fact, source, by }) => `${by} ${source} ${fact.epoch}`,
-    sizeOf: ({ wanted }) => wanted.length,
+    kindOf: ({ fact, source }) => `${source} ${fact.epoch}`,
+    sizeOf: ({ row: { id, key, member } }) => id.length + key.length + member.length,
     giveUp: (why) => why,
   });
 
@@ -54,14 +44,12 @@ export class Migration {
    * @throws {RedisError} if a step is refused; with the reply `PARTITIONS` if the fact is an old one.
    */
   migrate(fact: Fact, source: number, idOrKey: string): Promise<void> {
-    return isMessageId(idOrKey)
-      ? this.#wanted.add({ fact, source, by: "address", wanted: parseMessageId(idOrKey) })
-      : this.#wanted.add({ fact, source, by: "key", wanted: idOrKey });
+    return this.#wanted.add({ fact, source, row: { ...whichOf(idOrKey), member: "" } });
   }
 
   /** As {@link migrate}, by the bytes of the message in the ZSET: an offer that is sent again has no id to show yet. */
   migrateMember(fact: Fact, source: number, member: Buffer): Promise<void> {
-    return this.#wanted.add({ fact, source, by: "member", wanted: member });
+    return this.#wanted.add({ fact, source, row: { id: "", key: "", member } });
   }
 
   /**
@@ -89,7 +77,7 @@ export class Migration {
   async finish(fact: Fact, source: number, call?: Call): Promise<void> {
     const { queue } = this.#parts.at(source);
     const options = { ...call, rows: [], knownFact: formatFact(fact) };
-    const batch = await queue.read("look into", pullOutKeys, argsOf(fact, source), options);
+    const batch = await queue.read("look into", pullOut, argsOf(fact, source), options);
     await this.deliver(fact, source, batch);
   }
 
@@ -112,15 +100,15 @@ export class Migration {
   async #pull(requests: readonly Wanted[]): Promise<void[]> {
     const [first] = requests;
     if (first === undefined) return [];
-    const { fact, source, by } = first;
+    const { fact, source } = first;
     const { queue } = this.#parts.at(source);
     const options = {
       knownFact: formatFact(fact),
-      rows: requests.map(({ wanted }) => ({ wanted })),
+      rows: requests.map(({ row }) => row),
     };
     const args = argsOf(fact, source);
     for (;;) {
-      const batch = await queue.read("migrate messages from", SCRIPTS[by], args, options);
+      const batch = await queue.read("migrate messages from", pullOut, args, options);
       await this.deliver(fact, source, batch);
       if (!batch.isOld) return requests.map(() => undefined);
     }

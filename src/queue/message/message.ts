@@ -129,6 +129,11 @@ export function parseMessageId(text: MessageId): Buffer {
   return packAddress(Number(deadline), Buffer.from(id ?? "", "hex"));
 }
 
+/** How scripts are told which message: the address in a {@link MessageId}, or a business key; the other is empty. */
+export function whichOf(idOrKey: string): { readonly id: Buffer | ""; readonly key: string } {
+  return isMessageId(idOrKey) ? { id: parseMessageId(idOrKey), key: "" } : { id: "", key: idOrKey };
+}
+
 /** The {@link MessageId} of the message with this address: the inverse of {@link parseMessageId}. */
 export function messageIdAt(address: Buffer): MessageId {
   // See `packAddress` for the two forms.

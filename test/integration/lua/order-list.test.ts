@@ -6,10 +6,10 @@ import { find } from "../../../src/lua/fragments/locate.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { START, readPage, type Cursor } from "../../../src/lua/delayed/pages.ts";
 import { pollOldest } from "../../../src/lua/delayed/poll.ts";
-import { removeByElement } from "../../../src/lua/delayed/remove.ts";
+import { removeElements } from "../../../src/lua/delayed/remove.ts";
 import { asArray, asNumber } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
-import { rescheduleById } from "../../../src/lua/delayed/reschedule.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import {
   createId,
@@ -58,7 +58,7 @@ async function putWith(
 }
 
 const addressOf = ({ deadline, id }: Message) => packAddress(deadline, id);
-const rowOf = (message: Message) => ({ wanted: addressOf(message) });
+const rowOf = (message: Message) => ({ element: addressOf(message) });
 
 /** Finds by address. Returns the payload's text, or undefined. */
 const findScript = defineScript({
@@ -117,7 +117,7 @@ async function lengths() {
 async function cancel(messages: readonly Message[]): Promise<void> {
   for (let i = 0; i < messages.length; i += 200) {
     const elements = messages.slice(i, i + 200).map(rowOf);
-    await run(redis, removeByElement.addresses, keys, {}, elements);
+    await run(redis, removeElements.addresses, keys, {}, elements);
   }
 }
 
@@ -285,9 +285,9 @@ describe("the insertion order", () => {
   it("skips messages that have gone, and pops them when polled", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON + i] as const));
     const odd = messages.filter((_, i) => i % 2 === 1);
-    const removed = await run(redis, removeByElement.addresses, keys, {}, odd.map(rowOf));
+    const removed = await run(redis, removeElements.addresses, keys, {}, odd.map(rowOf));
     expect(removed).toEqual(odd.map(() => true));
-    const again = await run(redis, removeByElement.addresses, keys, {}, odd.map(rowOf));
+    const again = await run(redis, removeElements.addresses, keys, {}, odd.map(rowOf));
     expect(again).toEqual(odd.map(() => false));
     const even = messages.filter((_, i) => i % 2 === 0).map(({ text }) => text);
     expect(await readTexts()).toEqual(even);
@@ -378,10 +378,11 @@ describe("the insertion order", () => {
       // Most go. The queue grows for a while, then shrinks.
       const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
       for (const { id } of leaving.slice(0, 50)) {
-        const wanted = addressOf(alive.find((message) => message.id === id) as Message);
-        await run(redis, rescheduleById.addresses, keys, {
+        const address = addressOf(alive.find((message) => message.id === id) as Message);
+        await run(redis, reschedule.addresses, keys, {
           channel: keys.channel,
-          wanted,
+          id: address,
+          key: "",
           delay: 5e8,
           deadline: "",
         });
@@ -538,8 +539,8 @@ describe('interop "redisson"', () => {
     expect(await members()).toEqual(left.map(({ text }) => text));
 
     const gone = left.slice(10, 20);
-    const elements = gone.map(({ id, text }) => ({ wanted: packMember(id, Buffer.from(text)) }));
-    expect(await run(redis, removeByElement.members, keys, {}, elements)).not.toContain(false);
+    const elements = gone.map(({ id, text }) => ({ element: packMember(id, Buffer.from(text)) }));
+    expect(await run(redis, removeElements.members, keys, {}, elements)).not.toContain(false);
     expect(await members()).toEqual(
       [...left.slice(0, 10), ...left.slice(20)].map(({ text }) => text),
     );

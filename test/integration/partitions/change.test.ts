@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { guarded } from "../../../src/lua/guarded.ts";
-import { pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import { pullOut } from "../../../src/lua/partitions/pull-out.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { run } from "../../../src/lua/script.ts";
 import { ClosedError } from "../../../src/index.ts";
@@ -40,8 +40,8 @@ async function newMovingQueue() {
   /** Takes the messages with these keys out of partition 0, as a process that then dies. */
   const pull = async (...keys: string[]) => {
     const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING };
-    const rows = keys.map((wanted) => ({ wanted }));
-    const batch = await run(redis, guarded(pullOutKeys), keysOf(name, 0), args, rows);
+    const rows = keys.map((one) => ({ id: "", key: one, member: "" }));
+    const batch = await run(redis, guarded(pullOut.list), keysOf(name, 0), args, rows);
     expect(batch.rows).toHaveLength(keys.length);
     return batch;
   };

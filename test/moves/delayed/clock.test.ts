@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { offer } from "../../../src/lua/delayed/offer.ts";
-import { rescheduleById } from "../../../src/lua/delayed/reschedule.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packAddress } from "../../../src/queue/message/message.ts";
@@ -62,7 +62,7 @@ test.each([
   await queue.seed({ timeouts: [a.delayed] });
   const { redis, keys } = queue;
   const address = packAddress(NOW, bytes(a.member).subarray(1, 17));
-  const args = { channel: keys.channel, wanted: address, delay: "", deadline: "" };
-  const reply = await run(redis, scriptAt(now, rescheduleById.addresses), keys, args);
+  const args = { channel: keys.channel, id: address, key: "", delay: "", deadline: "" };
+  const reply = await run(redis, scriptAt(now, reschedule.addresses), keys, args);
   expect(reply).toMatchObject({ deadline });
 });

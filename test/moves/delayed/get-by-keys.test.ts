@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { getByKeys } from "../../../src/lua/delayed/get.ts";
+import { get } from "../../../src/lua/delayed/get.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, QueueState } from "../../helpers/moves.ts";
@@ -46,11 +46,11 @@ test.each<Row>([
     lookedUp: 2,
     found: [a, b],
   },
-])("get-by-keys: $what", async ({ before = state, asked, maxBytes = 1e6, lookedUp, found }) => {
+])("get by keys: $what", async ({ before = state, asked, maxBytes = 1e6, lookedUp, found }) => {
   const queue = await newMoves();
   await queue.seed(before);
-  const rows = asked.map((key) => ({ key }));
-  expect(await run(queue.redis, getByKeys, queue.keys, { maxBytes }, rows)).toEqual({
+  const rows = asked.map((key) => ({ id: "", key }));
+  expect(await run(queue.redis, get, queue.keys, { maxBytes }, rows)).toEqual({
     lookedUp,
     messages: found.map(({ deadline, member }) => ({ deadline, member: bytes(member) })),
   });

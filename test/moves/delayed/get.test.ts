@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { areDelayed, getById, getByKey } from "../../../src/lua/delayed/get.ts";
+import { areDelayed, get } from "../../../src/lua/delayed/get.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 
@@ -11,9 +11,10 @@ const state = {
   businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(gone) },
 };
 
-const byId = ({ redis, keys }: Moves, wanted: string) =>
-  run(redis, getById, keys, { wanted: bytes(wanted) });
-const byKey = ({ redis, keys }: Moves, wanted: string) => run(redis, getByKey, keys, { wanted });
+const find = async ({ redis, keys }: Moves, row: { id: Buffer | ""; key: string }) =>
+  (await run(redis, get, keys, { maxBytes: 1 }, [row])).messages[0];
+const byId = (queue: Moves, wanted: string) => find(queue, { id: bytes(wanted), key: "" });
+const byKey = (queue: Moves, wanted: string) => find(queue, { id: "", key: wanted });
 
 test.each([
   { what: "by id", get: byId, wanted: a.address, found: a },
@@ -23,10 +24,10 @@ test.each([
   { what: "by key", get: byKey, wanted: "key of b", found: b },
   { what: "by key, gone", get: byKey, wanted: "key of g", found: undefined },
   { what: "by key, unknown", get: byKey, wanted: "no key", found: undefined },
-])("get $what: nothing changes", async ({ get, wanted, found }) => {
+])("get $what: nothing changes", async ({ get: look, wanted, found }) => {
   const queue = await newMoves();
   await queue.seed(state);
-  expect(await get(queue, wanted)).toEqual(
+  expect(await look(queue, wanted)).toEqual(
     found && { deadline: found.deadline, member: bytes(found.member) },
   );
   expect(await queue.snapshot()).toEqual(state);

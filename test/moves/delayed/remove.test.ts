@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { removeByElement, removeById, removeByKey } from "../../../src/lua/delayed/remove.ts";
+import { remove, removeElements } from "../../../src/lua/delayed/remove.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";
@@ -7,10 +7,8 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 const [a, b, c] = [message("a", 1000, "1"), message("b", 1000, "2"), message("c", 3000, "3")];
 const gone = message("g", 1000, "4");
 
-const byId = ({ address }: Message) => bytes(address);
-const byKey = ({ key }: Message) => key;
-const byAddress = byId;
-const byMember = ({ member }: Message) => bytes(member);
+const byId = ({ address }: Message) => ({ id: bytes(address), key: "" });
+const byKey = ({ key }: Message) => ({ id: "", key });
 
 /** These messages are delayed, and the index has their keys. */
 const stateOf = (all: readonly Message[]) => ({
@@ -19,33 +17,22 @@ const stateOf = (all: readonly Message[]) => ({
 });
 
 describe.each([
-  {
-    by: "element",
-    isExact: false,
-    script: removeByElement.addresses,
-    of: byAddress,
-    element: asAddress,
-  },
-  {
-    by: "element",
-    isExact: true,
-    script: removeByElement.members,
-    of: byMember,
-    element: asMember,
-  },
-  { by: "id", isExact: false, script: removeById.addresses, of: byId, element: asAddress },
-  { by: "id", isExact: true, script: removeById.members, of: byId, element: asMember },
-  { by: "key", isExact: false, script: removeByKey.addresses, of: byKey, element: asAddress },
-  { by: "key", isExact: true, script: removeByKey.members, of: byKey, element: asMember },
-])("remove by $by (exact: $isExact)", ({ script, of, isExact, element }) => {
-  const remove = ({ redis, keys }: Moves, targets: readonly Message[]) =>
-    run(
-      redis,
-      script,
-      keys,
-      {},
-      targets.map((target) => ({ wanted: of(target) })),
-    );
+  { by: "element", order: "addresses", element: asAddress },
+  { by: "element", order: "members", element: asMember },
+  { by: "id", order: "addresses", element: asAddress },
+  { by: "id", order: "members", element: asMember },
+  { by: "key", order: "addresses", element: asAddress },
+  { by: "key", order: "members", element: asMember },
+] as const)("remove by $by, a LIST of $order", ({ by, order: elements, element }) => {
+  const isExact = elements === "members";
+  const cancel = async ({ redis, keys }: Moves, targets: readonly Message[]) => {
+    if (by !== "element") {
+      const rows = targets.map((target) => (by === "id" ? byId(target) : byKey(target)));
+      return await run(redis, remove[elements], keys, {}, rows);
+    }
+    const rows = targets.map((target) => ({ element: bytes(element(target)) }));
+    return await run(redis, removeElements[elements], keys, {}, rows);
+  };
 
   test.each([
     { what: "one", targets: [b], answers: [true], left: [a, c] },
@@ -57,9 +44,22 @@ describe.each([
     const queue = await newMoves();
     const order = [c, a, b];
     await queue.seed({ ...stateOf([a, b, c]), order: order.map(element) });
-    expect(await remove(queue, targets)).toEqual(answers);
+    expect(await cancel(queue, targets)).toEqual(answers);
     // In a LIST of addresses the elements stay behind.
     const rest = isExact ? order.filter((one) => left.includes(one)) : order;
     expect(await queue.snapshot()).toEqual({ ...stateOf(left), order: rest.map(element) });
   });
+});
+
+test("one by id and by key in one script counts once", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ...stateOf([a, b]), order: [a, b].map(asAddress) });
+  const rows = [byKey(a), byId(a), byId(b), byKey(b)];
+  expect(await run(queue.redis, remove.addresses, queue.keys, {}, rows)).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ]);
+  expect(await queue.snapshot()).toEqual({ order: [a, b].map(asAddress) });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { rescheduleById, rescheduleByKey } from "../../../src/lua/delayed/reschedule.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";
@@ -10,25 +10,19 @@ const FAR = 5_000_000_000_000;
 const [a, b] = [message("a", FAR, "key of a"), message("b", FAR + 1, "key of b")];
 const gone = message("g", FAR, "key of g");
 
-const byId = ({ address }: Message) => bytes(address);
-const byKey = ({ key }: Message) => key;
+const byId = ({ address }: Message) => ({ id: bytes(address), key: "" });
+const byKey = ({ key }: Message) => ({ id: "", key });
 
 describe.each([
-  { by: "id", order: "addresses", script: rescheduleById.addresses, of: byId, element: asAddress },
-  { by: "id", order: "members", script: rescheduleById.members, of: byId, element: asMember },
-  {
-    by: "key",
-    order: "addresses",
-    script: rescheduleByKey.addresses,
-    of: byKey,
-    element: asAddress,
-  },
-  { by: "key", order: "members", script: rescheduleByKey.members, of: byKey, element: asMember },
-])("reschedule by $by, a LIST of $order", ({ script, of, order, element }) => {
+  { by: "id", order: "addresses", of: byId, element: asAddress },
+  { by: "id", order: "members", of: byId, element: asMember },
+  { by: "key", order: "addresses", of: byKey, element: asAddress },
+  { by: "key", order: "members", of: byKey, element: asMember },
+] as const)("reschedule by $by, a LIST of $order", ({ of, order, element }) => {
   const change = ({ redis, keys }: Moves, target: Message, due: Partial<Record<Due, number>>) =>
-    run(redis, script, keys, {
+    run(redis, reschedule[order], keys, {
       channel: keys.channel,
-      wanted: of(target),
+      ...of(target),
       delay: "",
       deadline: "",
       ...due,

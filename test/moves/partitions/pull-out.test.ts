@@ -1,12 +1,6 @@
 import { expect, test } from "vitest";
 import type { Batch } from "../../../src/lua/fragments/journal.ts";
-import {
-  pullOutPage,
-  pullOutIds,
-  pullOutKeys,
-  pullOutMembers,
-  type PulledPage,
-} from "../../../src/lua/partitions/pull-out.ts";
+import { pullOut, pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packAddress, packMember } from "../../../src/queue/message/message.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
@@ -33,36 +27,20 @@ const [retryA, retryB] = [retryName(a, "g"), retryName(b, "g")];
 const ONLY_A = allTo(0).fill(1, 0x61 + (0x61 % 4) * 256, 0x62 + (0x61 % 4) * 256);
 
 type Pull = (redis: RedisClient, keys: Moves["keys"], buckets?: Buffer) => Promise<Batch>;
-const byKey =
-  (...wanted: string[]): Pull =>
+type Row = Readonly<Record<"id" | "key" | "member", Buffer | string>>;
+const NOBODY: Row = { id: "", key: "", member: "" };
+const byRows =
+  (rows: readonly Row[], form: "list" | "stream" = "list"): Pull =>
   (redis, keys, buckets = allTo(1)) =>
-    run(
-      redis,
-      pullOutKeys,
-      keys,
-      { own: 0, buckets },
-      wanted.map((key) => ({ wanted: key })),
-    );
-const byId =
-  (form: "list" | "stream", ...wanted: { address: string }[]): Pull =>
-  (redis, keys, buckets = allTo(1)) =>
-    run(
-      redis,
-      pullOutIds[form],
-      keys,
-      { own: 0, buckets },
-      wanted.map(({ address }) => ({ wanted: bytes(address) })),
-    );
-const byMember =
-  (...wanted: { member: string }[]): Pull =>
-  (redis, keys, buckets = allTo(1)) =>
-    run(
-      redis,
-      pullOutMembers,
-      keys,
-      { own: 0, buckets },
-      wanted.map(({ member }) => ({ wanted: bytes(member) })),
-    );
+    run(redis, pullOut[form], keys, { own: 0, buckets }, rows);
+const byKey = (...wanted: string[]) => byRows(wanted.map((key) => ({ ...NOBODY, key })));
+const byId = (form: "list" | "stream", ...wanted: { address: string }[]) =>
+  byRows(
+    wanted.map(({ address }) => ({ ...NOBODY, id: bytes(address) })),
+    form,
+  );
+const byMember = (...wanted: { member: string }[]) =>
+  byRows(wanted.map(({ member }) => ({ ...NOBODY, member: bytes(member) })));
 const byPage =
   (cursor: Buffer = Buffer.alloc(0), limit = 100, own = 0) =>
   (redis: RedisClient, keys: Moves["keys"], buckets = allTo(1)): Promise<PulledPage> =>

@@ -1,11 +1,6 @@
 import { expect, test } from "vitest";
 import type { Batch } from "../../../src/lua/fragments/journal.ts";
-import {
-  FIRST_PAGE,
-  pullOutPage,
-  pullOutIds,
-  pullOutKeys,
-} from "../../../src/lua/partitions/pull-out.ts";
+import { FIRST_PAGE, pullOut, pullOutPage } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { unpackMember } from "../../../src/queue/message/message.ts";
 import { Garbage, Random } from "../../fault/garbage.ts";
@@ -141,17 +136,12 @@ class Case {
       this.#random.pick([...this.#messages, ...this.#retries]),
     );
     if (how === "key") {
-      return await run(
-        redis,
-        pullOutKeys,
-        keys,
-        args,
-        some.map(({ key }) => ({ wanted: key })),
-      );
+      const rows = some.map(({ key }) => ({ id: "", key, member: "" }));
+      return await run(redis, pullOut.list, keys, args, rows);
     }
     if (how === "id") {
-      const rows = some.map(({ address }) => ({ wanted: bytes(address) }));
-      return await run(redis, pullOutIds.stream, keys, args, rows);
+      const rows = some.map(({ address }) => ({ id: bytes(address), key: "", member: "" }));
+      return await run(redis, pullOut.stream, keys, args, rows);
     }
     const page = { cursor: this.#cursor, limit: 1 + this.#random.below(6), maxBytes: 1000 };
     const pulled = await run(redis, pullOutPage, keys, { ...args, ...page });

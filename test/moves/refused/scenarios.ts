@@ -1,26 +1,15 @@
-import {
-  clearDelayed,
-  removeByElement,
-  removeById,
-  removeByKey,
-} from "../../../src/lua/delayed/remove.ts";
+import { clearDelayed, remove, removeElements } from "../../../src/lua/delayed/remove.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { pollNewestTo, pollOldest } from "../../../src/lua/delayed/poll.ts";
-import { rescheduleById, rescheduleByKey } from "../../../src/lua/delayed/reschedule.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { retire, sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
 import { tidyAddresses, tidyBusinessKeys, tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import type { Elements } from "../../../src/lua/family.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
 import { attend } from "../../../src/lua/partitions/attend.ts";
 import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
-import {
-  dropBatch,
-  pullOutPage,
-  pullOutIds,
-  pullOutKeys,
-  pullOutMembers,
-} from "../../../src/lua/partitions/pull-out.ts";
+import { dropBatch, pullOut, pullOutPage } from "../../../src/lua/partitions/pull-out.ts";
 import {
   advanceFact,
   beginChange,
@@ -218,21 +207,30 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
 
 const removals = BOTH.flatMap((elements): Scenario[] => {
   const state = delayedState(elements, b, c, far, further);
-  const wanted = (of: (one: Message) => string) => ({
-    args: {},
-    rows: [b, further].map((one) => ({ wanted: bytes(of(one)) })),
-  });
   const rules = ["dead"] as const;
-  const by = [
-    [removeByElement, wanted(ELEMENT[elements])],
-    [removeById, wanted(asAddress)],
-    [removeByKey, wanted(({ key }) => key)],
-  ] as const;
-  return by.map(([script, call]) => ({
-    script: script[elements],
-    seed: seeded(state, call),
-    rules,
-  }));
+  const both = [b, further];
+  const elementsOf = both.map((one) => ({ element: bytes(ELEMENT[elements](one)) }));
+  const byId = both.map((one) => ({ id: bytes(one.address), key: "" }));
+  const byKey = both.map(({ key }) => ({ id: "", key }));
+  return [
+    {
+      script: removeElements[elements],
+      seed: seeded(state, { args: {}, rows: elementsOf }),
+      rules,
+    },
+    {
+      script: remove[elements],
+      when: "by id",
+      seed: seeded(state, { args: {}, rows: byId }),
+      rules,
+    },
+    {
+      script: remove[elements],
+      when: "by key",
+      seed: seeded(state, { args: {}, rows: byKey }),
+      rules,
+    },
+  ];
 });
 
 const reschedules = BOTH.flatMap((elements): Scenario[] => {
@@ -241,13 +239,15 @@ const reschedules = BOTH.flatMap((elements): Scenario[] => {
   const args = { ...CHANNEL, delay: "", deadline: 1200 };
   return [
     {
-      script: rescheduleById[elements],
-      seed: seeded(state, { args: { ...args, wanted: bytes(far.address) } }),
+      script: reschedule[elements],
+      when: "by id",
+      seed: seeded(state, { args: { ...args, id: bytes(far.address), key: "" } }),
       rules,
     },
     {
-      script: rescheduleByKey[elements],
-      seed: seeded(state, { args: { ...args, wanted: far.key } }),
+      script: reschedule[elements],
+      when: "by key",
+      seed: seeded(state, { args: { ...args, id: "", key: far.key } }),
       rules,
     },
   ];
@@ -504,26 +504,32 @@ const row = (kind: string, score: number | string, name: string, value: string) 
 
 const migrations: Scenario[] = [
   {
-    script: pullOutKeys,
+    script: pullOut.list,
+    when: "by key",
     seed: seeded(delayedState("addresses", b, far), {
       args: places,
-      rows: [{ wanted: b.key }, { wanted: far.key }],
+      rows: [b, far].map(({ key }) => ({ id: "", key, member: "" })),
     }),
     rules: ["dead", "journal"],
   },
   {
-    script: pullOutMembers,
+    script: pullOut.list,
+    when: "by member",
     seed: seeded(delayedState("addresses", b, far), {
       args: places,
-      rows: [b, far].map(({ member: wanted }) => ({ wanted: bytes(wanted) })),
+      rows: [b, far].map(({ member: one }) => ({ id: "", key: "", member: bytes(one) })),
     }),
     rules: ["dead", "journal"],
   },
   ...(["list", "stream"] as const).map((form): Scenario => ({
-    script: pullOutIds[form],
+    script: pullOut[form],
+    when: "by id",
     seed: seeded(
       { ...delayedState("addresses", b), ...waiting, groups: ["g"] },
-      { args: places, rows: [b, far].map(({ address }) => ({ wanted: bytes(address) })) },
+      {
+        args: places,
+        rows: [b, far].map(({ address }) => ({ id: bytes(address), key: "", member: "" })),
+      },
     ),
     rules: ["dead", "journal"],
   })),
