@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { giveBack } from "../lua/ready/ready.ts";
 import { run } from "../lua/script.ts";
-import type { Connections } from "../redis/connections.ts";
 import type { Server } from "../redis/server.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
@@ -11,7 +10,7 @@ import type { Waiters } from "../run/waiters.ts";
 import type { Taken } from "./pops.ts";
 
 /** What a taker uses of the server that its LISTs are on. */
-export type TakerHost = Pick<Server, "connections" | "report" | "troubles" | "closeTimeout">;
+export type TakerServer = Pick<Server, "connections" | "report" | "troubles" | "closeTimeout">;
 
 /**
  * Puts messages that nobody took back to the heads of their LISTs, and retries until that has worked.
@@ -26,23 +25,19 @@ export type TakerHost = Pick<Server, "connections" | "report" | "troubles" | "cl
 export class GiveBack {
   readonly #queue: string;
   readonly #waiters: Waiters<Taken>;
-  readonly #connections: Connections;
-  readonly #report: TakerHost["report"];
+  readonly #server: TakerServer;
   readonly #work: Work;
-  readonly #closeTimeout: number;
   /** From when on a failure is final (`performance.now()`). */
   #givesUpAt = Infinity;
   /** Give-backs and removals of receipts that are under way. */
   readonly #underWay = new Set<Promise<unknown>>();
 
   /** `queue` is the name of the queue in errors. `waiters` may get messages that Redis refuses. */
-  constructor(queue: string, waiters: Waiters<Taken>, host: TakerHost) {
+  constructor(queue: string, waiters: Waiters<Taken>, server: TakerServer) {
     this.#queue = queue;
     this.#waiters = waiters;
-    this.#connections = host.connections;
-    this.#report = host.report;
-    this.#work = host.troubles.work();
-    this.#closeTimeout = host.closeTimeout;
+    this.#server = server;
+    this.#work = server.troubles.work();
   }
 
   /**
@@ -58,7 +53,7 @@ export class GiveBack {
 
   /** Makes failures final once `closeTimeout` is over. */
   close(): void {
-    this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#closeTimeout);
+    this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#server.closeTimeout);
   }
 
   /** Resolves once nothing is under way: each message is back or given up, each receipt removed or left to expire. */
@@ -87,7 +82,7 @@ export class GiveBack {
     let mayBeBack = false;
     for (;;) {
       try {
-        const { background } = this.#connections;
+        const { background } = this.#server.connections;
         await run(background, giveBack, { ready, receipts }, { receipt }, batch);
         this.#work.succeeded();
         // No caller waits for this. A receipt that stays does no harm, and is dropped after a day.
@@ -99,7 +94,7 @@ export class GiveBack {
         const doing = `${what} ${batch.length} message(s) to ${this.#queue}`;
         const failure = new RedisError(doing, error);
         if (isFinal) {
-          this.#report(failure);
+          this.#server.report(failure);
           return;
         }
         this.#work.failed(failure);

@@ -1,7 +1,7 @@
 import type { BlockingClient } from "../redis/blocking-client.ts";
 import { BlockingLoop } from "../run/blocking-loop.ts";
 import type { WaitOptions } from "../run/waiters.ts";
-import { GiveBack, type TakerHost } from "./give-back.ts";
+import { GiveBack, type TakerServer } from "./give-back.ts";
 import { OpenSources, type PausableSource, type SourceOrder } from "./open-sources.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
 import { Pops, type Taken } from "./pops.ts";
@@ -47,19 +47,19 @@ export class Taker {
   readonly #pops = new Pops();
   readonly #giveBack: GiveBack;
 
-  constructor(sources: readonly PausableSource[], host: TakerHost, options: TakerOptions = {}) {
+  constructor(sources: readonly PausableSource[], server: TakerServer, options: TakerOptions = {}) {
     const name = options.name ?? `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
     this.#order = options.order;
     this.#sources = new OpenSources(options.order, () => this.#loop.review());
     const mayPop = options.order === "rotating" || sources.length === 1;
     this.#rhythm = new PopRhythm(mayPop, options.isSparing);
-    this.#loop = new BlockingLoop(host, {
+    this.#loop = new BlockingLoop(server, {
       name,
       step: () => this.#step(),
       giveBack: (messages) => this.#giveBack.putBack(messages),
       onLeft: () => this.#rhythm.restart(),
     });
-    this.#giveBack = new GiveBack(name, this.#loop.waiters, host);
+    this.#giveBack = new GiveBack(name, this.#loop.waiters, server);
     this.#sources.set(sources);
   }
 

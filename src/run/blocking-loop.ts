@@ -10,15 +10,15 @@ import { Waiters } from "./waiters.ts";
 export interface Steps<Message> {
   /** Who waits, in errors: `queue "orders"`. */
   readonly name: string;
-  /** One step for those who wait. It waits for something by one of the loop's methods at most, but for its deliveries. */
+  /** One step for those who wait: it calls one of the loop's methods for steps, which says what is under way. */
   readonly step: () => Promise<void>;
   /** Gives back messages that nobody takes. Never rejects. */
   readonly giveBack: (messages: readonly Message[]) => Promise<unknown>;
-  /** Called when nobody waits any more. Returns a promise if something is still to be done. */
+  /** Called when nobody waits any more. If it returns a promise, the loop awaits it and looks again who waits. */
   readonly onLeft?: () => Promise<unknown> | undefined | void;
   /** Recovers from a failed step. Returns false to leave that to the loop. */
   readonly recover?: (error: unknown) => Promise<boolean>;
-  /** Defaults to the health of a work of its own. */
+  /** Receives the outcomes of the steps that take. Defaults to a new one. */
   readonly work?: Work;
   /** The pause after a failure. Defaults to one that grows from 100 ms to half a second. */
   readonly pause?: Pause;
@@ -27,10 +27,10 @@ export interface Steps<Message> {
 /**
  * Runs one step after another over one blocking connection, as long as somebody waits.
  *
- * The connection is opened when a step needs it, and stays open while nobody waits. When a block is in vain,
- * usually because the last waiter has left, the loop ends it with CLIENT UNBLOCK from another connection and awaits the
- * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose the
- * message in one race out of three.
+ * The connection is opened when a step needs it, and stays open while nobody waits. When a block is in vain, usually
+ * because the last waiter has left, the loop ends it with CLIENT UNBLOCK from another connection and awaits the block's
+ * reply, which either carries a message or says that there is none. Dropping the socket instead would lose the message in
+ * one race out of three.
  *
  * The loop is always in exactly one mode:
  *
