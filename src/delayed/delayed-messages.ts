@@ -5,21 +5,26 @@ import type { DelayedMember } from "../lua/delayed/get.ts";
 import { headDeadline } from "../lua/delayed/soonest.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
+import { remove } from "../lua/delayed/remove.ts";
 import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
-import { formatMessageId, unpackMember, type MessageId } from "../queue/message/message.ts";
+import {
+  formatMessageId,
+  unpackMember,
+  whichOf,
+  type MessageId,
+} from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { CancelBatch } from "./cancel-batch.ts";
+import { TurnBatch } from "../queue/turn-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
-import { offerEach } from "./offering/offer-each.ts";
 import { OfferBatch } from "./offering/offer-batch.ts";
-import type { Due, Offering, OfferResult } from "./offering/offering.ts";
+import { offerEach, type Due, type Offering, type OfferResult } from "./offering/offering.ts";
 
 /** A delayed message, its payload still encoded. */
 export interface DelayedBytes {
@@ -239,4 +244,43 @@ function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
   const { deadline } = found;
   const { id, payload, key, headers } = message;
   return { id: formatMessageId(deadline, id), deadline, payload, key, headers };
+}
+
+/** Cancellations on their way to Redis. Those of one turn of the event loop share a script. */
+class CancelBatch {
+  readonly #queue: Queue;
+  readonly #batch = new TurnBatch<Wanted, boolean>({
+    send: (batch) => this.#send(batch.claim()),
+    kindOf: ({ knownFact = "" }) => knownFact,
+    sizeOf: ({ idOrKey }) => idOrKey.length,
+    giveUp: ({ cause }) => cause,
+  });
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** Cancels a message by its id or business key; returns whether it was delayed. */
+  add(idOrKey: string, call?: Call): Promise<boolean> {
+    return this.#batch.add({ idOrKey, knownFact: call?.knownFact }, call);
+  }
+
+  /** Resolves once every cancellation made so far has settled. */
+  settled(): Promise<void> {
+    return this.#batch.settled();
+  }
+
+  async #send(wanted: readonly Wanted[]): Promise<boolean[]> {
+    const rows = wanted.map(({ idOrKey }) => whichOf(idOrKey));
+    const knownFact = wanted[0]?.knownFact;
+    const flags = await this.#queue.change("cancel in", remove, {}, { rows, knownFact });
+    for (const wasDelayed of flags) if (wasDelayed) this.#queue.counters.cancelled++;
+    return flags;
+  }
+}
+
+/** A message to cancel. A script takes one `knownFact`, so only cancellations with the same one share a script. */
+interface Wanted {
+  readonly idOrKey: string;
+  readonly knownFact: string | undefined;
 }

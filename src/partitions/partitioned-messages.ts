@@ -1,11 +1,11 @@
 import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import {
   memberOf,
+  offerEach,
   type Due,
   type Offering,
   type OfferResult,
 } from "../delayed/offering/offering.ts";
-import { offerEach } from "../delayed/offering/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";

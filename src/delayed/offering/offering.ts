@@ -1,3 +1,4 @@
+import { OfferError, OfferManyError } from "../../errors.ts";
 import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import { packMember, type MessageId } from "../../queue/message/message.ts";
@@ -39,4 +40,26 @@ export interface Offering {
 /** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
 export function memberOf({ payload, key, headers }: Offering, id: Buffer): Buffer {
   return packMember(id, payload, key, headers && { headers });
+}
+
+/**
+ * Makes each of these offers to the queue of this name; returns the results in the same order.
+ *
+ * @throws {OfferManyError} if Redis did not accept all of them.
+ */
+export async function offerEach(
+  queue: string,
+  offerings: readonly Offering[],
+  offer: (offering: Offering) => Promise<OfferResult>,
+): Promise<OfferResult[]> {
+  const results = await Promise.all(
+    offerings.map((offering) =>
+      offer(offering).catch((error: unknown) => {
+        if (error instanceof OfferError) return error;
+        throw error;
+      }),
+    ),
+  );
+  if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
+  throw new OfferManyError(queue, results);
 }

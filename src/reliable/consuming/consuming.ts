@@ -13,11 +13,10 @@ import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";
-import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
+import { handle, Settler, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
-import { Settler } from "./settler.ts";
 import {
   checkBatchSubscribe,
   checkReliableSubscribe,

@@ -1,8 +1,7 @@
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import type { Delivered } from "./delivery.ts";
-import type { ReliableHandler } from "./handling.ts";
+import type { ReliableHandler, Settler } from "./handling.ts";
 import { Router, UnknownCounts } from "./router.ts";
-import type { Settler } from "./settler.ts";
 import type { RouteOptions } from "./subscribe-options.ts";
 
 /** A subscription that chooses the handler by the beginning of each message's key; see `ReliableQueue.route`. */
