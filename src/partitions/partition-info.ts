@@ -1,24 +1,23 @@
-import { describePartition } from "../lua/partitions/partition.ts";
+import { tellHolder } from "../lua/partitions/hold.ts";
+import type { QueueNumbers } from "../observe/queue-stats.ts";
 import type { Call } from "../queue/call.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
+import { statsOf } from "./parts/numbers.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** A partition, and how many messages it holds. */
-export interface PartitionInfo {
+/** A partition, and how many messages it holds: the same numbers as in the partitions of `stats()`. */
+export interface PartitionInfo extends Pick<
+  QueueNumbers,
+  "delayed" | "retries" | "ready" | "inFlight"
+> {
   /** Its number; -1 for the ordinary queue, while that is a part of this one. */
   readonly partition: number;
   /** Its name as a queue, which is also the Redis key of its ready messages. */
   readonly name: string;
   /** The server that it is on, as "host:port"; undefined while that is unknown. */
   readonly node: string | undefined;
-  /** How many messages are delayed or wait for a retry. */
-  readonly delayed: number;
-  /** How many messages are ready: in the LIST, or in the stream and not in flight, once for each consumer group. */
-  readonly ready: number;
-  /** How many messages of a reliable queue are in flight, over all consumer groups. */
-  readonly inFlight: number;
   /** The process that consumes it exclusively, if one does. */
   readonly holder: string | undefined;
 }
@@ -39,10 +38,13 @@ export async function describePartitions(parts: Parts, call?: Call): Promise<Par
 }
 
 async function describe({ queue }: Part, call: Call | undefined) {
-  const described = await queue.read("look at", describePartition, {}, call);
+  const [{ delayed, retries, ready, inFlight }, holder] = await Promise.all([
+    statsOf(queue, call),
+    queue.read("look at", tellHolder, {}, call),
+  ]);
   // A change of the number of partitions is no consumer.
-  const isChange = described.holder?.startsWith("change:") === true;
-  return { ...described, holder: isChange ? undefined : described.holder };
+  const isChange = holder?.startsWith("change:") === true;
+  return { delayed, retries, ready, inFlight, holder: isChange ? undefined : holder };
 }
 
 async function addressOf({ queue }: Part): Promise<string | undefined> {

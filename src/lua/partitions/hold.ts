@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { clock } from "../fragments/clock.ts";
 import { inFlight } from "../fragments/in-flight.ts";
-import { asFlag, asNumber, asRow, asText, type RawReply } from "../reply.ts";
+import { asFlag, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /*
@@ -169,4 +169,13 @@ local found = tonumber(redis.call("HGET", holder, "fence")) or 0
 if found < tonumber(fence) then redis.call("HSET", holder, "fence", fence) end
 `,
   reply: () => undefined,
+});
+
+/** Replies with the process that has the lease, even if the lease is over. */
+export const tellHolder = defineScript({
+  name: "tell-holder",
+  keys: ["holder"],
+  args: [],
+  lua: /* lua */ `return redis.call("HGET", holder, "holder")`,
+  reply: orNothing(asText),
 });

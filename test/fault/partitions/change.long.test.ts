@@ -163,7 +163,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
           for (const queue of [`${name}-plain`, `${name}-reliable`]) {
             const all = await line.partitions(queue);
             expect(all.reduce((sum, { delayed }) => sum + delayed, 0)).toBe(LATE.length);
-            for (const one of all) expect(one).toMatchObject({ ready: 0, inFlight: 0 });
+            for (const one of all) expect(one).toMatchObject({ retries: 0, ready: 0, inFlight: 0 });
           }
         },
         // A busy machine falls behind the offers.

@@ -153,7 +153,7 @@ export class SiteTraffic {
     await eventually(
       async () => {
         for (const one of await line.partitions(this.name)) {
-          expect(one).toMatchObject({ delayed: 0, ready: 0, inFlight: 0 });
+          expect(one).toMatchObject({ delayed: 0, retries: 0, ready: 0, inFlight: 0 });
         }
       },
       { within: 15_000, what: `nothing of ${this.kind} is stuck` },

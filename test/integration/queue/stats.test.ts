@@ -153,6 +153,30 @@ test("the numbers of a queue in partitions are those of each partition, and thei
   expect(known.map((one) => one.delayed)).toEqual(counts);
 });
 
+test("the partitions of a queue hold what its numbers say, while messages retry and are in flight", async () => {
+  const name = uniqueName("stats");
+  const line = newLine();
+  const [queue, other] = ["one", "two"].map((group) =>
+    line.getReliableQueue<string>(name, { partitions: 2, visibilityTimeout: 30_000, group }),
+  ) as [ReliableQueue<string>, ReliableQueue<string>];
+  await queue.offer("later", HOUR);
+  await queue.offerMany(Array.from({ length: 12 }, () => ({ payload: "x", delay: 0 })));
+  await (await queue.take()).nack({ delay: HOUR });
+  await (await queue.take()).ack();
+  for (let i = 0; i < 3; i++) await queue.take();
+  for (let i = 0; i < 4; i++) await (await other.take()).ack();
+  await other.take();
+  await until(queue, { delayed: 1, retries: 1, inFlight: 4 });
+  const stats = await queue.stats();
+  const known = await line.partitions(name);
+  for (const number of ["delayed", "retries", "ready", "inFlight"] as const) {
+    expect([number, ...known.map((one) => one[number])]).toEqual([
+      number,
+      ...stats.perPartition.map((one) => one[number]),
+    ]);
+  }
+});
+
 test("a client with an open ordinary queue sees that another client has put it in partitions", async () => {
   const name = uniqueName("stats");
   const looker = newLine({ transfer: false });

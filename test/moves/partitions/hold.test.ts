@@ -5,6 +5,7 @@ import {
   raiseFence,
   releaseHold,
   renewHold,
+  tellHolder,
   type Hold,
 } from "../../../src/lua/partitions/hold.ts";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
@@ -254,4 +255,15 @@ test("a fence is raised, and never lowered", async () => {
     expect(await queue.snapshot()).toEqual({ holder: { fence: String(expected) } });
   }
   expect(await take(queue, "a")).toMatchObject({ isOurs: true, fence: 3 });
+});
+
+test("says which process has the lease, if one has", async () => {
+  const queue = await newPartition();
+  const { redis, keys } = queue;
+  const told = () => run(redis, tellHolder, keys, {});
+  expect(await told()).toBeUndefined();
+  const { fence } = await take(queue, "a");
+  expect(await told()).toBe("a");
+  await release(queue, "a", fence);
+  expect(await told()).toBeUndefined();
 });

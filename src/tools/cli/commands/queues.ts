@@ -36,8 +36,9 @@ which process consumes it exclusively. O(log N) per partition.`,
     if (all.length === 0) output.say(`Queue ${quoted(name)} has no partitions.`);
     else if (isJson) for (const one of all) await output.json(one);
     else {
-      const rows = all.map(({ partition, delayed, ready, inFlight, node = "-", holder = "-" }) => {
-        const counts = [delayed, ready, inFlight].map((count) => formatCount(count));
+      const rows = all.map(({ partition, node = "-", holder = "-", ...numbers }) => {
+        const { delayed, ready, inFlight, retries } = numbers;
+        const counts = [delayed, ready, inFlight, retries].map((count) => formatCount(count));
         return [String(partition), ...counts, node, holder];
       });
       await output.table(COLUMNS, rows);
@@ -47,7 +48,7 @@ which process consumes it exclusively. O(log N) per partition.`,
 });
 
 const COLUMNS: readonly Column[] = [
-  ...["PARTITION", "DELAYED", "READY", "IN FLIGHT"].map(
+  ...["PARTITION", "DELAYED", "READY", "IN FLIGHT", "RETRIES"].map(
     (title) => ({ title, align: "right" }) as const,
   ),
   { title: "SERVER", canShrink: true },
