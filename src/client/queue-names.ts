@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { partitionName } from "../partitions/ring/ring.ts";
+import { KEYS, type KeyOfQueue } from "../queue/keys.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Server } from "../redis/server.ts";
 
@@ -75,9 +76,13 @@ export function queueOf(key: string): string | undefined {
   }
 }
 
-/** Matches the keys of a queue, except those that only exist for a moment. */
-const KEY =
-  /^(?:redisson_delay_queue_timeout|delayline_(?:keys|mover|paused|quarantine|unreadable|stream|retries|dead|partitions|members)):(.+)$/s;
+/** Matches the keys by which a queue is recognised. */
+const KEY = new RegExp(
+  `^(?:${Object.values<KeyOfQueue>(KEYS)
+    .flatMap(({ prefix, marksQueue }) => (marksQueue ? [prefix] : []))
+    .join("|")})(.+)$`,
+  "s",
+);
 
 /** Keys per SCAN. */
 const STEP = 1000;

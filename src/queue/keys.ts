@@ -1,61 +1,154 @@
+/** A key of a queue. */
+export interface KeyOfQueue {
+  /** What stands before the queue's name; undefined if the key is the bare name. */
+  readonly prefix: string | undefined;
+  /** As `TYPE` replies, except for the channel. */
+  readonly type: "zset" | "list" | "hash" | "stream" | "string" | "channel";
+  /** What it holds, and when it exists, in Markdown. */
+  readonly holds: string;
+  /** Whether `Delayline.queues` recognises a queue by it. The others exist beside these, or for a moment. */
+  readonly marksQueue?: true;
+}
+
 /**
- * The Redis keys of one queue.
+ * The Redis keys of one queue, by their names in the code. docs/internals.md has the same table.
  *
  * The first four names are Redisson's (3.21.1 and later), so a Java service and a Node service can share the queue. The
  * others begin with `delayline_`. All keys of a queue have the same hash tag, and so are on one Cluster node. They are
  * without the `keyPrefix`, which ioredis adds. The channel is not a key, and gets no prefix.
  */
-export interface QueueKeys {
-  /** ZSET: member = packed message, score = deadline in epoch milliseconds. */
-  readonly timeouts: string;
-  /** LIST: the insertion order, oldest first, one element per offered message. */
-  readonly order: string;
-  /** LIST: payloads that are due, for consumers to pop. Its name is the queue's name. */
-  readonly ready: string;
-  /** Pub/sub channel: the deadline of a message that became the first to be due; `0` means "look now". */
-  readonly channel: string;
-  /** LIST: the front part of the insertion order, only while that is being compacted. */
-  readonly compacted: string;
-  /**
-   * HASH: business key -> address (24 bytes) and outcome of the offer; see `lua/delayed/offer-keyed.ts`. Only for
-   * messages that have a key.
-   */
-  readonly businessKeys: string;
-  /** String: the transfer task that moved messages last. A hint that expires. */
-  readonly mover: string;
-  /** String: exists only while the queue is paused. */
-  readonly paused: string;
-  /** LIST: payloads that a consumer's codec refused, or whose `poll` was given up. */
-  readonly quarantine: string;
-  /** LIST: members of an unknown layout, whole. */
-  readonly unreadable: string;
-  /**
-   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/ready.ts`. Expires a
-   * day after the last one.
-   */
-  readonly receipts: string;
-  /**
-   * STREAM: messages of a reliable queue that are ready or in flight; see `lua/fragments/entry.ts`. A queue is
-   * reliable if this key exists.
-   */
-  readonly stream: string;
-  /** ZSET: `address | group` of each message that waits for a retry, by when it is due (epoch ms). */
-  readonly retries: string;
-  /** HASH: the messages that wait for a retry, by `address | group`; see `lua/fragments/retry.ts`. */
-  readonly retrying: string;
-  /** STREAM: dead letters of a reliable queue. */
-  readonly dead: string;
-  /** String: the fact, which says how many partitions the queue has; only for a partition. */
-  readonly partitions: string;
-  /** HASH: a batch of messages on its way to other partitions, and the number of the last batch. */
-  readonly journal: string;
-  /** HASH: source -> the number of the last batch that arrived from it. A source is a partition or an import. */
-  readonly arrivals: string;
-  /** HASH: the process that consumes the partition exclusively; see `lua/partitions/hold.ts`. */
-  readonly holder: string;
-  /** ZSET: the processes that have the queue open, by when they were last seen (epoch ms); only for partition 0. */
-  readonly members: string;
-}
+export const KEYS = {
+  timeouts: {
+    prefix: "redisson_delay_queue_timeout:",
+    type: "zset",
+    holds: "delayed messages by deadline (epoch ms)",
+    marksQueue: true,
+  },
+  order: {
+    prefix: "redisson_delay_queue:",
+    type: "list",
+    holds:
+      "the insertion order: for each message offered an address of 24 bytes, deadline (8) and id (16)",
+  },
+  ready: {
+    // The bare name of the queue.
+    prefix: undefined,
+    type: "list",
+    holds: "ready payloads, as the codec wrote them",
+  },
+  channel: {
+    prefix: "redisson_delay_queue_channel:",
+    type: "channel",
+    holds: 'the deadline of a message that became the head; `0` means "look now"',
+  },
+  compacted: {
+    prefix: "delayline_compacted:",
+    type: "list",
+    holds: "the front part of the insertion order, while it is being compacted",
+  },
+  /** See `lua/delayed/offer-keyed.ts`. */
+  businessKeys: {
+    prefix: "delayline_keys:",
+    type: "hash",
+    holds:
+      "business key -> address of the delayed message, outcome of its offer, instant of the first offer",
+    marksQueue: true,
+  },
+  mover: {
+    prefix: "delayline_mover:",
+    type: "string",
+    holds:
+      "the transfer task that last moved messages; expires after an hour, and its task deletes it when it closes",
+    marksQueue: true,
+  },
+  paused: {
+    prefix: "delayline_paused:",
+    type: "string",
+    holds: "exists only while the queue is paused",
+    marksQueue: true,
+  },
+  quarantine: {
+    prefix: "delayline_quarantine:",
+    type: "list",
+    holds: "payloads that a consumer's codec refused, or whose `poll` was given up",
+    marksQueue: true,
+  },
+  unreadable: {
+    prefix: "delayline_unreadable:",
+    type: "list",
+    holds: "whole members of an unknown layout",
+    marksQueue: true,
+  },
+  /** See `lua/ready/ready.ts`. */
+  receipts: {
+    prefix: "delayline_receipts:",
+    type: "zset",
+    holds: "receipts of give-backs whose reply is awaited; expires a day after the last one",
+  },
+  /** See `lua/fragments/entry.ts`. */
+  stream: {
+    prefix: "delayline_stream:",
+    type: "stream",
+    holds:
+      "ready messages of a reliable queue, and those in flight; its existence makes the queue reliable",
+    marksQueue: true,
+  },
+  retries: {
+    prefix: "delayline_retries:",
+    type: "zset",
+    holds: "address and group of each message that waits for a retry, by when it is due (epoch ms)",
+    marksQueue: true,
+  },
+  /** See `lua/fragments/retry.ts`. */
+  retrying: {
+    prefix: "delayline_retrying:",
+    type: "hash",
+    holds: "the message that waits for a retry, by the same address and group",
+  },
+  dead: {
+    prefix: "delayline_dead:",
+    type: "stream",
+    holds: "dead letters",
+    marksQueue: true,
+  },
+  /** See `lua/partitions/fact.ts`. */
+  partitions: {
+    prefix: "delayline_partitions:",
+    type: "string",
+    holds:
+      "the fact about the partitions, `epoch:to:from:state:servers`; one copy beside each partition",
+    marksQueue: true,
+  },
+  /** See `lua/partitions/attend.ts`. */
+  members: {
+    prefix: "delayline_members:",
+    type: "zset",
+    holds:
+      "the processes that have the queue open, by when they were last seen (epoch ms); beside partition 0 only; expires after about a minute",
+    marksQueue: true,
+  },
+  journal: {
+    prefix: "delayline_journal:",
+    type: "hash",
+    holds:
+      "of a partition: the batch on its way to other partitions, and the number of the last one",
+  },
+  arrivals: {
+    prefix: "delayline_arrivals:",
+    type: "hash",
+    holds:
+      "source -> number of the last batch that arrived from it: for a partition, another partition; for any queue, an import",
+  },
+  /** See `lua/partitions/hold.ts`. */
+  holder: {
+    prefix: "delayline_holder:",
+    type: "hash",
+    holds: "of a partition: who consumes it exclusively, until when, and the fence",
+  },
+} as const satisfies Readonly<Record<string, KeyOfQueue>>;
+
+/** The keys of one queue by name; see {@link KEYS}. */
+export type QueueKeys = { readonly [Name in keyof typeof KEYS]: string };
 
 /**
  * Returns the keys of the queue `name`.
@@ -68,28 +161,11 @@ export interface QueueKeys {
  */
 export function queueKeys(name: string): QueueKeys {
   const tagged = hashTagged(name);
-  return {
-    timeouts: `redisson_delay_queue_timeout:${tagged}`,
-    order: `redisson_delay_queue:${tagged}`,
-    ready: name,
-    channel: `redisson_delay_queue_channel:${tagged}`,
-    compacted: `delayline_compacted:${tagged}`,
-    businessKeys: `delayline_keys:${tagged}`,
-    mover: `delayline_mover:${tagged}`,
-    paused: `delayline_paused:${tagged}`,
-    quarantine: `delayline_quarantine:${tagged}`,
-    unreadable: `delayline_unreadable:${tagged}`,
-    receipts: `delayline_receipts:${tagged}`,
-    stream: `delayline_stream:${tagged}`,
-    retries: `delayline_retries:${tagged}`,
-    retrying: `delayline_retrying:${tagged}`,
-    dead: `delayline_dead:${tagged}`,
-    partitions: `delayline_partitions:${tagged}`,
-    journal: `delayline_journal:${tagged}`,
-    arrivals: `delayline_arrivals:${tagged}`,
-    holder: `delayline_holder:${tagged}`,
-    members: `delayline_members:${tagged}`,
-  };
+  const keys = Object.entries<KeyOfQueue>(KEYS).map(([one, { prefix }]) => [
+    one,
+    prefix === undefined ? name : prefix + tagged,
+  ]);
+  return Object.fromEntries(keys) as QueueKeys;
 }
 
 /**

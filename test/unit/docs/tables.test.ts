@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { queueKeys } from "../../../src/queue/keys.ts";
+import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
@@ -96,9 +96,19 @@ test("testing: every code of startRedis", () => {
   expect(new Set(rows.flatMap(([code]) => wordsIn(code)))).toEqual(new Set(codes));
 });
 
-test("internals: every key of a queue", () => {
-  const documented = tableUnder(INTERNALS, "Keys").flatMap(([key]) => wordsIn(key));
-  expect(new Set(documented)).toEqual(new Set<string>(Object.values(queueKeys("orders"))));
+test("internals: every key of a queue, its type, and what it holds", () => {
+  const documented = tableUnder(INTERNALS, "Keys").map(([key, type, holds]) => [
+    wordsIn(key)[0],
+    type?.toLowerCase(),
+    holds,
+  ]);
+  const keys = queueKeys("orders");
+  const actual = Object.entries(KEYS).map(([name, { type, holds }]) => [
+    keys[name as keyof typeof keys],
+    type,
+    holds,
+  ]);
+  expect(documented).toEqual(actual);
 });
 
 test("deploying: MIGRATE and UNLINK name every key of a queue", () => {

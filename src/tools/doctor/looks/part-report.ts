@@ -1,5 +1,5 @@
 import { replyOf } from "../../../failure.ts";
-import type { QueueKeys } from "../../../queue/keys.ts";
+import { KEYS, type QueueKeys } from "../../../queue/keys.ts";
 import type { RedisClient } from "../../../redis/client.ts";
 import { visibilityTimeoutOf } from "../../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
@@ -125,9 +125,11 @@ export async function readPart(
 async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {
   try {
     const found = await Promise.all(
-      Object.entries(TYPES).map(async ([name, expected]) => {
-        const key = keys[name as keyof typeof TYPES];
-        return { key, expected, found: await site.ask((redis) => redis.type(key)) };
+      Object.entries(KEYS).map(async ([name, { type: expected }]) => {
+        const key = keys[name as keyof QueueKeys];
+        const isKey = expected !== "channel";
+        const type = isKey ? await site.ask((redis) => redis.type(key)) : "none";
+        return { key, expected, found: type };
       }),
     );
     return found.filter((one) => one.found !== "none" && one.found !== one.expected);
@@ -204,26 +206,3 @@ function asMap(fields: readonly unknown[]): Map<string, unknown> {
   for (let i = 0; i < fields.length; i += 2) map.set(String(fields[i]), fields[i + 1]);
   return map;
 }
-
-/** The type that each key must have, as `TYPE` replies. */
-const TYPES = {
-  timeouts: "zset",
-  order: "list",
-  ready: "list",
-  compacted: "list",
-  businessKeys: "hash",
-  mover: "string",
-  paused: "string",
-  quarantine: "list",
-  unreadable: "list",
-  receipts: "zset",
-  stream: "stream",
-  retries: "zset",
-  retrying: "hash",
-  dead: "stream",
-  partitions: "string",
-  journal: "hash",
-  arrivals: "hash",
-  holder: "hash",
-  members: "zset",
-} as const satisfies Partial<Record<keyof QueueKeys, string>>;
