@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { LAWS } from "../../src/observe/health.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
 // Pure modules of the page, run in the browser.
@@ -61,16 +62,21 @@ inBrowser("formats texts and numbers, parses routes, and words problems", async 
     });
     return found.map(({ text }) => text);
   };
-  expect(await problems({})).toEqual([]);
-  expect(await problems({ overdue: 3, overdueBy: 65_000, listeners: 0, dead: 1 })).toEqual([
+  expect(await problems({ problems: [] })).toEqual([]);
+  const late = { overdue: 3, overdueBy: 65_000, dead: 1, problems: ["overdue", "dead-letters"] };
+  expect(await problems({ ...late, listeners: 0 })).toEqual([
     "3 messages overdue, the oldest by 1 min 5 s: no process transfers them",
     "1 dead letter",
   ]);
-  expect(await problems({ listeners: 0 })).toHaveLength(1);
-  expect(await problems({ listeners: null, consumers: null })).toEqual([]);
-  expect(await problems({ ready: 2, consumers: 0 })).toEqual([
+  expect(await problems({ ...late, isPaused: true, problems: ["paused"] })).toEqual([
+    "3 messages overdue, the oldest by 1 min 5 s: the queue is paused",
+  ]);
+  expect(await problems({ ready: 2, consumers: 0, problems: ["no-consumer"] })).toEqual([
     "2 messages ready, but no consumers",
   ]);
-  expect(await problems({ ready: 2, oldestReadyAge: 90_000 })).toHaveLength(1);
+  // Each problem that a server can report has words.
+  for (const problem of Object.keys(LAWS)) {
+    expect(await problems({ problems: [problem] })).toHaveLength(1);
+  }
   expect(await problems({ error: "LOADING" })).toEqual(["could not be read: LOADING"]);
 });

@@ -14,7 +14,7 @@ test.each<[string, Partial<Sighting>, string | undefined]>([
   ["an overdue retry", { state: "retrying", deadline: NOW - 60_000 }, "out why: doctor orders"],
   ["delayed", { state: "delayed" }, "deliver-now and reschedule): cancel orders the-id"],
   ["overdue", { state: "delayed", deadline: NOW - 60_000 }, "out why: doctor orders"],
-  ["long ready", { state: "ready", readyAt: NOW - 90_000 }, "doctor orders"],
+  ["long ready", { state: "ready", readyAt: NOW - 300_000 }, "doctor orders"],
   ["just ready", { state: "ready", readyAt: NOW - 100 }, undefined],
   ["in flight", { state: "in flight", readyAt: NOW - 100 }, undefined],
 ])("the next step for a message that is %s", (_, message, expected) => {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
+import { LAWS } from "../../../src/observe/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
@@ -122,6 +123,14 @@ test("deploying: MIGRATE and UNLINK name every key of a queue", () => {
       new RegExp(`^redis-cli ${command} .*"\\$\\{keys\\[@\\]\\}"$`, "m"),
     );
   }
+});
+
+test("observing: every problem of a queue, and its level", () => {
+  const documented = tableUnder(
+    readPage("docs/guide/observing.md"),
+    "When a queue needs attention",
+  ).map(([problem, , level]) => [wordsIn(problem)[0], level]);
+  expect(documented).toEqual(Object.entries(LAWS).map(([problem, { level }]) => [problem, level]));
 });
 
 describe("access rules", () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../../errors.ts";
-import { isLate } from "../../inspect/is-late.ts";
+import { problemsOf, type Problem } from "../../../observe/health.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
@@ -51,9 +51,9 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
-  const trouble = troubleOf(queue.stats);
-  if (trouble !== undefined) {
-    session.hint(`Needs attention: ${trouble}.`, WHY, "doctor", name);
+  const problems = problemsOf(queue.stats).map((problem) => WORDS[problem](queue.stats));
+  if (problems.length > 0) {
+    session.hint(`Needs attention: ${problems.join("; ")}.`, WHY, "doctor", name);
   }
   return EXIT.done;
 }
@@ -84,7 +84,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     const rows = all.map(([name, numbers]) => rowOf(name, numbers));
     const refusals = broken.map(([name, why]) => [name, ...Array<string>(6).fill("?"), why]);
     await output.table(COLUMNS, [...rows, ...refusals]);
-    const ill = all.filter(([, numbers]) => troubleOf(numbers) !== undefined).length;
+    const ill = all.filter(([, numbers]) => problemsOf(numbers).length > 0).length;
     if (ill + broken.length > 0) {
       const of = `${ill + broken.length} of ${all.length + broken.length} queues`;
       session.hint(`Needs attention: ${of}.`, WHY, "doctor");
@@ -111,31 +111,25 @@ function rowOf(name: string, found: QueueStats): string[] {
   return [name, ...counts, stateOf(found)];
 }
 
-/** The problem of a queue; if there is none, when its next message is due. */
+/** The problem of a queue that no other column shows; if there is none, when its next message is due. */
 function stateOf(found: QueueStats): string {
   const { nextDeadline, serverTime } = found;
   const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
-  return troubleOf(found) ?? next;
+  const [worst] = problemsOf(found);
+  return worst === undefined || worst === "dead-letters" ? next : WORDS[worst](found);
 }
 
-/** The problem that the numbers of a queue show, and for how long it has lasted; undefined if there is none. */
-function troubleOf(found: QueueStats): string | undefined {
-  const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
-  if (isPaused) return "paused";
-  if (nextDeadline !== undefined && isLate(nextDeadline, serverTime)) {
-    const cause = found.listeners === 0 ? ", no process moves it" : "";
-    return `overdue by ${formatDuration(serverTime - nextDeadline)}${cause}`;
-  }
-  if (oldestReadyAge >= BACKLOG) {
-    const cause = found.consumers === 0 ? ", no consumer" : "";
-    return `backlog ${formatDuration(oldestReadyAge)}${cause}`;
-  }
-  if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
-  return undefined;
-}
-
-/** Milliseconds from which ready messages are a backlog. */
-const BACKLOG = 60_000;
+/** What the numbers of a queue show, and for how long it has lasted. */
+const WORDS: Readonly<Record<Problem, (found: QueueStats) => string>> = {
+  overdue: ({ nextDeadline = NaN, serverTime, listeners }) =>
+    `overdue by ${formatDuration(serverTime - nextDeadline)}${listeners === 0 ? ", no process moves it" : ""}`,
+  "no-consumer": ({ ready }) => `${formatCount(ready)} ready, no consumer`,
+  paused: () => "paused",
+  "no-transfer": () => "no process moves it",
+  backlog: ({ oldestReadyAge = NaN }) => `backlog ${formatDuration(oldestReadyAge)}`,
+  quarantine: ({ quarantined }) => `${formatCount(quarantined)} quarantined`,
+  "dead-letters": ({ dead }) => formatCount(dead, "dead letter"),
+};
 
 function factsOf(found: QueueStats): [name: string, value: string][] {
   const { serverTime, nextDeadline, oldestReadyAge, consumers, listeners } = found;

@@ -1,4 +1,4 @@
-import { isLate } from "../../inspect/is-late.ts";
+import { BOUNDS, isOverdue } from "../../../observe/health.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { escapeControl, readablePayload } from "../../inspect/text.ts";
 import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
@@ -156,13 +156,10 @@ function stepOf(seen: Sighting, now: number): readonly string[] {
       : ["To deliver it again", "dead", "redrive", queue, id];
   }
   if (state === "delayed" || state === "retrying") {
-    if (isLate(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
+    if (isOverdue(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
     return state === "retrying"
       ? ["To retry it now", "deliver-now", queue, id]
       : ["To cancel it (see also deliver-now and reschedule)", "cancel", queue, id];
   }
-  return now - readyAt < SLOW ? [] : ["To find out what holds it up", "doctor", queue];
+  return now - readyAt < BOUNDS.backlog ? [] : ["To find out what holds it up", "doctor", queue];
 }
-
-/** Milliseconds from which a message that is ready or in flight takes suspiciously long. */
-const SLOW = 60_000;

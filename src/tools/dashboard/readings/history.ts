@@ -1,3 +1,4 @@
+import { problemsOf, type Problem } from "../../../observe/health.ts";
 import type { QueueNumbers, QueueStats } from "../../../observe/queue-stats.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
@@ -10,6 +11,8 @@ export interface Row extends Omit<QueueNumbers, "nextDeadline"> {
   readonly nextDeadline: number | undefined;
   /** How long the most overdue message has been due (ms); 0 if no message is overdue. */
   readonly overdueBy: number;
+  /** What is wrong with it, the worst first. */
+  readonly problems: readonly Problem[];
   /** Why the numbers could not be read. If set, they are 0 or undefined. */
   readonly error?: string;
 }
@@ -32,7 +35,8 @@ export function rowOf(name: string, partitions: number, stats: QueueStats): Row 
   const { perPartition: _, serverTime, ...numbers } = stats;
   const { nextDeadline } = stats;
   const late = nextDeadline === undefined ? 0 : Math.max(0, Math.floor(serverTime - nextDeadline));
-  return { name, partitions, ...numbers, overdueBy: stats.overdue > 0 ? late : 0 };
+  const overdueBy = stats.overdue > 0 ? late : 0;
+  return { name, partitions, ...numbers, overdueBy, problems: problemsOf(stats) };
 }
 
 /** The row of a queue whose numbers could not be read. */
@@ -47,6 +51,7 @@ const EMPTY: Omit<Row, "name"> = {
   delayed: 0,
   overdue: 0,
   overdueBy: 0,
+  problems: [],
   ready: 0,
   inFlight: 0,
   retries: 0,

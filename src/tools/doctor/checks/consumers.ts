@@ -1,3 +1,4 @@
+import { BOUNDS, LAWS, problemsOf } from "../../../observe/health.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
@@ -37,7 +38,7 @@ export function* checkGroups(before: QueueReport, after: QueueReport): Generator
     else {
       const ready = after.stats?.ready ?? 0;
       yield {
-        level: "error",
+        level: LAWS["no-consumer"].level,
         check: "no-consumer",
         queue: after.name,
         what: `the queue has no consumer group, and ${count(ready, "message")} ${agree(ready, "is", "are")} ready`,
@@ -50,11 +51,10 @@ export function* checkGroups(before: QueueReport, after: QueueReport): Generator
 
 /** Checks how long the oldest message of a reliable queue has been ready. */
 function* checkAge({ name, stats }: QueueReport): Generator<Finding> {
-  if (stats === undefined || stats.isPaused) return;
+  if (stats === undefined || !problemsOf(stats).includes("backlog")) return;
   const { ready, oldestReadyAge = 0 } = stats;
-  if (oldestReadyAge <= OLD) return;
   yield {
-    level: "warning",
+    level: LAWS.backlog.level,
     check: "backlog",
     queue: name,
     what: `${count(ready, "message")} ${agree(ready, "is", "are")} ready, the oldest for ${inWords(oldestReadyAge)}`,
@@ -104,10 +104,10 @@ function withoutConsumer(
     redisCliAtKey(site, "XGROUP DESTROY", keys.stream, shellWord(group)),
   );
   return {
-    level: "error",
+    level: LAWS["no-consumer"].level,
     check: "no-consumer",
     queue: name,
-    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age > OLD ? `, the oldest ready for ${inWords(age)}` : ""}`,
+    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age >= BOUNDS.backlog ? `, the oldest ready for ${inWords(age)}` : ""}`,
     why: "nobody takes its messages or reclaims those in flight; an abandoned group keeps every message in memory",
     repair: `start a consumer of the group; or, if nobody needs it any more: ${destroy[0]}${destroy.length === 1 ? "" : ", and the same for each partition"}`,
   };
@@ -160,9 +160,6 @@ const FORGOTTEN = 2;
 
 /** Milliseconds. */
 const GRACE = 1000;
-
-/** Milliseconds for which the oldest message may be ready. */
-const OLD = 5 * 60_000;
 
 /** Checks whether somebody takes the ready messages of a plain queue; `after` was read half a second after `before`. */
 export function* checkBacklog(before: QueueReport, after: QueueReport): Generator<Finding> {

@@ -1,3 +1,4 @@
+import { LAWS } from "../../../observe/health.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { EarlyMove, IndexReport } from "../looks/close-look.ts";
 import type { PartReport } from "../looks/part-report.ts";
@@ -40,7 +41,7 @@ export function* checkLeftovers(
   const [payloads, members] = [sum((part) => part.quarantined), sum((part) => part.unreadable)];
   if (payloads + members > 0) {
     yield {
-      level: "warning",
+      level: LAWS.quarantine.level,
       check: "quarantine",
       queue: name,
       what: `${count(payloads + members, "message")} in the quarantine: ${payloads} that a codec refused or whose poll was given up, ${members} of unknown layout`,
@@ -54,7 +55,7 @@ export function* checkLeftovers(
     const firstAt = Math.min(...dead.map((one) => one.firstAt));
     const lastAt = Math.max(...dead.map((one) => one.lastAt));
     yield {
-      level: "warning",
+      level: LAWS["dead-letters"].level,
       check: "dead-letters",
       queue: name,
       what: `${count(number, "dead letter")}, the first since ${instant(firstAt)}, the last ${inWords(Math.max(0, now - lastAt))} ago`,

@@ -1,4 +1,4 @@
-import { isLate } from "../../inspect/is-late.ts";
+import { isOverdue, LAWS, problemsOf } from "../../../observe/health.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import {
@@ -15,23 +15,19 @@ import {
 export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
   const { stats, listeners, takers = 0 } = report;
   if (stats === undefined) return;
-  if (stats.isPaused) {
-    yield paused(report, stats, commandLine);
-    return;
-  }
-  const isOverdue = isLate(stats.nextDeadline, stats.serverTime);
-  if (isOverdue) yield overdue(report, stats);
-  if (listeners !== 0) return;
-  if (takers > 0) yield deaf(report, takers);
-  // One finding for one cause: overdue messages already show that no process moves the queue.
-  else if (!isOverdue && stats.delayed + stats.retries > 0) yield noTransfer(report, stats);
+  // The stats of a Cluster do not say who listens.
+  const problems = problemsOf({ ...stats, listeners });
+  if (problems.includes("paused")) yield paused(report, stats, commandLine);
+  if (problems.includes("overdue")) yield overdue(report, stats);
+  if (listeners === 0 && takers > 0 && !stats.isPaused) yield deaf(report, takers);
+  else if (problems.includes("no-transfer")) yield noTransfer(report, stats);
 }
 
 function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLine): Finding {
   const late = lateness(stats);
   const { overdue: due } = stats;
   return {
-    level: "warning",
+    level: LAWS.paused.level,
     check: "paused",
     queue: name,
     what: `the queue is paused; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
@@ -43,7 +39,7 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
 function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats): Finding {
   const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
   const late = perPartition
-    .filter((one) => isLate(one.nextDeadline, serverTime))
+    .filter((one) => isOverdue(one.nextDeadline, serverTime))
     .map((one) => one.partition);
   const where =
     late.length === 0 || late.length === perPartition.length
@@ -51,7 +47,7 @@ function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats
       : `, in partition ${late.join(", ")}`;
   const isClosed = listeners === 0 && takers === 0;
   return {
-    level: "error",
+    level: LAWS.overdue.level,
     check: "overdue",
     queue: name,
     what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${isClosed ? "; no process listens to the queue" : ""}`,
@@ -77,7 +73,7 @@ function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
   const waiting = stats.delayed + stats.retries;
   const first = instant(stats.nextDeadline ?? NaN);
   return {
-    level: stats.overdue > 0 ? "error" : "warning",
+    level: LAWS["no-transfer"].level,
     check: "no-transfer",
     queue: name,
     what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}`,

@@ -1,0 +1,78 @@
+import type { QueueStats } from "./queue-stats.ts";
+
+/** The numbers by which a queue is judged. */
+export type Judged = Omit<
+  QueueStats,
+  "kind" | "perPartition" | "inFlight" | "readied" | "finished"
+>;
+
+/** `error`: messages stand still against everybody's will. `warning`: a person should look, and the others move on. */
+type Level = "error" | "warning";
+
+interface Law {
+  readonly level: Level;
+  readonly isBroken: (queue: Judged) => boolean;
+  /** Problems that explain this one, so that it is not reported beside them. */
+  readonly unless?: readonly string[];
+}
+
+/** Bounds in milliseconds. */
+export const BOUNDS = {
+  /** By then a running process has moved a message, even one that stands by, or misses wake-ups and sweeps every second. */
+  overdue: 5_000,
+  /** A burst or a deployment may leave messages waiting for a minute or two. After five, consumers do not keep up. */
+  backlog: 300_000,
+} as const;
+
+/**
+ * What can be wrong with a queue according to its numbers, the worst first. Everything that judges queues judges by these
+ * laws: the doctor, `delayline stats`, the dashboard. docs/guide/observing.md has the same table.
+ */
+export const LAWS = {
+  overdue: {
+    level: "error",
+    isBroken: ({ nextDeadline, serverTime }) => isOverdue(nextDeadline, serverTime),
+    unless: ["paused"],
+  },
+  // Zero consumers are certain: dead ones count until they are removed. Those of a plain queue are unknown.
+  "no-consumer": {
+    level: "error",
+    isBroken: ({ ready, consumers }) => ready > 0 && consumers === 0,
+    unless: ["paused"],
+  },
+  // Somebody wanted it. But who did may have forgotten.
+  paused: { level: "warning", isBroken: ({ isPaused }) => isPaused },
+  // Nothing is late yet, and a worker may start in time.
+  "no-transfer": {
+    level: "warning",
+    isBroken: ({ listeners, delayed, retries }) => listeners === 0 && delayed + retries > 0,
+    unless: ["paused", "overdue"],
+  },
+  backlog: {
+    level: "warning",
+    isBroken: ({ oldestReadyAge = 0 }) => oldestReadyAge >= BOUNDS.backlog,
+    unless: ["paused", "no-consumer"],
+  },
+  // These two wait for a person, and hold up no other message.
+  quarantine: { level: "warning", isBroken: ({ quarantined }) => quarantined > 0 },
+  "dead-letters": { level: "warning", isBroken: ({ dead }) => dead > 0 },
+} as const satisfies Readonly<Record<string, Law>>;
+
+export type Problem = keyof typeof LAWS;
+
+/** The problems of a queue, the worst first. Empty if it is well. */
+export function problemsOf(queue: Judged): Problem[] {
+  const laws = Object.entries<Law>(LAWS) as [Problem, Law][];
+  const broken = laws.filter(([, { isBroken }]) => isBroken(queue)).map(([name]) => name);
+  const explained = (name: Problem) =>
+    (LAWS[name] as Law).unless?.some((other) => broken.includes(other as Problem)) ?? false;
+  return broken.filter((name) => !explained(name));
+}
+
+/**
+ * Whether a message is later than any running process would leave it. `now` is the server's time (epoch ms). A queue
+ * without messages has no deadline, and is not late.
+ */
+export function isOverdue(deadline: number | undefined, now: number): boolean {
+  return deadline !== undefined && now - deadline >= BOUNDS.overdue;
+}

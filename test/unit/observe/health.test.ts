@@ -1,0 +1,65 @@
+import { describe, expect, test } from "vitest";
+import { isOverdue, LAWS, problemsOf, type Judged } from "../../../src/observe/health.ts";
+
+/** A reliable queue that is well: one message has been due for a moment. */
+const calm: Judged = {
+  isPaused: false,
+  serverTime: 1_000_000,
+  delayed: 5,
+  overdue: 1,
+  ready: 0,
+  retries: 0,
+  dead: 0,
+  quarantined: 0,
+  nextDeadline: 999_990,
+  oldestReadyAge: undefined,
+  consumers: 1,
+  listeners: 1,
+};
+const late = { overdue: 3, nextDeadline: 900_000 };
+const waiting = { ready: 2, oldestReadyAge: 400_000 };
+
+test.each<[string, Partial<Judged>, string[]]>([
+  ["nothing", {}, []],
+  ["what Redis does not say", { listeners: undefined, consumers: undefined }, []],
+  ["late messages", late, ["overdue"]],
+  ["nobody who moves messages", { listeners: 0 }, ["no-transfer"]],
+  ["nobody who moves retries", { listeners: 0, delayed: 0, retries: 1 }, ["no-transfer"]],
+  ["nobody, and nothing to move", { listeners: 0, delayed: 0 }, []],
+  ["late messages because nobody moves them: one problem", { ...late, listeners: 0 }, ["overdue"]],
+  ["ready messages", { ready: 2, oldestReadyAge: 299_999 }, []],
+  ["ready messages for five minutes", waiting, ["backlog"]],
+  ["ready messages and no consumer", { ...waiting, consumers: 0 }, ["no-consumer"]],
+  ["no consumer, and nothing to take", { consumers: 0 }, []],
+  [
+    "a pause, which explains what stands still",
+    { ...late, ...waiting, isPaused: true },
+    ["paused"],
+  ],
+  ["a pause that nobody would hear", { isPaused: true, listeners: 0 }, ["paused"]],
+  [
+    "unreadable messages and dead letters",
+    { quarantined: 1, dead: 1 },
+    ["quarantine", "dead-letters"],
+  ],
+  [
+    "dead letters of a paused queue",
+    { isPaused: true, dead: 1, ready: 1, consumers: 0 },
+    ["paused", "dead-letters"],
+  ],
+])("%s", (_, change, expected) => {
+  expect(problemsOf({ ...calm, ...change })).toEqual(expected);
+});
+
+describe("the laws", () => {
+  test("are listed with errors first", () => {
+    const levels = Object.values(LAWS).map(({ level }) => level);
+    expect(levels).toEqual(levels.toSorted());
+  });
+});
+
+test("a message is late 5 s after its deadline", () => {
+  expect(isOverdue(10_000, 14_999)).toBe(false);
+  expect(isOverdue(10_000, 15_000)).toBe(true);
+  expect(isOverdue(undefined, 15_000)).toBe(false);
+});
