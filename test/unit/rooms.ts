@@ -218,6 +218,6 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/nestjs": {
     rule: "A module for NestJS.",
-    imports: ["client", "handles", "queue"],
+    imports: ["client", "handles", "queue", "observe"],
   },
 };

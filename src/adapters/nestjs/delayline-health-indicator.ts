@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Delayline } from "../../client/delayline.ts";
+import { QUEUE_GAUGES } from "../../observe/queue-gauges.ts";
 import { checkOptions, checkWhole } from "../../queue/checks.ts";
 
 /** Options of `DelaylineHealthIndicator.check`. */
@@ -78,7 +79,7 @@ export class DelaylineHealthIndicator {
   async #numbers(name: string, signal: AbortSignal): Promise<QueueHealth> {
     const stats = await this.#line.stats(name, { signal });
     const { delayed, ready, dead, quarantined, isPaused, serverTime } = stats;
-    const overdueFor = Math.max(0, serverTime - (stats.nextDeadline ?? Infinity));
-    return { delayed, overdueFor: Math.round(overdueFor), ready, dead, quarantined, isPaused };
+    const overdueFor = Math.round(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
+    return { delayed, overdueFor, ready, dead, quarantined, isPaused };
   }
 }

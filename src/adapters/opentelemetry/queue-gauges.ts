@@ -6,6 +6,7 @@ import {
   type Observable,
 } from "@opentelemetry/api";
 import type { QueueCounters } from "../../observe/counters.ts";
+import { PAUSED, QUEUE_GAUGES, type GaugeName, type Unit } from "../../observe/queue-gauges.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 
 /** A queue whose numbers can be observed: any handle. */
@@ -20,10 +21,7 @@ export class QueueGauges {
   readonly #meter: Meter;
   readonly #queues: () => Iterable<ObservedQueue>;
   readonly #messages: Observable;
-  readonly #overdue: Observable;
-  readonly #overdueAge: Observable;
-  readonly #readyAge: Observable;
-  readonly #consumers: Observable;
+  readonly #gauges: ReadonlyMap<GaugeName, Observable>;
   readonly #paused: Observable;
   readonly #deliveries: Observable;
   readonly #observe: BatchObservableCallback = (result) => this.#observeAll(result);
@@ -34,11 +32,13 @@ export class QueueGauges {
     const gauge = (name: string, unit: string, description: string) =>
       meter.createObservableGauge(`delayline.queue.${name}`, { unit, description });
     this.#messages = gauge("messages", "{message}", "Messages of a queue, by state.");
-    this.#overdue = gauge("overdue", "{message}", "Messages that are due, and not moved yet.");
-    this.#overdueAge = gauge("overdue_age", "s", "How long ago the earliest deadline passed.");
-    this.#readyAge = gauge("ready_age", "s", "How long the oldest ready message has been ready.");
-    this.#consumers = gauge("consumers", "{consumer}", "Consumers in the groups of the queue.");
-    this.#paused = gauge("paused", "1", "1 while the queue is paused.");
+    this.#gauges = new Map(
+      GAUGES.map(([name, spelling]) => {
+        const { unit, help } = QUEUE_GAUGES[name];
+        return [name, gauge(spelling, UNITS[unit], help)];
+      }),
+    );
+    this.#paused = gauge("paused", "1", PAUSED.help);
     this.#deliveries = meter.createObservableCounter("delayline.client.deliveries", {
       unit: "{delivery}",
       description: "Deliveries that this client has settled or reclaimed, by outcome.",
@@ -51,15 +51,7 @@ export class QueueGauges {
   }
 
   get #all(): Observable[] {
-    return [
-      this.#messages,
-      this.#overdue,
-      this.#overdueAge,
-      this.#readyAge,
-      this.#consumers,
-      this.#paused,
-      this.#deliveries,
-    ];
+    return [this.#messages, ...this.#gauges.values(), this.#paused, this.#deliveries];
   }
 
   async #observeAll(result: BatchObservableResult): Promise<void> {
@@ -82,22 +74,46 @@ export class QueueGauges {
       diag.warn(`delayline: cannot observe queue "${name}"`, error);
       return;
     }
-    for (const [state, count] of Object.entries(statesOf(stats))) {
-      result.observe(this.#messages, count, { ...attributes, "delayline.message.state": state });
+    const read = (gauge: GaugeName) => QUEUE_GAUGES[gauge].of(stats, stats.serverTime);
+    for (const [gauge, state] of STATES) {
+      const own = { ...attributes, "delayline.message.state": state };
+      result.observe(this.#messages, read(gauge) ?? 0, own);
     }
-    const { overdue, nextDeadline = Infinity, serverTime, oldestReadyAge, consumers } = stats;
-    result.observe(this.#overdue, overdue, attributes);
-    result.observe(this.#overdueAge, Math.max(0, serverTime - nextDeadline) / 1000, attributes);
-    if (oldestReadyAge !== undefined) {
-      result.observe(this.#readyAge, oldestReadyAge / 1000, attributes);
+    for (const [gauge, observable] of this.#gauges) {
+      const value = read(gauge);
+      if (value === undefined) continue;
+      const isDuration = QUEUE_GAUGES[gauge].unit === "duration";
+      result.observe(observable, isDuration ? value / 1000 : value, attributes);
     }
-    if (consumers !== undefined) result.observe(this.#consumers, consumers, attributes);
-    result.observe(this.#paused, stats.isPaused ? 1 : 0, attributes);
+    result.observe(this.#paused, PAUSED.of(stats), attributes);
   }
 }
 
 const OUTCOMES = ["acknowledged", "retried", "dead", "reclaimed"] as const;
 
-function statesOf({ delayed, ready, inFlight, retries, dead, quarantined }: QueueStats) {
-  return { delayed, ready, in_flight: inFlight, retrying: retries, dead, quarantined };
-}
+/** The numbers that are one metric, by state. */
+const STATES = [
+  ["delayed", "delayed"],
+  ["ready", "ready"],
+  ["inFlight", "in_flight"],
+  ["retries", "retrying"],
+  ["dead", "dead"],
+  ["quarantined", "quarantined"],
+] as const satisfies readonly (readonly [GaugeName, string])[];
+
+/** The numbers that are a metric each, with its name. */
+const GAUGES = [
+  ["overdue", "overdue"],
+  ["overdueBy", "overdue_age"],
+  ["oldestReadyAge", "ready_age"],
+  ["consumers", "consumers"],
+] as const satisfies readonly (readonly [GaugeName, string])[];
+
+/** In UCUM. */
+const UNITS: Readonly<Record<Unit, string>> = {
+  messages: "{message}",
+  consumers: "{consumer}",
+  processes: "{process}",
+  duration: "s",
+  instant: "s",
+};

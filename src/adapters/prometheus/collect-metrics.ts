@@ -1,4 +1,5 @@
 import type { Delayline } from "../../client/delayline.ts";
+import { PAUSED } from "../../observe/queue-gauges.ts";
 import {
   checkCollectMetrics,
   type CollectMetricsOptions,
@@ -7,11 +8,10 @@ import {
 import {
   bucketsOf,
   countsOf,
+  GAUGES,
   Metric,
-  PAUSED,
   PROCESS_COUNTERS,
   PROCESS_HISTOGRAMS,
-  QUEUE_GAUGES,
   samplesOf,
   type MetricDefinition,
   type Sample,
@@ -86,13 +86,14 @@ function definitionsOf(scraper: Scraper): MetricDefinition[] {
       value,
     }));
   return [
-    ...QUEUE_GAUGES.map((gauge) => ({
+    ...GAUGES.map((gauge) => ({
       ...gauge,
       type: "gauge" as const,
       read: async () => samplesOf(gauge, await scraper.read()),
     })),
     {
-      ...PAUSED,
+      name: "paused",
+      help: PAUSED.help,
       type: "gauge",
       read: async () =>
         Array.from(await scraper.read(), ([queue, stats]) => ({

@@ -1,6 +1,7 @@
 import type { QueueCounters } from "../../observe/counters.ts";
 import type { HistogramSnapshot } from "../../observe/histogram.ts";
-import type { QueueNumbers, QueueStats } from "../../observe/queue-stats.ts";
+import { QUEUE_GAUGES, type QueueGauge, type Unit } from "../../observe/queue-gauges.ts";
+import type { QueueStats } from "../../observe/queue-stats.ts";
 
 /** One value of a metric. */
 export interface Sample {
@@ -154,91 +155,42 @@ function cumulative({ bounds, counts, count }: HistogramSnapshot): [string | num
   return [...buckets, ["+Inf", count]];
 }
 
-/** A number of a queue, or of one of its partitions. */
-interface QueueGauge {
+/** A gauge of each queue or partition, in Prometheus's units. */
+interface GaugeDefinition extends Pick<QueueGauge, "help" | "of"> {
   /** Without the prefix. */
   readonly name: string;
-  readonly help: string;
-  /** Undefined if there is no value; the sample is then left out. */
-  readonly of: (numbers: QueueNumbers, serverTime: number) => number | undefined;
 }
 
-/** The gauges of each queue, read from Redis, in Prometheus's units. */
-export const QUEUE_GAUGES: readonly QueueGauge[] = [
-  {
-    name: "delayed",
-    help: "Messages that wait for their deadline, or are due and not moved yet.",
-    of: ({ delayed }) => delayed,
-  },
-  {
-    name: "overdue",
-    help: "Messages and retries that are due and not moved yet.",
-    of: ({ overdue }) => overdue,
-  },
-  {
-    name: "overdue_seconds",
-    help: "How long the earliest message or retry has been due without being moved; 0 if none is due.",
-    of: ({ nextDeadline = Infinity }, serverTime) => Math.max(0, serverTime - nextDeadline) / 1000,
-  },
-  {
-    name: "next_deadline_timestamp_seconds",
-    help: "The earliest deadline of a message or retry, in seconds since 1970; absent if there is none.",
-    of: ({ nextDeadline }) => inSeconds(nextDeadline),
-  },
-  {
-    name: "ready",
-    help: "Messages that can be taken.",
-    of: ({ ready }) => ready,
-  },
-  {
-    name: "oldest_ready_age_seconds",
-    help: "How long the oldest ready message of a reliable queue has been ready; 0 if none is.",
-    of: ({ oldestReadyAge, consumers }) =>
-      // A plain queue stores no times, and has no consumers.
-      inSeconds(oldestReadyAge) ?? (consumers === undefined ? undefined : 0),
-  },
-  {
-    name: "in_flight",
-    help: "Messages of a reliable queue that consumers hold.",
-    of: ({ inFlight }) => inFlight,
-  },
-  {
-    name: "retries",
-    help: "Messages of a reliable queue that wait for their next attempt.",
-    of: ({ retries }) => retries,
-  },
-  {
-    name: "dead",
-    help: "Dead letters.",
-    of: ({ dead }) => dead,
-  },
-  {
-    name: "quarantined",
-    help: "Unreadable messages.",
-    of: ({ quarantined }) => quarantined,
-  },
-  {
-    name: "consumers",
-    help: "Consumers in the groups of a reliable queue.",
-    of: ({ consumers }) => consumers,
-  },
-  {
-    name: "listeners",
-    help: "Processes that are subscribed to the queue's wake-ups, because they move or take its messages.",
-    of: ({ listeners }) => listeners,
-  },
-];
+/** What Prometheus puts behind the name of a time, which it measures in seconds. */
+const SUFFIXES: Readonly<Partial<Record<Unit, string>>> = {
+  duration: "_seconds",
+  instant: "_timestamp_seconds",
+};
 
-/** A gauge of the whole queue, without partitions. */
-export const PAUSED = {
-  name: "paused",
-  help: "Whether the queue is paused (1), or not (0).",
-  of: ({ isPaused }: QueueStats) => (isPaused ? 1 : 0),
-} as const;
+/** The gauges of each queue, read from Redis. */
+export const GAUGES = Object.entries<QueueGauge>(QUEUE_GAUGES).map(
+  ([name, { unit, help, of }]): GaugeDefinition => {
+    const suffix = SUFFIXES[unit];
+    return {
+      name: snakeCase(name.replace(/By$/, "")) + (suffix ?? ""),
+      help,
+      of: (numbers, serverTime) => {
+        // A plain queue, which has no consumers, stores no times. In a reliable one nothing has waited.
+        const none = unit === "duration" && numbers.consumers !== undefined ? 0 : undefined;
+        const value = of(numbers, serverTime) ?? none;
+        return value === undefined || suffix === undefined ? value : value / 1000;
+      },
+    };
+  },
+);
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
 
 /** The samples of a gauge: one for an ordinary queue, and one for each partition. */
 export function samplesOf(
-  { of }: Pick<QueueGauge, "of">,
+  { of }: Pick<GaugeDefinition, "of">,
   all: ReadonlyMap<string, QueueStats>,
 ): Sample[] {
   return Array.from(all).flatMap(([queue, stats]) => {
@@ -255,8 +207,4 @@ export function samplesOf(
       return value === undefined ? [] : [{ labels, value }];
     });
   });
-}
-
-function inSeconds(milliseconds: number | undefined): number | undefined {
-  return milliseconds === undefined ? undefined : milliseconds / 1000;
 }

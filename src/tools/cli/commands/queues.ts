@@ -1,6 +1,7 @@
+import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { defineCommand, EXIT } from "../session/command.ts";
-import { formatCount, quoted, type Column } from "../session/output.ts";
+import { formatCount, numberColumn, quoted, type Column } from "../session/output.ts";
 
 export const queues = defineCommand({
   usage: "queues",
@@ -37,8 +38,7 @@ which process consumes it exclusively. O(log N) per partition.`,
     else if (isJson) for (const one of all) await output.json(one);
     else {
       const rows = all.map(({ partition, node = "-", holder = "-", ...numbers }) => {
-        const { delayed, ready, inFlight, retries } = numbers;
-        const counts = [delayed, ready, inFlight, retries].map((count) => formatCount(count));
+        const counts = COUNTS.map((count) => formatCount(numbers[count]));
         return [String(partition), ...counts, node, holder];
       });
       await output.table(COLUMNS, rows);
@@ -47,10 +47,12 @@ which process consumes it exclusively. O(log N) per partition.`,
   },
 });
 
+/** The numbers that have a column. */
+const COUNTS = ["delayed", "ready", "inFlight", "retries"] as const;
+
 const COLUMNS: readonly Column[] = [
-  ...["PARTITION", "DELAYED", "READY", "IN FLIGHT", "RETRIES"].map(
-    (title) => ({ title, align: "right" }) as const,
-  ),
+  numberColumn("partition"),
+  ...COUNTS.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
   { title: "SERVER", canShrink: true },
   { title: "HOLDER", canShrink: true },
 ];

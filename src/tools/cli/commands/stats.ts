@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../../errors.ts";
 import { problemsOf, type Problem } from "../../../observe/health.ts";
+import { PAUSED, QUEUE_GAUGES, type QueueGauge, type Unit } from "../../../observe/queue-gauges.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
-import { formatCount, formatFacts, quoted } from "../session/output.ts";
+import { formatCount, formatFacts, numberColumn, quoted } from "../session/output.ts";
 import { defineCommand, EXIT, type ExitCode } from "../session/command.ts";
 import type { Session } from "../session/session.ts";
 
@@ -82,7 +83,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     );
   } else {
     const rows = all.map(([name, numbers]) => rowOf(name, numbers));
-    const refusals = broken.map(([name, why]) => [name, ...Array<string>(6).fill("?"), why]);
+    const refusals = broken.map(([name, why]) => [name, ...COUNTS.map(() => "?"), why]);
     await output.table(COLUMNS, [...rows, ...refusals]);
     const ill = all.filter(([, numbers]) => problemsOf(numbers).length > 0).length;
     if (ill + broken.length > 0) {
@@ -95,20 +96,17 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
 
 const WHY = "To find out why";
 
+/** The numbers that have a column. */
+const COUNTS = ["delayed", "overdue", "ready", "inFlight", "retries", "dead"] as const;
+
 const COLUMNS = [
   { title: "QUEUE", canShrink: true },
-  ...["DELAYED", "OVERDUE", "READY", "IN FLIGHT", "RETRIES", "DEAD"].map(
-    (title) => ({ title, align: "right" }) as const,
-  ),
+  ...COUNTS.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
   { title: "NEXT" },
 ];
 
 function rowOf(name: string, found: QueueStats): string[] {
-  const { delayed, overdue, ready, inFlight, retries, dead } = found;
-  const counts = [delayed, overdue, ready, inFlight, retries, dead].map((count) =>
-    formatCount(count),
-  );
-  return [name, ...counts, stateOf(found)];
+  return [name, ...COUNTS.map((count) => formatCount(found[count])), stateOf(found)];
 }
 
 /** The problem of a queue that no other column shows; if there is none, when its next message is due. */
@@ -132,23 +130,19 @@ const WORDS: Readonly<Record<Problem, (found: QueueStats) => string>> = {
 };
 
 function factsOf(found: QueueStats): [name: string, value: string][] {
-  const { serverTime, nextDeadline, oldestReadyAge, consumers, listeners } = found;
-  const next =
-    nextDeadline === undefined
-      ? "none"
-      : `${formatInstant(nextDeadline)} (${formatDistance(nextDeadline, serverTime)})`;
-  return [
-    ["delayed", formatCount(found.delayed)],
-    ["overdue", formatCount(found.overdue)],
-    ["ready", formatCount(found.ready)],
-    ["in flight", formatCount(found.inFlight)],
-    ["retries", formatCount(found.retries)],
-    ["dead", formatCount(found.dead)],
-    ["quarantined", formatCount(found.quarantined)],
-    ["next due", next],
-    ["oldest ready", oldestReadyAge === undefined ? "-" : `for ${formatDuration(oldestReadyAge)}`],
-    ["consumers", consumers === undefined ? "not known" : formatCount(consumers)],
-    ["listeners", listeners === undefined ? "not known" : formatCount(listeners)],
-    ["paused", found.isPaused ? "yes" : "no"],
-  ];
+  // The line of the next deadline says how long it has passed.
+  const { overdueBy: _, ...gauges } = QUEUE_GAUGES;
+  const facts = Object.values<QueueGauge>(gauges).map(({ label, unit, of }): [string, string] => [
+    label,
+    shown(of(found, found.serverTime), unit, found.serverTime),
+  ]);
+  return [...facts, [PAUSED.label, found.isPaused ? "yes" : "no"]];
+}
+
+function shown(value: number | undefined, unit: Unit, now: number): string {
+  if (unit === "instant") {
+    return value === undefined ? "none" : `${formatInstant(value)} (${formatDistance(value, now)})`;
+  }
+  if (unit === "duration") return value === undefined ? "-" : `for ${formatDuration(value)}`;
+  return value === undefined ? "not known" : formatCount(value);
 }

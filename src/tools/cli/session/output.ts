@@ -158,6 +158,11 @@ export function formatTable(
   return [line(columns.map(({ title }) => title)), ...cells.map(line)];
 }
 
+/** A column of numbers. */
+export function numberColumn(label: string): Column {
+  return { title: label.toUpperCase(), align: "right" };
+}
+
 /** Formats names and values, one pair per line, with the values aligned. */
 export function formatFacts(facts: readonly (readonly [name: string, value: string])[]): string[] {
   const width = Math.max(...facts.map(([name]) => name.length));

@@ -1,4 +1,5 @@
 import { problemsOf, type Problem } from "../../../observe/health.ts";
+import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
 import type { QueueNumbers, QueueStats } from "../../../observe/queue-stats.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
@@ -33,9 +34,7 @@ export interface QueueRow extends Row {
 /** The row of a queue with these numbers. */
 export function rowOf(name: string, partitions: number, stats: QueueStats): Row {
   const { perPartition: _, serverTime, ...numbers } = stats;
-  const { nextDeadline } = stats;
-  const late = nextDeadline === undefined ? 0 : Math.max(0, Math.floor(serverTime - nextDeadline));
-  const overdueBy = stats.overdue > 0 ? late : 0;
+  const overdueBy = Math.floor(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
   return { name, partitions, ...numbers, overdueBy, problems: problemsOf(stats) };
 }
 

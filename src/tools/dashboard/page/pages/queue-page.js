@@ -2,6 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, relative } from "../data/format.js";
 import { live, useQueue } from "../data/live.js";
+import { LABELS } from "../data/numbers.js";
 import { problemsOf } from "../data/problem.js";
 import { visible } from "../parts/text.js";
 import { Forecast } from "../sections/forecast.js";
@@ -29,38 +30,32 @@ function Numbers({ queue }) {
   const problemColumns = new Set(problemsOf(queue).map(({ column }) => column));
   const due = isKnown(queue.nextDeadline) ? relative(queue.nextDeadline, live.now()) : UNKNOWN;
   const numbers = [
-    ["delayed", "Delayed", count(queue.delayed), `next ${due}`],
-    [
-      "overdue",
-      "Overdue",
-      count(queue.overdue),
-      queue.overdue > 0 ? `by ${duration(queue.overdueBy)}` : "",
-    ],
-    ["ready", "Ready", count(queue.ready), ""],
-    ["oldestReadyAge", "Oldest ready", duration(queue.oldestReadyAge), ""],
+    ["delayed", count(queue.delayed), `next ${due}`],
+    ["overdue", count(queue.overdue), queue.overdue > 0 ? `by ${duration(queue.overdueBy)}` : ""],
+    ["ready", count(queue.ready), ""],
+    ["oldestReadyAge", duration(queue.oldestReadyAge), ""],
     ...(queue.kind === "reliable"
       ? [
-          ["inFlight", "In flight", count(queue.inFlight), ""],
-          ["retries", "Retries", count(queue.retries), ""],
+          ["inFlight", count(queue.inFlight), ""],
+          ["retries", count(queue.retries), ""],
         ]
       : []),
-    ["dead", "Dead", count(queue.dead), ""],
-    ["quarantined", "Quarantined", count(queue.quarantined), ""],
+    ["dead", count(queue.dead), ""],
+    ["quarantined", count(queue.quarantined), ""],
     [
       "consumers",
-      "Consumers",
       count(queue.consumers),
       isKnown(queue.consumers) ? "" : "unknown for plain queues",
     ],
-    ["listeners", "Listeners", count(queue.listeners), "processes"],
+    ["listeners", count(queue.listeners), "processes"],
   ];
   return html`<section aria-labelledby="numbers">
     <h2 id="numbers" class="unseen">Numbers</h2>
     <dl class="numbers">
       ${numbers.map(
-        ([field, label, value, more]) =>
+        ([field, value, more]) =>
           html`<div key=${field} class=${problemColumns.has(field) ? "problem" : ""}>
-            <dt>${label}</dt>
+            <dt>${LABELS[field]}</dt>
             <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
           </div>`,
       )}

@@ -2,6 +2,7 @@
 import { html, useState } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, many, relative } from "../data/format.js";
 import { live, useLive } from "../data/live.js";
+import { numberColumns } from "../data/numbers.js";
 import { byUrgency, problemsOf } from "../data/problem.js";
 import { addressOf } from "../data/route.js";
 import { NumberCell, Table } from "../parts/table.js";
@@ -10,17 +11,8 @@ import { Problems } from "../sections/problems.js";
 
 const COLUMNS = [
   { label: "Queue" },
-  { label: "Delayed", isNumber: true },
-  { label: "Next due", isNumber: true },
-  { label: "Overdue", isNumber: true },
-  { label: "Ready", isNumber: true },
-  { label: "Oldest ready", isNumber: true },
-  { label: "In flight", isNumber: true },
-  { label: "Retries", isNumber: true },
-  { label: "Dead", isNumber: true },
-  { label: "Quarantined", isNumber: true },
-  { label: "Consumers", isNumber: true },
-  { label: "Listeners", isNumber: true },
+  ...numberColumns("delayed", "nextDeadline", "overdue", "ready", "oldestReadyAge", "inFlight"),
+  ...numberColumns("retries", "dead", "quarantined", "consumers", "listeners"),
 ];
 
 /** Shows the filter above this many queues. */

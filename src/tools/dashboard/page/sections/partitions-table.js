@@ -1,19 +1,14 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration } from "../data/format.js";
+import { numberColumns } from "../data/numbers.js";
 import { Table } from "../parts/table.js";
 import { Text } from "../parts/text.js";
 
 const COLUMNS = [
   { label: "Partition" },
-  { label: "Delayed", isNumber: true },
-  { label: "Overdue", isNumber: true },
-  { label: "Ready", isNumber: true },
-  { label: "Oldest ready", isNumber: true },
-  { label: "In flight", isNumber: true },
-  { label: "Retries", isNumber: true },
-  { label: "Dead", isNumber: true },
-  { label: "Quarantined", isNumber: true },
+  ...numberColumns("delayed", "overdue", "ready", "oldestReadyAge", "inFlight", "retries"),
+  ...numberColumns("dead", "quarantined"),
   { label: "Node" },
   { label: "Held by" },
 ];
