@@ -49,7 +49,7 @@ export interface DeadLetter<T> {
 
 /** Options of {@link DeadLetters.redrive}. */
 export interface RedriveOptions extends CallOptions {
-  /** Milliseconds until the messages are ready. Defaults to 0. */
+  /** Milliseconds until the messages are due. Defaults to 0. */
   readonly delay?: number;
 }
 

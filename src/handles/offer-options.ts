@@ -31,10 +31,12 @@ export interface OfferOptions extends CallOptions {
   readonly maxWait?: number;
 
   /**
-   * In a partitioned queue: messages with the same partition key are in the same partition, whatever the number of
-   * partitions. The partition key also locates the business key: a key is unique only within its partition key, so
-   * always use a key with the same partition key. 1 to 200 bytes. Changes nothing in an ordinary queue until it gets
-   * partitions. Defaults to the key; a message with neither may be in any partition.
+   * In a partitioned queue: messages with the same partition key, 1 to 200 bytes, are in the same partition. Always use
+   * a key with the same partition key, since a key is unique only there; calls by key that do not name it ask all
+   * partitions.
+   *
+   * Changes nothing in an ordinary queue until it gets partitions. Defaults to the key; a message with neither may be in
+   * any partition.
    */
   readonly partitionKey?: string;
 }

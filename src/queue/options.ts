@@ -20,11 +20,10 @@ export interface QueueOptions<T = unknown> {
   readonly codec?: CodecName | Codec<T>;
 
   /**
-   * Whether this process moves due messages of the queue.
+   * Whether this process moves due messages of the queue. One that only offers can do without, as long as others move.
    *
    * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
-   * queue. Processes that only produce can do without it, as long as another process moves messages. `false` saves
-   * nothing in a process that takes, since that process has to know whether the queue is paused.
+   * queue. `false` saves nothing in a process that takes, since that process has to know whether the queue is paused.
    *
    * Defaults to `true`.
    */
@@ -40,7 +39,8 @@ export interface QueueOptions<T = unknown> {
   readonly interop?: "none" | "redisson";
 
   /**
-   * The size of the largest payload in bytes, after encoding. A larger one is refused before anything is sent.
+   * The size of the largest payload in bytes, after encoding: 1 to 536,870,912 (512 MiB). A larger one is refused
+   * before anything is sent.
    *
    * A large message slows down Redis and every worker while it passes. Defaults to 1,048,576 (1 MiB).
    */
@@ -48,8 +48,10 @@ export interface QueueOptions<T = unknown> {
 
   /**
    * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
-   * number, this value is ignored, and `Delayline.setPartitions` changes the number. All processes that share the queue
-   * must set this option.
+   * number, this value is ignored, and `Delayline.setPartitions` changes the number.
+   *
+   * A process that moves or takes messages learns of partitions without this option. One that does neither
+   * (`transfer: false`, only offers) needs it: what it offers without waits in the ordinary queue for another process.
    *
    * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
    * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary

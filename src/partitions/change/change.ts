@@ -37,7 +37,8 @@ export interface ChangeProgress {
 /** Options of `setPartitions`. */
 export interface SetPartitionsOptions extends CallOptions {
   /**
-   * Called after each step that has migrated messages or has found some left. Costs nothing. Defaults to no callback.
+   * Called with `{ moved, left }` after each step that has migrated messages or has found some left: how many this call
+   * has moved, and how many the last step left in partitions that are removed. Defaults to no callback.
    */
   readonly onProgress?: (progress: ChangeProgress) => void;
 }

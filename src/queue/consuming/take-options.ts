@@ -9,15 +9,21 @@ export interface TakeOptions {
 
 /** Options of `takeMany`. */
 export interface TakeManyOptions extends TakeOptions {
-  /** The largest number of messages to take, 1 to 10,000. */
+  /**
+   * The largest number of messages to take, 1 to 10,000. If the process dies, all of them are lost; those of a reliable
+   * queue are delivered again.
+   */
   readonly max: number;
-  /** How long to wait for the first message, in milliseconds; 0 does not wait. Defaults to no limit. */
+  /**
+   * How long to wait for the first message, in milliseconds; 0 does not wait. For no limit leave it out: `Infinity` is
+   * refused. Defaults to no limit.
+   */
   readonly timeout?: number;
 }
 
 /** Options of `subscribe`. */
 export interface SubscribeOptions<T = unknown> {
-  /** How many handlers may run at once. Each holds one message. Defaults to 1. */
+  /** How many handlers may run at once: 1 to 10,000. Each holds one message. Defaults to 1. */
   readonly concurrency?: number;
   /**
    * Called with what a handler threw and with its payload. The message has left Redis: this is the last chance to keep

@@ -26,7 +26,7 @@ export interface Backoff {
 
   /**
    * The longest pause in milliseconds, `initial` or more. It is also how late a message may be handled after the
-   * trouble is over. Defaults to an hour, or to `initial` if that is longer.
+   * trouble is over. Defaults to an hour, or `initial` if that is longer.
    */
   readonly max?: number;
 

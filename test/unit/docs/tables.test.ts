@@ -4,73 +4,53 @@ import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
 import { LAWS } from "../../../src/observe/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
+import { optionsPage, SECTIONS } from "../../../scripts/docs-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // Tables that repeat the code. Each is compared with the code in both directions.
 
-const OPTIONS = readPage("docs/guide/options.md");
 const ERRORS = readPage("docs/guide/errors.md");
 const INTERNALS = readPage("docs/internals.md");
 const SETTING_UP = readPage("docs/operations/setting-up.md");
 const DEPLOYING = readPage("docs/operations/deploying.md");
 
 describe("options", () => {
+  test("the page is up to date: `npm run docs` writes it from the docstrings", async () => {
+    expect(readPage("docs/guide/options.md").text).toBe(await optionsPage());
+  });
+
+  test("the page has every type of options that is exported", () => {
+    const exported = sourceOf("src/index.ts").match(/\b\w+Options\b/g) ?? [];
+    const types = SECTIONS.map(({ type }) => type as string);
+    // A signal alone, the union of what `retry` may be, and what ioredis takes.
+    const others = ["TakeOptions", "RetryOptions", "ConnectionOptions"];
+    expect(exported.filter((name) => !types.includes(name) && !others.includes(name))).toEqual([]);
+  });
+
   test.each([
-    [OPTIONS.path, "Client and queue"],
-    ["README.md", "Options in short"],
-  ])("%s: those of a client and of a queue, with their defaults", (path, heading) => {
-    const documented = tableUnder(readPage(path), heading).map(([name, value]) => [
-      wordsIn(name)[0],
-      wordsIn(value)[0],
-    ]);
+    ["A client", "A queue", DEFAULTS],
+    [
+      "A reliable queue",
+      "A growing pause",
+      { ...RELIABLE_DEFAULTS, exclusive: false, strict: false },
+    ],
+  ])("%s: the docstrings tell the defaults", (heading, more, defaults) => {
+    const page = readPage("docs/guide/options.md");
+    const rows = [...tableUnder(page, heading), ...tableUnder(page, more)];
+    const told = new Map(
+      rows.map(([name, value]) => [wordsIn(name)[0], value?.replaceAll("`", "")]),
+    );
+    for (const [name, value] of Object.entries(defaults)) {
+      expect([name, told.get(name)?.replace(/ \(.*\)$/, "")]).toEqual([name, shown(value)]);
+    }
+  });
+
+  test("README: those of a client, with their defaults", () => {
+    const documented = tableUnder(readPage("README.md"), "Options in short").map(
+      ([name, value]) => [wordsIn(name)[0], wordsIn(value)[0]],
+    );
     const actual = Object.entries(DEFAULTS).map(([name, value]) => [name, shown(value)]);
     expect(sorted(documented)).toEqual(sorted(actual));
-  });
-
-  test("which of them a single queue has", () => {
-    const documented = tableUnder(OPTIONS, "Client and queue")
-      .filter(([name]) => !name?.includes("(client)"))
-      .flatMap(([name]) => wordsIn(name)[0] ?? []);
-    // A client cannot set how many partitions each of its queues has.
-    const alone = tableUnder(OPTIONS, "One queue").flatMap(([name]) => wordsIn(name)[0] ?? []);
-    expect([...documented, ...alone].toSorted()).toEqual(membersOf("QueueOptions"));
-  });
-
-  test.each([
-    ["One offer", "OfferOptions"],
-    ["Finding one", "FindOptions"],
-    ["Changing the number of partitions", "SetPartitionsOptions"],
-    ["Taking", "TakeManyOptions"],
-    ["Subscribing", "SubscribeOptions"],
-    ["Subscribing to a reliable queue", "ReliableSubscribeOptions"],
-    ["Batches", "BatchSubscribeOptions"],
-    ["A growing pause", "Backoff"],
-    ["A Redis for tests", "StartRedisOptions"],
-  ])("%s: those of %s", (heading, type) => {
-    const documented = tableUnder(OPTIONS, heading).flatMap(([name]) => wordsIn(name)[0] ?? []);
-    expect(documented.toSorted()).toEqual(membersOf(type));
-  });
-
-  test.each([
-    ["A reliable queue", "ReliableQueueOptions", "QueueOptions"],
-    ["One offer to a reliable queue", "ReliableOfferOptions", "OfferOptions"],
-    ["Routes", "RouteOptions", "ReliableSubscribeOptions"],
-    ["Settling a delivery", "NackOptions", "CallOptions"],
-    ["Redriving", "RedriveOptions", "CallOptions"],
-  ])("%s: those that %s has besides those of %s", (heading, type, base) => {
-    const documented = tableUnder(OPTIONS, heading).flatMap(([name]) => wordsIn(name)[0] ?? []);
-    const others = membersOf(base);
-    const own = membersOf(type).filter((name) => !others.includes(name));
-    expect(documented.toSorted()).toEqual(own);
-  });
-
-  test("A reliable queue: the defaults", () => {
-    const rows = tableUnder(OPTIONS, "A reliable queue");
-    const documented = rows.map(([name, value]) => [wordsIn(name)[0], wordsIn(value)[0]]);
-    const actual = Object.entries(RELIABLE_DEFAULTS).map(([name, value]) => [name, shown(value)]);
-    const elsewhere = ["retry", "exclusive", "strict"];
-    const defaults = documented.filter(([name = ""]) => !elsewhere.includes(name));
-    expect(sorted(defaults)).toEqual(sorted(actual));
   });
 });
 
@@ -184,7 +164,6 @@ function sourceOf(path: string): string {
   return readFileSync(ROOT + path, "utf8");
 }
 
-/** The names of the members of an interface and of its base interfaces, wherever they are in `src/`. */
 describe("observing", () => {
   test.each([
     ["docs/guide/observing.md", "What is in a queue", "QueueNumbers"],
@@ -198,6 +177,7 @@ describe("observing", () => {
   });
 });
 
+/** The names of the members of an interface and of its base interfaces, wherever they are in `src/`. */
 function membersOf(type: string): string[] {
   const declaration = new RegExp(`^(?:export )?interface ${type}\\b(.*?)\\{\\n(.*?)^\\}`, "ms");
   for (const file of readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })) {
