@@ -30,7 +30,6 @@ export type {
 export type { ScriptRun } from "./lua/script.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export { BlockingQueue, type FromQueue } from "./handles/blocking-queue.ts";
-export type { ReadyHandle } from "./handles/ready-handle.ts";
 export type {
   SubscribeOptions,
   TakeManyOptions,

@@ -18,7 +18,6 @@ import { OpenQueues } from "./open-queues.ts";
 import { openServers } from "./open-servers.ts";
 import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
-import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { checkWhole } from "../queue/checks.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
@@ -27,7 +26,7 @@ import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consume
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../handles/reliable-options.ts";
-import type { ReliableQueue } from "../handles/reliable-queue.ts";
+import { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
@@ -92,7 +91,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
     const settings = queueSettings(options, this.#options);
     const open = this.#queues.open(name, settings);
-    return new DelayedQueue<T>(open, open.delayed, new Payloads<T>(open.queue, settings));
+    return new DelayedQueue<T>(open, new Payloads<T>(open.queue, settings));
   }
 
   /**
@@ -110,13 +109,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     refuseExclusive(options);
     const settings = queueSettings(options, this.#options);
     const open = this.#queues.open(name, settings);
-    const { queue, consumers, joinTakes } = open;
-    return new BlockingQueue(open, open.ready, new Payloads(queue, settings), {
-      consumers,
-      joinTakes,
-      report: queue.report,
-      listNamed: (other) => open.ready.beside(this.#queues.open(other, settings).ready),
-    });
+    return new BlockingQueue(open, new Payloads(open.queue, settings), (other) =>
+      this.#queues.open(other, settings),
+    );
   }
 
   /**
@@ -138,7 +133,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
     const open = this.#queues.open(name, settings.queue, settings.exclusive);
-    return openReliable(open, settings);
+    return new ReliableQueue(open, new Payloads(open.queue, settings.queue), settings);
   }
 
   /**

@@ -7,7 +7,7 @@ import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Servers } from "../redis/server.ts";
-import { OpenQueue } from "./open-queue.ts";
+import { OpenQueue } from "../partitions/open-queue.ts";
 
 /** The settings that all handles of a queue share. */
 type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;

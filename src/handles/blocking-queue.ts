@@ -1,18 +1,25 @@
-import type { DelaylineError } from "../errors.ts";
-import type { Counters } from "../observe/counters.ts";
-import { PLAIN_MESSAGE, takes, tracedQuietly, type TakeEvent } from "../observe/events.ts";
+import {
+  handlings,
+  PLAIN_MESSAGE,
+  takes,
+  tracedQuietly,
+  type TakeEvent,
+} from "../observe/events.ts";
 import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
-import { checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
+import { checkDuration, checkFunction, checkIterable, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "./queue-handle.ts";
-import type { Handler } from "../queue/consuming/handler.ts";
+import {
+  isCutShortBy,
+  reportFailure,
+  tracedHandling,
+  type Handler,
+  type OnHandlerError,
+} from "../queue/consuming/handler.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
-import type { JoinWork } from "../redis/troubles.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
-import { handle } from "./handling.ts";
-import { ReadyHandle } from "./ready-handle.ts";
-import type { PartitionedReady as ReadyFace } from "../partitions/taking/partitioned-ready.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { PartitionedReady } from "../partitions/taking/partitioned-ready.ts";
 import {
   checkSubscribe,
   checkTakeMany,
@@ -21,22 +28,12 @@ import {
   type TakeOptions,
 } from "../queue/consuming/take-options.ts";
 import type { WaitOptions } from "../run/waiters.ts";
+import { QueueHandle } from "./queue-handle.ts";
 
 /** A payload, and the queue that it came from. */
 export interface FromQueue<T> {
   readonly queue: string;
   readonly payload: T;
-}
-
-/** The part of the client that a {@link BlockingQueue} uses. */
-interface Host {
-  /** The client's `close()` waits for these. */
-  readonly consumers: Set<Consumer>;
-  /** The health of subscriptions' takes, which no caller awaits. */
-  readonly joinTakes: JoinWork;
-  readonly report: (error: DelaylineError) => void;
-  /** Opens another queue of the client, and returns its ready messages. */
-  readonly listNamed: (name: string) => ReadyFace;
 }
 
 /**
@@ -53,19 +50,19 @@ interface Host {
  * method rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and with {@link ClosedError}
  * after `close()`.
  */
-export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
-  readonly #list: ReadyFace;
+export class BlockingQueue<T = unknown> extends QueueHandle {
+  readonly #open: OpenQueue;
+  readonly #list: PartitionedReady;
   readonly #payloads: Payloads<T>;
-  readonly #host: Host;
-  readonly #counters: Counters;
+  readonly #openNamed: (name: string) => OpenQueue;
 
-  /** @internal Use `Delayline.getBlockingQueue`. */
-  constructor(open: HandleOptions, list: ReadyFace, payloads: Payloads<T>, host: Host) {
-    super(open, list, payloads);
-    this.#counters = open.counters;
-    this.#list = list;
+  /** @internal Use `Delayline.getBlockingQueue`. `openNamed` opens another queue of the client. */
+  constructor(open: OpenQueue, payloads: Payloads<T>, openNamed: (name: string) => OpenQueue) {
+    super(open);
+    this.#open = open;
+    this.#list = open.ready;
     this.#payloads = payloads;
-    this.#host = host;
+    this.#openNamed = openNamed;
   }
 
   /**
@@ -141,7 +138,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkDuration("timeout", timeout);
     const call = checkCall(options);
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
-    const others = names.map((name) => this.#host.listNamed(name));
+    const others = names.map((name) => this.#list.beside(this.#openNamed(name).ready));
     const wait = { ...call, timeout };
     const [taken] = await this.#traced(
       () => this.#takeFromAny(wait, others, names),
@@ -163,13 +160,17 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const { joinTakes, report } = this.#host;
-    const take = (wait: WaitOptions) => this.#takeOne(wait);
-    const host = { queue: this.name, onError, report, counters: this.#counters };
-    const run = (payload: T, closing: AbortSignal) =>
-      handle(handler, payload, { signal: closing }, closing, host);
-    const handling = { queue: this.name, take, handle: run, concurrency, report };
-    return this.#attend(new Subscription({ ...handling, takes: joinTakes() }));
+    const { queue, joinTakes } = this.#open;
+    return this.#attend(
+      new Subscription({
+        queue: this.name,
+        take: (wait) => this.#takeOne(wait),
+        handle: (payload, closing) => this.#handle(handler, onError, payload, closing),
+        concurrency,
+        report: queue.report,
+        takes: joinTakes(),
+      }),
+    );
   }
 
   /**
@@ -193,6 +194,54 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
     return await this.#traced(() => this.#drain(max, call));
+  }
+
+  /**
+   * Puts a message at the end of the ready messages, without a delay.
+   *
+   * If the connection is lost before the reply arrives, ioredis may send the command again, which may store the message
+   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 stores it once.
+   *
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   */
+  async put(payload: T, options?: CallOptions): Promise<void> {
+    await this.putMany([payload], options);
+  }
+
+  /** Puts messages at the end of the ready messages, in this order. Otherwise like {@link put}. */
+  async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
+    checkIterable("payloads", payloads);
+    const call = checkCall(options);
+    this.#list.checkOpen();
+    const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
+    for (let i = 0; i < encoded.length; i += PUT_BATCH) {
+      await this.#list.push(encoded.slice(i, i + PUT_BATCH), call);
+    }
+  }
+
+  /** Returns the oldest ready payload without taking it; undefined if there is none. */
+  async peek(options?: CallOptions): Promise<T | undefined> {
+    const payload = await this.#list.peek(checkCall(options));
+    return payload && this.#payloads.decode(payload);
+  }
+
+  /** Returns the number of ready messages. O(1). */
+  async size(options?: CallOptions): Promise<number> {
+    return await this.#list.size(checkCall(options));
+  }
+
+  /**
+   * Returns all ready payloads, oldest first, without taking them. One snapshot, read by a single O(N) command.
+   *
+   * Payloads that the codec cannot read are left out, and reported by an `error` event.
+   */
+  async readAll(options?: CallOptions): Promise<T[]> {
+    return this.#payloads.decodeAll(await this.#list.readAll(checkCall(options)));
+  }
+
+  /** Drops all ready messages; returns how many. Delayed messages stay. */
+  async clear(options?: CallOptions): Promise<number> {
+    return await this.#list.clear(checkCall(options));
   }
 
   async #drain(max: number, call: Call | undefined): Promise<T[]> {
@@ -224,7 +273,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
 
   async #takeFromAny(
     wait: WaitOptions,
-    others: readonly ReadyFace[],
+    others: readonly PartitionedReady[],
     names: readonly string[],
   ): Promise<FromQueue<T>[]> {
     if (wait.timeout === 0) {
@@ -255,9 +304,31 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     });
   }
 
+  /** Runs a handler on a payload, counts the outcome, and reports a failure. Never rejects. */
+  async #handle(
+    handler: Handler<T>,
+    onError: OnHandlerError<T> | undefined,
+    payload: T,
+    closing: AbortSignal,
+  ): Promise<void> {
+    const { queue, counters } = this.#open;
+    const context = { signal: closing };
+    const startedAt = performance.now();
+    try {
+      await (handlings.hasSubscribers
+        ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
+        : handler(payload, context));
+      counters.handled(startedAt);
+    } catch (error) {
+      counters.handled(startedAt);
+      if (!isCutShortBy(closing, error)) counters.failed++;
+      await reportFailure(error, payload, { queue: this.name, onError, report: queue.report });
+    }
+  }
+
   /** Makes the client's `close()` wait for this consumer. */
   #attend<One extends Consumer>(consumer: One): One {
-    const { consumers } = this.#host;
+    const { consumers } = this.#open;
     consumers.add(consumer);
     void consumer.ended.then(() => consumers.delete(consumer));
     return consumer;
@@ -265,4 +336,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
 }
 
 /** Messages per command. */
+const PUT_BATCH = 100;
 const DRAIN_BATCH = 1000;
+
+const DESCRIBED = { group: undefined, messages: [PLAIN_MESSAGE] } as const;

@@ -13,7 +13,7 @@ import {
   checkWhole,
 } from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { QueueHandle, type HandleOptions } from "./queue-handle.ts";
+import { QueueHandle } from "./queue-handle.ts";
 import {
   decoded,
   type CancelWhereOptions,
@@ -22,18 +22,19 @@ import {
   type NewMessage,
   type Rescheduled,
 } from "./delayed-message.ts";
-import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
 export abstract class DelayedHandle<T> extends QueueHandle {
-  readonly #messages: DelayedFace;
+  readonly #messages: PartitionedMessages;
   readonly #payloads: Payloads<T>;
 
   /** @internal */
-  protected constructor(open: HandleOptions, messages: DelayedFace, payloads: Payloads<T>) {
+  protected constructor(open: OpenQueue, messages: PartitionedMessages, payloads: Payloads<T>) {
     super(open);
     this.#messages = messages;
     this.#payloads = payloads;

@@ -4,10 +4,10 @@ import { checkIterable, checkWhole } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "./queue-handle.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
-import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 
 /**
@@ -23,13 +23,13 @@ import type { PlainResult } from "../delayed/make-plain.ts";
  * or its reply is lost.
  */
 export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
-  readonly #messages: DelayedFace;
+  readonly #messages: PartitionedMessages;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
-  constructor(open: HandleOptions, messages: DelayedFace, payloads: Payloads<T>) {
-    super(open, messages, payloads);
-    this.#messages = messages;
+  constructor(open: OpenQueue, payloads: Payloads<T>) {
+    super(open, open.delayed, payloads);
+    this.#messages = open.delayed;
     this.#payloads = payloads;
   }
 

@@ -1,22 +1,10 @@
-import type { Counters, QueueCounters } from "../observe/counters.ts";
+import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
-import type { Numbers } from "../partitions/parts/numbers.ts";
-import type { Pauses } from "../partitions/parts/pauses.ts";
-import type { Quarantine } from "./quarantine.ts";
-import type { Queue } from "../queue/queue.ts";
-
-/** The parts that every handle of a queue is made from. */
-export interface HandleOptions {
-  readonly queue: Pick<Queue, "name">;
-  readonly pauses: Pauses;
-  readonly quarantine: Quarantine;
-  readonly numbers: Numbers;
-  readonly counters: Counters;
-  readonly parts: Parts;
-}
+import { Quarantine } from "./quarantine.ts";
 
 /** Options of {@link QueueHandle.forecast}. */
 export interface ForecastOptions extends CallOptions {
@@ -49,24 +37,17 @@ export abstract class QueueHandle {
   /** The queue's unreadable messages. */
   readonly quarantine: Quarantine;
 
-  readonly #pauses: HandleOptions["pauses"];
-  readonly #numbers: Numbers;
-  readonly #counters: Counters;
-  readonly #parts: Parts;
+  readonly #open: OpenQueue;
 
   static {
-    partsOf = (handle) => handle.#parts;
+    partsOf = (handle) => handle.#open.parts;
   }
 
   /** @internal */
-  protected constructor(open: HandleOptions) {
-    const { queue, pauses, quarantine, numbers, counters, parts } = open;
-    this.name = queue.name;
-    this.quarantine = quarantine;
-    this.#pauses = pauses;
-    this.#numbers = numbers;
-    this.#counters = counters;
-    this.#parts = parts;
+  protected constructor(open: OpenQueue) {
+    this.name = open.name;
+    this.quarantine = new Quarantine(open.parts);
+    this.#open = open;
   }
 
   /**
@@ -74,7 +55,7 @@ export abstract class QueueHandle {
    * for each partition. O(log N), one script for each partition.
    */
   async stats(options?: CallOptions): Promise<QueueStats> {
-    return await this.#numbers.stats(checkCall(options));
+    return await this.#open.numbers.stats(checkCall(options));
   }
 
   /**
@@ -92,16 +73,16 @@ export abstract class QueueHandle {
     const call = callOf(options);
     const from =
       options.from === undefined
-        ? Math.floor((await this.#numbers.stats(call)).serverTime)
+        ? Math.floor((await this.#open.numbers.stats(call)).serverTime)
         : checkInstant("from", options.from);
-    return { from, step, counts: await this.#numbers.forecast({ from, step, count }, call) };
+    return { from, step, counts: await this.#open.numbers.forecast({ from, step, count }, call) };
   }
 
   /**
    * Counts of what this client has done with the queue since it was opened, through all handles. Does not ask Redis.
    */
   get counters(): QueueCounters {
-    return this.#counters.snapshot();
+    return this.#open.counters.snapshot();
   }
 
   /**
@@ -115,16 +96,16 @@ export abstract class QueueHandle {
    * Java processes ignore the pause: they move and take due messages.
    */
   async pause(options?: CallOptions): Promise<void> {
-    await this.#pauses.pause(checkCall(options));
+    await this.#open.pauses.pause(checkCall(options));
   }
 
   /** Ends a pause. What fell due meanwhile becomes ready at once, in order. */
   async resume(options?: CallOptions): Promise<void> {
-    await this.#pauses.resume(checkCall(options));
+    await this.#open.pauses.resume(checkCall(options));
   }
 
   /** Asks Redis whether the queue is paused. O(1). */
   async isPaused(options?: CallOptions): Promise<boolean> {
-    return await this.#pauses.ask(checkCall(options));
+    return await this.#open.pauses.ask(checkCall(options));
   }
 }

@@ -1,19 +1,20 @@
 import { DelayedHandle } from "./delayed-handle.ts";
-import type { PartitionedMessages as DelayedFace } from "../partitions/partitioned-messages.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { HandleOptions } from "./queue-handle.ts";
+import type { ReliableSettings } from "./reliable-options.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import {
   checkTakeMany,
   type TakeManyOptions,
   type TakeOptions,
 } from "../queue/consuming/take-options.ts";
-import type { Consuming } from "../reliable/consuming/consuming.ts";
-import type { DeadLetters } from "./dead-letters.ts";
+import { Consuming } from "../reliable/consuming/consuming.ts";
+import { DeadLetters } from "./dead-letters.ts";
 import type { Delivery } from "../reliable/consuming/delivery.ts";
 import type { BatchHandler, ReliableHandler } from "../reliable/consuming/handling.ts";
 import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
@@ -52,7 +53,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
-  readonly #messages: DelayedFace;
+  readonly #messages: PartitionedMessages;
   readonly #consuming: Consuming<T>;
 
   // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.
@@ -65,22 +66,15 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     }
   }
 
-  /** @internal Use `Delayline.getReliableQueue`. */
-  constructor(
-    open: HandleOptions,
-    messages: DelayedFace,
-    payloads: Payloads<T>,
-    reliable: {
-      readonly group: string;
-      readonly deadLetters: DeadLetters<T>;
-      readonly consuming: Consuming<T>;
-    },
-  ) {
+  /** @internal Use `Delayline.getReliableQueue`. Throws a TypeError if the group is open with other settings. */
+  constructor(open: OpenQueue, payloads: Payloads<T>, settings: ReliableSettings<T>) {
+    const { group, messages } = open.openGroup(settings.group);
     super(open, messages, payloads);
+    this.group = settings.group.group;
+    this.deadLetters = new DeadLetters(open.parts, payloads);
     this.#messages = messages;
-    this.group = reliable.group;
-    this.deadLetters = reliable.deadLetters;
-    this.#consuming = reliable.consuming;
+    const exclusive = settings.exclusive ? open.exclusive : undefined;
+    this.#consuming = new Consuming(open, group, payloads, settings, exclusive);
   }
 
   /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offer}. */

@@ -1,4 +1,4 @@
-import { OpenQueue } from "../../../src/client/open-queue.ts";
+import { OpenQueue } from "../../../src/partitions/open-queue.ts";
 import type { Server } from "../../../src/redis/server.ts";
 import { HeldShare } from "../../../src/partitions/exclusive/held-share.ts";
 import { Holding, type Tenure } from "../../../src/partitions/exclusive/holding.ts";
