@@ -60,7 +60,8 @@ export class Inspector implements AsyncDisposable {
    * @throws {RedisError} if Redis refuses or does not reply.
    */
   async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
-    const partitions = await this.#countPartitions(name, signal);
+    const stats = await this.line.stats(name, { signal });
+    const partitions = stats.perPartition.filter(({ partition }) => partition >= 0).length;
     // A client keeps every queue open: names without a queue would fill the memory.
     if (this.#empty.size >= MOST_EMPTY) await this.#closeEmpty();
     const options = {
@@ -68,7 +69,6 @@ export class Inspector implements AsyncDisposable {
       ...(partitions > 0 && { partitions, interop: "none" as const }),
     } as const;
     const delayed = this.line.getDelayedQueue(name, options);
-    const stats = await delayed.stats({ signal });
     if (isEmpty(stats)) this.#empty.add(name);
     else this.#empty.delete(name);
     const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
@@ -87,11 +87,6 @@ export class Inspector implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-
-  async #countPartitions(name: string, signal?: AbortSignal): Promise<number> {
-    const partitions = await this.line.partitions(name, { signal });
-    return partitions.filter(({ partition }) => partition >= 0).length;
   }
 
   async #closeEmpty(): Promise<void> {
