@@ -19,7 +19,7 @@ import {
 import { Subscription } from "../queue/consuming/subscription.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { PartitionedReady } from "../partitions/taking/partitioned-ready.ts";
+import type { ReadyMessages } from "../partitions/taking/ready-messages.ts";
 import {
   checkSubscribe,
   checkTakeMany,
@@ -52,7 +52,7 @@ export interface FromQueue<T> {
  */
 export class BlockingQueue<T = unknown> extends QueueHandle {
   readonly #open: OpenQueue;
-  readonly #list: PartitionedReady;
+  readonly #list: ReadyMessages;
   readonly #payloads: Payloads<T>;
   readonly #openNamed: (name: string) => OpenQueue;
 
@@ -273,7 +273,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 
   async #takeFromAny(
     wait: WaitOptions,
-    others: readonly PartitionedReady[],
+    others: readonly ReadyMessages[],
     names: readonly string[],
   ): Promise<FromQueue<T>[]> {
     if (wait.timeout === 0) {

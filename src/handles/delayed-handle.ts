@@ -23,18 +23,18 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
+import type { Messages } from "../partitions/messages.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
 export abstract class DelayedHandle<T> extends QueueHandle {
-  readonly #messages: PartitionedMessages;
+  readonly #messages: Messages;
   readonly #payloads: Payloads<T>;
 
   /** @internal */
-  protected constructor(open: OpenQueue, messages: PartitionedMessages, payloads: Payloads<T>) {
+  protected constructor(open: OpenQueue, messages: Messages, payloads: Payloads<T>) {
     super(open);
     this.#messages = messages;
     this.#payloads = payloads;

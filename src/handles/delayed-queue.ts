@@ -7,7 +7,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
+import type { Messages } from "../partitions/messages.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 
 /**
@@ -23,7 +23,7 @@ import type { PlainResult } from "../delayed/make-plain.ts";
  * or its reply is lost.
  */
 export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
-  readonly #messages: PartitionedMessages;
+  readonly #messages: Messages;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */

@@ -1,6 +1,6 @@
 import { DelayedHandle } from "./delayed-handle.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { PartitionedMessages } from "../partitions/partitioned-messages.ts";
+import type { Messages } from "../partitions/messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
@@ -53,7 +53,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
-  readonly #messages: PartitionedMessages;
+  readonly #messages: Messages;
   readonly #consuming: Consuming<T>;
 
   // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.

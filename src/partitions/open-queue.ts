@@ -3,11 +3,11 @@ import { Change, type SetPartitionsOptions } from "./change/change.ts";
 import { describePartitions, type PartitionInfo } from "./partition-info.ts";
 import type { Part } from "./parts/part.ts";
 import { Exclusive } from "./exclusive/exclusive.ts";
-import { PartitionedGroup } from "./taking/partitioned-group.ts";
-import { PartitionedMessages } from "./partitioned-messages.ts";
+import { ConsumerGroup } from "./taking/consumer-group.ts";
+import { Messages } from "./messages.ts";
 import { Numbers } from "./parts/numbers.ts";
 import { Pauses } from "./parts/pauses.ts";
-import { PartitionedReady } from "./taking/partitioned-ready.ts";
+import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
 import type { Servers } from "../redis/server.ts";
 import { Routing } from "./routing/routing.ts";
@@ -20,8 +20,8 @@ import type { JoinWork, Work } from "../redis/troubles.ts";
 
 /** Everything that a client has running for one group of a reliable queue. */
 interface OpenGroup {
-  readonly group: PartitionedGroup;
-  readonly messages: PartitionedMessages;
+  readonly group: ConsumerGroup;
+  readonly messages: Messages;
 }
 
 /** Everything that a client has running for one queue. All handles of the queue share it. */
@@ -33,8 +33,8 @@ export class OpenQueue {
   readonly pauses: Pauses;
   readonly numbers: Numbers;
   readonly counters: Counters;
-  readonly delayed: PartitionedMessages;
-  readonly ready: PartitionedReady;
+  readonly delayed: Messages;
+  readonly ready: ReadyMessages;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
@@ -59,8 +59,8 @@ export class OpenQueue {
     this.pauses = new Pauses(this.parts);
     this.numbers = new Numbers(this.parts);
     this.counters = this.parts.counters;
-    this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
-    this.ready = new PartitionedReady(this.parts);
+    this.delayed = new Messages(this.parts, this.#routing, ({ delayed }) => delayed);
+    this.ready = new ReadyMessages(this.parts);
     this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();
@@ -84,8 +84,8 @@ export class OpenQueue {
       open.group.groupOf(this.parts.first).checkSame(settings);
       return open;
     }
-    const group = new PartitionedGroup(this.parts, settings);
-    const messages = new PartitionedMessages(
+    const group = new ConsumerGroup(this.parts, settings);
+    const messages = new Messages(
       this.parts,
       this.#routing,
       (part) => part.openGroup(settings).messages,

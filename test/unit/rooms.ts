@@ -88,6 +88,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     imports: [
       "client",
       "handles",
+      "partitions",
       "reliable",
       "delayed",
       "queue",

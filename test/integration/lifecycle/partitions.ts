@@ -74,7 +74,7 @@ function emptySource(): GatheringSource<string> {
 /** Parts of a queue in partitions. */
 export const partitions: Readonly<Record<string, Kind>> = {
   "a queue in partitions": {
-    files: ["parts.ts", "partitioned-ready.ts", "partitioned-group.ts"],
+    files: ["parts.ts", "ready-messages.ts", "consumer-group.ts"],
     make: (url) => {
       const queue = newPartitions(url);
       return {

@@ -16,7 +16,7 @@ import { Taking } from "./taking.ts";
  * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large enough for each
  * partition to be read by three processes.
  */
-export class PartitionedGroup implements TakingGroup {
+export class ConsumerGroup implements TakingGroup {
   readonly settings: GroupSettings;
   readonly #parts: Parts;
   readonly #gathering: Gathering<Held>;

@@ -33,7 +33,7 @@ interface Lane extends GatheringSource<Taken> {
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
  */
-export class PartitionedReady {
+export class ReadyMessages {
   readonly #parts: Parts;
   readonly #name: string;
   readonly #gathering: Gathering<Taken>;
@@ -73,7 +73,7 @@ export class PartitionedReady {
   async take(
     max: number,
     options: WaitOptions,
-    others: readonly PartitionedReady[] = [],
+    others: readonly ReadyMessages[] = [],
   ): Promise<readonly Taken[]> {
     this.checkTaking();
     if (others.length > 0) {
@@ -90,7 +90,7 @@ export class PartitionedReady {
    *
    * @throws {TypeError} if one of the two is partitioned.
    */
-  beside(other: PartitionedReady): PartitionedReady {
+  beside(other: ReadyMessages): ReadyMessages {
     for (const one of [this, other]) void one.#onlyList;
     return other;
   }

@@ -29,7 +29,7 @@ import { Seats } from "./routing/seats.ts";
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
  */
-export class PartitionedMessages {
+export class Messages {
   readonly #parts: Parts;
   readonly #routing: Routing;
   readonly #messagesOf: MessagesOf;
