@@ -59,10 +59,10 @@ for (const kind of ["plain", "reliable"] as const) {
       const lines = Array.from({ length: 3 }, () => newLine());
       const takers = Array.from({ length: 2 }, () => newLine());
       for (const line of takers) TAKERS[kind](line, name, (payload) => ledger.deliver(payload));
-      let isOver = false;
+      const over = new AbortController();
       const traffic = lines.map(async (line, i) => {
         const queue = OPENERS[kind](line, name);
-        for (let n = 0; !isOver; n++) {
+        for (let n = 0; !over.signal.aborted; n++) {
           const payload = `${i}-${n}`;
           const delay = Math.random() * 600;
           await queue.offer(payload, delay, n % 2 === 0 ? { key: payload } : {});
@@ -77,7 +77,7 @@ for (const kind of ["plain", "reliable"] as const) {
         await changer.setPartitions(name, count);
         await sleep(300 * Math.random());
       }
-      isOver = true;
+      over.abort();
       await Promise.all(traffic);
       await eventually(() => ledger.missing.length === 0).catch(() => {});
       // Whatever is delivered twice comes soon.
@@ -124,7 +124,7 @@ for (const [site, start] of Object.entries(SITES)) {
 
     const partitioned = other.getDelayedQueue<string>(plain, { partitions: 4 });
     await partitioned.offer("second", 0);
-    expect((await Promise.all(takes)).toSorted()).toEqual(["first", "second"]);
+    expect(new Set(await Promise.all(takes))).toEqual(new Set(["first", "second"]));
     const acknowledged = other.getReliableQueue<string>(reliable, { partitions: 4 });
     for (let i = 0; i < 12; i++) await acknowledged.offer(`message ${i}`, 0);
     await eventually(() => taken.length === 12);
