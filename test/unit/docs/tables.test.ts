@@ -44,14 +44,6 @@ describe("options", () => {
       expect([name, told.get(name)?.replace(/ \(.*\)$/, "")]).toEqual([name, shown(value)]);
     }
   });
-
-  test("README: those of a client, with their defaults", () => {
-    const documented = tableUnder(readPage("README.md"), "Options in short").map(
-      ([name, value]) => [wordsIn(name)[0], wordsIn(value)[0]],
-    );
-    const actual = Object.entries(DEFAULTS).map(([name, value]) => [name, shown(value)]);
-    expect(sorted(documented)).toEqual(sorted(actual));
-  });
 });
 
 test("errors: every code, with its class", () => {
@@ -150,10 +142,6 @@ describe("access rules", () => {
     expect(explained.map((name) => `+${name}`).toSorted()).toEqual(granted.toSorted());
   });
 });
-
-function sorted(rows: (string | undefined)[][]): string[] {
-  return rows.map((row) => row.join(" = ")).toSorted();
-}
 
 /** A default as the pages write it: 10,000 and `"none"`. */
 function shown(value: string | number | boolean): string {
