@@ -122,7 +122,7 @@ function optionsOf(type: string): Option[] {
   return Array.from(members, ([, docstring = "", name = "", optional]) => {
     const text = docstring.replaceAll(/^ *\*(?: |$)/gm, "").trim();
     const [first = ""] = text.split(/\n\s*\n/);
-    const ofDefault = /(?:^|\s)Defaults to (.*?)\.(?=\s|$)/s;
+    const ofDefault = /(?:^|\s)Defaults\s+to\s+(.*?)\.(?=\s|$)/s;
     // What stands behind a colon or a semicolon explains the default.
     const value = ofDefault.exec(text)?.[1]?.match(/^(?:`[^`]*`|"[^"]*"|[^:;])*/)?.[0];
     return {

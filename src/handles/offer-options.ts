@@ -10,10 +10,11 @@ import type { Offering } from "../delayed/offering/offering.ts";
  */
 export interface OfferOptions extends CallOptions {
   /**
-   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a
-   * key has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
+   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found: 1 to 200
+   * bytes; must not look like a `MessageId`.
    *
-   * Costs an entry of some 150 bytes in a HASH, and two commands. Defaults to no key.
+   * In a queue, a key has at most one delayed message. Costs an entry of some 150 bytes in a HASH, and two commands.
+   * Defaults to no key.
    */
   readonly key?: string;
 
@@ -25,8 +26,9 @@ export interface OfferOptions extends CallOptions {
 
   /**
    * With `"replace"`: how many milliseconds after its key was first offered the message is due at the latest, however
-   * often it is replaced. The first offer is the first one since the key was last free, with or without `maxWait`.
-   * Defaults to no limit.
+   * often it is replaced.
+   *
+   * The first offer is the first one since the key was last free, with or without `maxWait`. Defaults to no limit.
    */
   readonly maxWait?: number;
 
@@ -35,8 +37,8 @@ export interface OfferOptions extends CallOptions {
    * a key with the same partition key, since a key is unique only there; calls by key that do not name it ask all
    * partitions.
    *
-   * Changes nothing in an ordinary queue until it gets partitions. Defaults to the key; a message with neither may be in
-   * any partition.
+   * Changes nothing in an ordinary queue until it gets partitions. Defaults to the key; a message with neither may be
+   * in any partition.
    */
   readonly partitionKey?: string;
 }

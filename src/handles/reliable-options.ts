@@ -26,8 +26,10 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
 
   /**
    * Where a new group begins. `"0"`: with the oldest message that is still there. `"new"`: with the next message that
-   * becomes ready. A date: with the messages that have become ready since. An existing group goes on where it is. If
-   * one client has several handles of a group, the first one decides. Defaults to `"0"`.
+   * becomes ready. A date: with the messages that have become ready since.
+   *
+   * An existing group goes on where it is. If one client has several handles of a group, the first one decides.
+   * Defaults to `"0"`.
    */
   readonly start?: "0" | "new" | Date;
 
@@ -75,11 +77,11 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
   readonly exclusive?: boolean;
 
   /**
-   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively. Its consumer
-   * then keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. So the
-   * messages of one key stay in order even if some fail.
+   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively: the messages
+   * of one key stay in order even if some fail.
    *
-   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give `retry`
+   * Its consumer keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. One
+   * message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give `retry`
    * short ones. Defaults to `false`: the message waits elsewhere, and later ones overtake it.
    */
   readonly strict?: boolean;

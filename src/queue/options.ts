@@ -84,14 +84,14 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   readonly redis?: RedisAddress | readonly RedisAddress[];
 
   /**
-   * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. That includes the time to connect,
-   * and further attempts during a failover. After that the call rejects; its error says whether Redis may have carried
-   * it out.
+   * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. After that it rejects; its error says
+   * whether Redis may have carried it out.
    *
-   * Calls that work in steps (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`,
-   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll`
-   * and `pollFromAny` with a timeout, `subscribe`, `for await`) have their own limits. For an offer to survive a
-   * failover, this has to be longer than the failover.
+   * That includes the time to connect, and further attempts during a failover. Calls that work in steps (`readAll`,
+   * `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`, `redrive`, `makePlain`, iterations) have
+   * this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with a timeout,
+   * `subscribe`, `for await`) have their own limits. For an offer to survive a failover, this has to be longer than the
+   * failover.
    *
    * Defaults to 5,000.
    */

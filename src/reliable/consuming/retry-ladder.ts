@@ -19,8 +19,9 @@ export interface Backoff {
   readonly initial: number;
 
   /**
-   * How much longer each pause is than the one before: 1 to 1,000,000. With 1 all pauses are equal, so a message that
-   * keeps failing never costs less. Defaults to 2.
+   * How much longer each pause is than the one before: 1 to 1,000,000. Defaults to 2.
+   *
+   * With 1 all pauses are equal, so a message that keeps failing never costs less.
    */
   readonly factor?: number;
 
