@@ -291,7 +291,11 @@ conformance(
   },
 );
 
-conformance("testPollLastFromAny", "absent", "As above: from the head only.");
+conformance(
+  "testPollLastFromAny",
+  "absent",
+  "Messages are taken from the head only: the oldest deadline first.",
+);
 
 conformance("testTake", "same", "Waits until a message comes.", async () => {
   const taking = queue.take();
