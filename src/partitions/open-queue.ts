@@ -118,10 +118,11 @@ export class OpenQueue {
     await part.stopTaking();
     // A process that has just heard that the queue has partitions may still handle messages of the ordinary one.
     await part.handled(signal);
+    // The closing client waits for its handlers before it leaves the groups.
+    if (signal.aborted) return;
     await part.leaveGroups();
     // An offer to an ordinary queue checks no fact: it may have been under way.
     await part.settled();
-    if (signal.aborted) return;
     // If this fails, its messages are safe where they are. The next change of the number finds them.
     await this.#change({ signal })
       .drainLate(part.partition)

@@ -75,6 +75,7 @@ export class Parts {
   readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
+  #isStopped = false;
   #leave: Leaving = () => Promise.resolve();
   #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
   /** Since when nobody has worked on the change under way (`performance.now()`). */
@@ -307,6 +308,7 @@ export class Parts {
 
   /** Stops attending. Facts are still learned from refused scripts: handlers that still run may offer. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#isTransferring = false;
     await this.#partitioned?.members.close();
     await Promise.all(this.#leavings);
@@ -331,7 +333,7 @@ export class Parts {
     const onSeen = () => this.#lookAfterChange();
     const members = new Members(this.name, first, watch, { onChange, onSeen });
     this.#partitioned = { watch, members };
-    if (Object.keys(this.#roles).length > 0) members.attend(this.#roles);
+    if (!this.#isStopped && Object.keys(this.#roles).length > 0) members.attend(this.#roles);
     return this.#partitioned;
   }
 

@@ -1,7 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { OpenQueue } from "../../../src/partitions/open-queue.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newServer } from "../../helpers/server.ts";
 
 // A process that has opened a queue as an ordinary one follows when somebody gives it partitions.
 
@@ -109,4 +111,30 @@ test("a paused queue stays paused, and is resumed by a process that follows", as
   await queue.offer("resumed", 0);
   await queue.resume();
   expect(await next).toBe("resumed");
+});
+
+test("a queue that has stopped learns of partitions, and attends no more", async () => {
+  const redis = newRedis();
+  const server = newServer();
+  const names = [uniqueName(), uniqueName()];
+  const [stopped, running] = names.map((name) => {
+    const open = new OpenQueue(name, [server], { elements: "addresses", isPartitioned: false });
+    open.startTransfer();
+    return open;
+  }) as [OpenQueue, OpenQueue];
+  onTestFinished(async () => {
+    for (const open of [stopped, running]) {
+      await open.stopTaking();
+      await open.close();
+    }
+    server.close();
+  });
+  await stopped.stopTaking();
+  // The reply to a sweep may come that late.
+  for (const open of [stopped, running]) open.parts.learn("1:2:2:stable:1");
+  const listeners = async ({ parts }: OpenQueue) =>
+    Number((await redis.pubsub("NUMSUB", parts.notice))[1]);
+  await eventually(async () => (await listeners(running)) === 1);
+  expect(await listeners(stopped)).toBe(0);
+  expect(stopped.parts.fact?.to).toBe(2);
 });
