@@ -123,7 +123,7 @@ describe("the built package", () => {
         expect(map.mappings).not.toBe("");
         sources.push(...map.sources.map((path) => join(folder, path)));
       }
-      expect(sources.length).toBeGreaterThan(300);
+      expect(sources.length).toBeGreaterThan(200);
       expect(new Set(sources).size).toBe(sources.length);
       const ours = sources.filter((path) => path.startsWith("src/"));
       expect(ours.filter((path) => existsSync(join(root, path)))).toEqual(sources);

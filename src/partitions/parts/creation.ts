@@ -110,8 +110,9 @@ async function create(
   if (isUsed) await prepare(at, fact);
   const args = { fact: formatFact(fact), notice };
   const created = await first.read("create the partitions of", createFact, args);
-  // If this fails, its processes learn it from the first guarded script that runs there.
-  if (isUsed) await tellOrdinary(at(ORDINARY).queue, created).catch(() => {});
+  // A process may have the ordinary queue open that has never used it. Nobody waits for this: if it fails, the next
+  // change of the number tells.
+  void tellOrdinary(at(ORDINARY).queue, created).catch(() => {});
   return created;
 }
 

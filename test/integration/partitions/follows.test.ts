@@ -59,6 +59,31 @@ test("a reliable queue: waits go on, and what was in flight is settled", async (
   expect(await newRedis().xlen(`delayline_stream:{${name}}`)).toBe(0);
 });
 
+test("a process that only waits for the first message of a queue follows, too", async () => {
+  const [plain, reliable, unmoved] = [uniqueName(), uniqueName(), uniqueName()];
+  const line = newLine();
+  const taking = line.getBlockingQueue<string>(plain).take();
+  const delivering = line.getReliableQueue<string>(reliable).take();
+  const consuming = newLine({ transfer: false }).getBlockingQueue<string>(unmoved).take();
+  // Wait until all three have subscribed and looked.
+  const redis = newRedis();
+  const channels = [plain, reliable, unmoved].map(
+    (name) => `redisson_delay_queue_channel:{${name}}`,
+  );
+  await eventually(async () => {
+    const counts = await redis.pubsub("NUMSUB", ...channels);
+    expect(counts.filter((_, i) => i % 2 === 1)).toEqual([1, 1, 1]);
+  });
+  const partitions = 3;
+  const other = newLine();
+  await other.getDelayedQueue<string>(plain, { partitions }).offer("a", 0);
+  await other.getReliableQueue<string>(reliable, { partitions }).offer("b", 0);
+  await other.getDelayedQueue<string>(unmoved, { partitions }).offer("c", 0);
+  expect(await taking).toBe("a");
+  expect((await delivering).payload).toBe("b");
+  expect(await consuming).toBe("c");
+});
+
 test("one client opens a queue first as an ordinary one, then with partitions", async () => {
   const name = uniqueName();
   const line = newLine();
