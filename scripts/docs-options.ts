@@ -7,7 +7,7 @@ import { format, resolveConfig } from "prettier";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** The page that this script writes. */
-export const PATH = `${ROOT}docs/guide/options.md`;
+const PATH = `${ROOT}docs/guide/options.md`;
 
 /** The types of the options in the order of the page, each with its heading and what is said above its table. */
 export const SECTIONS = [
