@@ -246,9 +246,9 @@ export class Parts {
   }
 
   /** Calls `count` for {@link all} parts at once; returns the sum. */
-  async sum(count: (part: Part) => Promise<number>, call?: Call): Promise<number> {
-    const counts = await this.onAll(count, call);
-    return counts.reduce((sum, one) => sum + one, 0);
+  sum(count: (part: Part) => Promise<number>, call?: Call): Promise<number> {
+    if (this.isOrdinary) return count(this.first);
+    return this.onAll(count, call).then((counts) => counts.reduce((sum, one) => sum + one, 0));
   }
 
   /**
