@@ -50,8 +50,8 @@ export interface QueueOptions<T = unknown> {
    * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
    * number, this value is ignored, and `Delayline.setPartitions` changes the number.
    *
-   * When an ordinary queue gets partitions, processes that move or take its messages follow without this option. All
-   * others need it, and all of a queue that began with partitions: what they offer without waits in the ordinary queue.
+   * A process that moves or takes messages follows without this option when the queue has partitions. One that only
+   * offers needs it: what it offers without waits in the ordinary queue.
    *
    * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
    * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary

@@ -164,7 +164,7 @@ export class Change {
     }
   }
 
-  /** Whether processes without the option `partitions` have left messages in the ordinary queue. */
+  /** Whether processes that know of no partitions have left messages in the ordinary queue. */
   #isOrdinaryLeft(): Promise<boolean> {
     return this.#parts.ordinary.queue.read("look at", isInUse, { asked: "left" }, this.#call);
   }

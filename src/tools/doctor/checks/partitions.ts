@@ -40,7 +40,7 @@ function* checkRemains({ name, parts }: QueueReport, fact: Fact): Generator<Find
     check: CHECK,
     queue: name,
     what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${listed + streamed} ready or in flight`,
-    why: "some process runs without the option `partitions`; consumers of the partitions never see these messages",
+    why: "some process that only offers, or a Java process, does not know of the partitions; consumers of the partitions never see these messages",
     repair: `give that process the option; then take in the messages that it left: ${setPartitions(name, fact)}`,
   };
 }
