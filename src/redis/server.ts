@@ -25,7 +25,7 @@ export class Server {
   /** Reports an error that nobody awaits. */
   readonly report: (error: DelaylineError) => void;
   /** The offers under way to each queue. All of them share one connection. */
-  readonly offers = new Set<{ hold(): void }>();
+  readonly offers = new Set<{ closeGate(): void }>();
 
   /**
    * Nothing is connected yet.

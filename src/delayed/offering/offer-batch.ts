@@ -80,12 +80,12 @@ export class OfferBatch {
     const before = isUnderWay ? this.#script : undefined;
     this.#script = this.#hasKey || before === "keyed" ? "keyed" : "plain";
     this.#hasKey = false;
-    if (before === "plain" && this.#script === "keyed") this.#closeGate();
+    if (before === "plain" && this.#script === "keyed") this.#setGate();
     return this.#script;
   }
 
   /** Makes later offers wait for the replies to all that are under way now. */
-  #closeGate(): void {
+  #setGate(): void {
     const gate = this.#batch.sent().finally(() => {
       if (this.#gate === gate) this.#gate = undefined;
     });
@@ -100,7 +100,7 @@ export class OfferBatch {
       // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
       // Later offers have to wait behind the retry.
-      if (isRetried) this.hold();
+      if (isRetried) this.closeGate();
       return isRetried;
     };
     try {
@@ -197,7 +197,7 @@ export class OfferBatch {
   ): Promise<Reply> {
     const { channel } = this.#queue.keys;
     const knownFact = first?.knownFact;
-    return this.#queue.run(redis, scripts, { channel }, rows, knownFact, () => this.#holdAll());
+    return this.#queue.run(redis, scripts, { channel }, rows, knownFact, () => this.#closeGates());
   }
 
   /**
@@ -206,14 +206,14 @@ export class OfferBatch {
    * has arrived for one queue, Redis would run the next offer of another queue at once, ahead of that queue's refused
    * offers.
    */
-  #holdAll(): void {
-    for (const batch of this.#queue.server.offers) batch.hold();
+  #closeGates(): void {
+    for (const batch of this.#queue.server.offers) batch.closeGate();
   }
 
   /** Makes later offers wait for the replies to all that are under way now. */
-  hold(): void {
+  closeGate(): void {
     // Offers that wait at a gate have not been sent, so one gate suffices.
-    if (this.#gate === undefined && this.#batch.isUnderWay) this.#closeGate();
+    if (this.#gate === undefined && this.#batch.isUnderWay) this.#setGate();
   }
 }
 

@@ -45,7 +45,7 @@ import { Tidier } from "./tidier.ts";
  *   wake-up. A wake-up that is merely late makes the task deaf for a moment, which does no harm.
  * - **paused**: the queue is paused. The task sweeps on the same occasions, but a sweep moves nothing, and the timer is
  *   not armed. Pausing and resuming publish a wake-up of `0`.
- * - **held**: the task sends nothing, not even a sweep. It sweeps as soon as it is released ({@link setHeld}).
+ * - **suspended**: the task sends nothing, not even a sweep. It sweeps as soon as it is resumed ({@link setSuspended}).
  * - **failing**: the last transfer failed. No error ends the task: the client's troubles report it, and the task sweeps
  *   after a growing pause, which wake-ups do not cut short.
  */
@@ -62,7 +62,7 @@ export class TransferTask implements Listener {
   readonly #sweeps: SweepRhythm;
   readonly #pause = new Pause(100, 5000);
   #isFailing = false;
-  #isHeld = false;
+  #isSuspended = false;
   #isClosed = false;
 
   /** The deadline that the timer is armed for: the earliest known one. */
@@ -117,11 +117,11 @@ export class TransferTask implements Listener {
     else if (!this.#isFailing) this.#await(Infinity);
   }
 
-  /** Holds or releases the task. A script that was sent before still runs. */
-  setHeld(isHeld: boolean): void {
-    if (isHeld === this.#isHeld) return;
-    this.#isHeld = isHeld;
-    if (isHeld) return;
+  /** Suspends or resumes the task. A script that was sent before still runs. */
+  setSuspended(isSuspended: boolean): void {
+    if (isSuspended === this.#isSuspended) return;
+    this.#isSuspended = isSuspended;
+    if (isSuspended) return;
     this.#sweepDue = "called";
     this.#look();
   }
@@ -179,7 +179,7 @@ export class TransferTask implements Listener {
 
   /** Transfers now, or once more after the current transfer. */
   #look(): void {
-    if (this.#isClosed || this.#isHeld || this.#isResting) return;
+    if (this.#isClosed || this.#isSuspended || this.#isResting) return;
     if (this.#transferring === undefined) {
       this.#transferring = this.#transfer().finally(() => (this.#transferring = undefined));
     } else {
@@ -189,7 +189,7 @@ export class TransferTask implements Listener {
 
   /** Whether no further batch follows, even if more messages are due. */
   get #isStopped(): boolean {
-    return this.#standBy.isOn || this.#isHeld || this.#isResting || this.#isClosed;
+    return this.#standBy.isOn || this.#isSuspended || this.#isResting || this.#isClosed;
   }
 
   /** Whether the queue is paused, and no sweep is due. */

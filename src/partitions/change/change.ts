@@ -403,16 +403,16 @@ async function takeForChange(
   const options = { signal, knownFact: formatFact(fact) };
   for (;;) {
     signal?.throwIfAborted();
-    const held = await queue.read("take the lease on", hold, args, options);
-    if (held.isOurs) {
+    const reply = await queue.read("take the lease on", hold, args, options);
+    if (reply.isOurs) {
       try {
-        for (const connection of held.stale) {
+        for (const connection of reply.stale) {
           await endConnection(queue.server.connections, queue.keys.ready, connection);
         }
       } catch (error) {
         throw new RedisError(`cannot end a connection that reads "${queue.name}"`, error);
       }
-      return { fence: held.fence, fenced: held.orphans };
+      return { fence: reply.fence, fenced: reply.orphans };
     }
     await pause.wait();
   }

@@ -36,7 +36,7 @@ export interface Claim {
  * aborted for such a handler, and its fence is out of date.
  */
 export class Lease {
-  /** Grows by one each time another process takes the lease on this partition. */
+  /** Greater than each fence before: the server's time in microseconds, or the last fence plus 1 if that is greater. */
   readonly fence: number;
   readonly #claim: Claim;
   /** The consumers of predecessors, as `hold` returned them. */
@@ -77,16 +77,16 @@ export class Lease {
     const sentAt = performance.now();
     const args = { process: claim.process, duration: DURATION, group: claim.group ?? "" };
     const { background } = queue.server.connections;
-    const held = await queue.run(background, hold, args, [], claim.knownFact());
-    if (!held.isOurs) {
+    const reply = await queue.run(background, hold, args, [], claim.knownFact());
+    if (!reply.isOurs) {
       // A change of the number of partitions holds it for no group.
-      if (held.group === "" || held.group === claim.group) return held.wait;
-      throw new Error(`it is consumed exclusively by the group "${held.group}"`);
+      if (reply.group === "" || reply.group === claim.group) return reply.wait;
+      throw new Error(`it is consumed exclusively by the group "${reply.group}"`);
     }
-    for (const connection of held.stale) {
+    for (const connection of reply.stale) {
       await endConnection(queue.server.connections, queue.keys.ready, connection);
     }
-    return new Lease(claim, held, sentAt);
+    return new Lease(claim, reply, sentAt);
   }
 
   /** Aborted when the lease is over, with an error that says why. */

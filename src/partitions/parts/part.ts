@@ -35,7 +35,7 @@ export class Part {
   /** Only if the queue is reliable and this client moves its messages. */
   #listWatch: ListWatch | undefined;
   #duty: Duty = "alone";
-  #isHeld = false;
+  #isSuspended = false;
   #isStopped = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
@@ -67,7 +67,7 @@ export class Part {
       this.#onTransferred(reply),
     );
     this.#transferTask.setDuty(this.#duty);
-    this.#transferTask.setHeld(this.#isHeld);
+    this.#transferTask.setSuspended(this.#isSuspended);
     if (this.#isReliable) this.#watchList();
   }
 
@@ -78,10 +78,10 @@ export class Part {
     this.#switchListWatch();
   }
 
-  /** While the queue is held, this client moves nothing. */
-  setHeld(isHeld: boolean): void {
-    this.#isHeld = isHeld;
-    this.#transferTask?.setHeld(isHeld);
+  /** While it is suspended, this client moves none of its due messages. */
+  setSuspended(isSuspended: boolean): void {
+    this.#isSuspended = isSuspended;
+    this.#transferTask?.setSuspended(isSuspended);
   }
 
   /**

@@ -440,7 +440,7 @@ export class Parts {
       const onDuty = names.length === 0 ? [self] : movers(names, part.partition + 1);
       if (!onDuty.includes(self)) part.setDuty("off");
       else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
-      part.setHeld(fact.state === "holding");
+      part.setSuspended(fact.state === "holding");
     }
   }
 

@@ -82,15 +82,15 @@ test("off duty a task sweeps when it is woken, and takes everything overdue", as
   expect(task.isDeaf).toBe(false);
 });
 
-test("a held task moves nothing, not even when it is woken; once released it looks at once", async () => {
+test("a suspended task moves nothing, not even when it is woken; once resumed it looks at once", async () => {
   const task = await startResting();
   await delayed.offer("known before", 20);
-  task.setHeld(true);
+  task.setSuspended(true);
   await delayed.offer("heard", 0);
   await redis.publish(keys.channel, "0");
   await othersMoved();
   expect(await ready()).toEqual([]);
-  task.setHeld(false);
+  task.setSuspended(false);
   await eventually(async () => expect(await ready()).toHaveLength(2));
   await delayed.offer("later", 20);
   await eventually(async () => expect(await ready()).toHaveLength(3));
