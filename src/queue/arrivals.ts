@@ -62,31 +62,31 @@ export function listArrival(kind: "ready" | "quarantine" | "unreadable", payload
   return { kind, score: "", name: "", value: payload };
 }
 
-/** Where batches go: a queue or partition, and the fact by which it was chosen; see {@link Queue.run}. */
-interface Place {
+/** Where messages go: an ordinary queue; or a partition, and the fact by which it was chosen, see {@link Queue.run}. */
+export interface Destination {
   readonly queue: Queue;
   readonly knownFact: string | undefined;
 }
 
 /**
- * Puts batches of messages into one place of a queue, each batch once.
+ * Puts batches of messages into one queue or partition, each batch once.
  *
- * The numbers of a source's batches must grow. The place stores the last number in the HASH of arrivals. So a batch
- * that is sent again changes nothing, even if its messages have left in the meantime.
+ * The numbers of a source's batches must grow. The destination stores the last number in the HASH of arrivals. So a
+ * batch that is sent again changes nothing, even if its messages have left in the meantime.
  */
 export class Arrivals {
-  readonly #place: Place;
+  readonly #destination: Destination;
   readonly #source: string;
 
   /** `source` is a unique name for the origin of the batches. */
-  constructor(place: Place, source: string) {
-    this.#place = place;
+  constructor(destination: Destination, source: string) {
+    this.#destination = destination;
     this.#source = source;
   }
 
   /** Returns the number of the last batch that has arrived; 0 if none has. */
   async last(call?: Call): Promise<number> {
-    const { queue } = this.#place;
+    const { queue } = this.#destination;
     return await queue.read("look into", lastArrived, { source: this.#source }, call);
   }
 
@@ -97,7 +97,7 @@ export class Arrivals {
    * @throws {RedisError} if Redis refuses the batch, and nothing is put in; or if its reply is lost.
    */
   async put(rows: readonly Arrival[], number: number, call?: Call): Promise<boolean> {
-    const { queue, knownFact } = this.#place;
+    const { queue, knownFact } = this.#destination;
     const args = { channel: queue.keys.channel, source: this.#source, number };
     return await queue.read("put messages into", pushIn, args, { ...call, rows, knownFact });
   }

@@ -2,9 +2,9 @@ import { setMaxListeners } from "node:events";
 import type { Elements } from "../../lua/family.ts";
 import { readFact } from "../../lua/partitions/fact.ts";
 import { Counters } from "../../observe/counters.ts";
+import type { Destination } from "../../queue/arrivals.ts";
 import type { Call } from "../../queue/call.ts";
 import { queueKeys } from "../../queue/keys.ts";
-import type { Queue } from "../../queue/queue.ts";
 import type { Server, Servers } from "../../redis/server.ts";
 import {
   destinationOf,
@@ -26,12 +26,6 @@ import { movers } from "../ring/shares.ts";
 
 /** Called for a part that the queue no longer has; resolves once this client has left it. */
 export type Leaving = (part: Part) => Promise<void>;
-
-/** Where messages belong, and by which fact; undefined for an ordinary queue. */
-export interface Place {
-  readonly queue: Queue;
-  readonly knownFact: string | undefined;
-}
 
 /** How a queue is opened. */
 export interface PartsOptions {
@@ -233,7 +227,7 @@ export class Parts {
   }
 
   /** The part where the messages of a bucket belong, and the fact that says so, which scripts there check. */
-  async of(bucket: number, call?: Call): Promise<Place> {
+  async of(bucket: number, call?: Call): Promise<Destination> {
     if (this.isOrdinary) return { queue: this.first.queue, knownFact: undefined };
     const fact = this.fact ?? (await this.known(call));
     const { queue } = this.at(destinationOf(fact, bucket));
@@ -374,8 +368,8 @@ export class Parts {
     if (now < this.#restsUntil) return;
     this.#abandonedAt ??= now;
     const names = members.map(({ name }) => name).filter((name) => !this.#died.has(name));
-    const turn = movers(names, 0, names.length).indexOf(self);
-    if (now - this.#abandonedAt < turn * TURN) return;
+    const rank = movers(names, 0, names.length).indexOf(self);
+    if (now - this.#abandonedAt < rank * HEAD_START) return;
     const died = [...this.#died];
     void this.changing(async () => {
       if (await this.#finishChange()) {
@@ -385,8 +379,8 @@ export class Parts {
         }
         return;
       }
-      // Another process may be permitted what this one is not. Each has a turn before this one tries again.
-      this.#restsUntil = performance.now() + Math.max(1, names.length) * TURN;
+      // Another process may be permitted what this one is not. Each tries once before this one tries again.
+      this.#restsUntil = performance.now() + Math.max(1, names.length) * HEAD_START;
     });
   }
 
@@ -462,7 +456,7 @@ function hasBrace(server: Server): boolean {
 }
 
 /** Milliseconds until the next process tries to finish a change that was abandoned. */
-const TURN = 3000;
+const HEAD_START = 3000;
 
 /** The partitions that may hold messages according to a fact, {@link ORDINARY} first if it is one of them. */
 export function activeOf(fact: Fact): number[] {

@@ -138,17 +138,17 @@ export class Routing {
   async #migrateSent(fact: Fact, bucket: number, { sentBy, member }: Sending): Promise<void> {
     const bytes = member();
     if (bytes === undefined) return;
-    const places = new Set(sentBy.map((earlier) => destinationOf(earlier, bucket)));
+    const partitions = new Set(sentBy.map((earlier) => destinationOf(earlier, bucket)));
     const last = sentBy.at(-1)?.epoch ?? 0;
     // A change is two facts. After more than one change, the message may have belonged to any partition in between.
-    if (fact.epoch > last + 2) for (const partition of activeOf(fact)) places.add(partition);
-    else places.delete(destinationOf(fact, bucket));
+    if (fact.epoch > last + 2) for (const partition of activeOf(fact)) partitions.add(partition);
+    else partitions.delete(destinationOf(fact, bucket));
     const source = sourceOf(fact, bucket);
     if (source !== undefined && isMoved(fact, bucket)) {
-      places.delete(source);
-      places.add(source);
+      partitions.delete(source);
+      partitions.add(source);
     }
-    for (const place of places) await this.migration.migrateMember(fact, place, bytes);
+    for (const partition of partitions) await this.migration.migrateMember(fact, partition, bytes);
   }
 
   async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {

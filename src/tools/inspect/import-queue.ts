@@ -1,8 +1,7 @@
-import { Arrivals, type Arrival } from "../../queue/arrivals.ts";
+import { Arrivals, type Arrival, type Destination } from "../../queue/arrivals.ts";
 import { callOf, type Call } from "../../queue/call.ts";
 import { bucketOf } from "../../queue/message/message.ts";
 import type { Part } from "../../partitions/parts/part.ts";
-import type { Place } from "../../partitions/parts/parts.ts";
 import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
@@ -86,11 +85,11 @@ export async function importQueue(
     }
     const { arrival, id } = parsed;
     // Messages without ids are spread by line number, so that another run sends them to the same partitions.
-    const place = await parts.of((id && bucketOf(id)) ?? line % 1024, call);
-    let inlet = inlets.get(place.queue.name);
+    const destination = await parts.of((id && bucketOf(id)) ?? line % 1024, call);
+    let inlet = inlets.get(destination.queue.name);
     if (inlet === undefined) {
-      inlet = await Inlet.open(place, `import ${head.export}`, call);
-      inlets.set(place.queue.name, inlet);
+      inlet = await Inlet.open(destination, `import ${head.export}`, call);
+      inlets.set(destination.queue.name, inlet);
     }
     if (line <= inlet.last) progress.known++;
     else if (inlet.add(arrival, line)) await flush(inlet);
@@ -121,8 +120,8 @@ class Inlet {
     this.last = last;
   }
 
-  static async open(place: Place, source: string, call?: Call): Promise<Inlet> {
-    const arrivals = new Arrivals(place, source);
+  static async open(destination: Destination, source: string, call?: Call): Promise<Inlet> {
+    const arrivals = new Arrivals(destination, source);
     return new Inlet(arrivals, await arrivals.last(call));
   }
 
