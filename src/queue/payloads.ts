@@ -3,7 +3,7 @@ import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
 import type { Queue } from "./queue.ts";
 
-/** The part of a queue that {@link Payloads} uses. */
+/** What {@link Payloads} uses of a queue. */
 type PayloadsQueue = Pick<Queue, "name" | "report" | "quarantine">;
 
 /** Turns one handle's payloads into bytes and back. */

@@ -11,7 +11,7 @@ export interface PausableSource extends Source {
   readonly pauses: Pauses;
 }
 
-/** The LIST that is asked first: always the first one, or each in its turn. */
+/** The LIST that is asked first: always the first one, or another one each time. */
 export type SourceOrder = "fixed" | "rotating";
 
 /** The LISTs that a taker takes from: which of them are open (not paused), and in which order to ask them. */
@@ -23,7 +23,7 @@ export class OpenSources {
   /** Stop listening to the sources' pauses. */
   #unlisten: readonly (() => void)[] = [];
   /** In a rotating order: where the next question begins, modulo the number of open sources. */
-  #turn = 0;
+  #start = 0;
 
   /** `onChange` is called whenever {@link open} becomes another array. */
   constructor(order: SourceOrder = "fixed", onChange: () => void) {
@@ -55,13 +55,13 @@ export class OpenSources {
 
   /**
    * The open sources, in the order in which to ask them for the next `count` messages. In a rotating order the next
-   * call begins `count` sources further on, so that each LIST comes first in its turn and none starves.
+   * call begins `count` sources further on, so that each LIST comes first at times, and none starves.
    */
   next(count: number): readonly Source[] {
     const { length } = this.#open;
     if (this.#order === "fixed" || length < 2) return this.#open;
-    const first = this.#turn % length;
-    this.#turn = first + count;
+    const first = this.#start % length;
+    this.#start = first + count;
     return [...this.#open.slice(first), ...this.#open.slice(0, first)];
   }
 

@@ -61,7 +61,7 @@ function defined<Options extends object>(options: Options): Options {
   return Object.fromEntries(entries) as Options;
 }
 
-/** The part of prom-client's `Registry` that is used. The library itself is never loaded. */
+/** What is used of prom-client's `Registry`. The library itself is never loaded. */
 export interface MetricsRegistry {
   registerMetric(metric: never): void;
   getSingleMetric(name: string): unknown;

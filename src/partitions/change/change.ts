@@ -61,7 +61,8 @@ export function checkSetPartitions(options: SetPartitionsOptions): void {
  *
  * If the queue is consumed exclusively, the state is `holding`: no message becomes ready, and no consumer takes a
  * lease. The change itself takes the lease of each partition, as its holder's successor. So no handler runs once the
- * messages in hand and those that are ready move, in their order, to where their keys belong. The lease belongs to the change, not to a process: whoever goes on with a change has it already.
+ * messages in hand and those that are ready move, in their order, to where their keys belong. The lease belongs to the
+ * change, not to a process: whoever goes on with a change has it already.
  */
 export class Change {
   readonly #parts: Parts;

@@ -13,8 +13,8 @@ import { Taking } from "./taking.ts";
  * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
  * Group} is that of one part.
  *
- * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large enough for each
- * partition to be read by three processes.
+ * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large
+ * enough for each partition to be read by three processes.
  */
 export class ConsumerGroup implements TakingGroup {
   readonly settings: GroupSettings;
@@ -26,8 +26,8 @@ export class ConsumerGroup implements TakingGroup {
   #madeFor: readonly Part[] | undefined;
   /** The group in the only part of an ordinary queue, once it was asked. */
   #only: Group | undefined;
-  /** Counts looks, which begin at the partitions in turn. */
-  #turn = 0;
+  /** Counts looks, each of which begins at the next partition. */
+  #rotation = 0;
   #isTaking = false;
   #isClosed = false;
 
@@ -84,9 +84,9 @@ export class ConsumerGroup implements TakingGroup {
     if (this.#madeFor !== active) void this.#make(active);
     if (options.timeout > 0) return await this.#gathering.take(max, options);
     const all = active.map((part) => this.#sourceOf(part));
-    const first = this.#turn++ % all.length;
-    const inTurn = [...all.slice(first), ...all.slice(0, first)];
-    return await this.#gathering.look(max, inTurn, options.signal);
+    const first = this.#rotation++ % all.length;
+    const rotated = [...all.slice(first), ...all.slice(0, first)];
+    return await this.#gathering.look(max, rotated, options.signal);
   }
 
   /**

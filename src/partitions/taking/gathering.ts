@@ -5,7 +5,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import { sleep } from "../../time/sleep.ts";
 
-/** A place where messages can be waited for, such as one partition. */
+/** Where messages can be waited for: a partition, or the LISTs of a server. */
 export interface GatheringSource<Item> {
   /** Health of the waits, reported while other sources still work. */
   readonly work: Work;
@@ -99,7 +99,7 @@ export class Gathering<Item> {
   }
 
   /**
-   * Replaces the set of sources. Resolves once no message of a removed source is held here: messages that it still
+   * Replaces the set of sources. Resolves once no message of a removed source is left here: messages that it still
    * delivers are handed out or given back. Never rejects.
    */
   async setSources(sources: readonly GatheringSource<Item>[]): Promise<void> {
@@ -117,7 +117,7 @@ export class Gathering<Item> {
     await Promise.all(former.map(([, { ended }]) => ended));
   }
 
-  /** Ends every wait with a `ClosedError`; resolves once no message is held here. */
+  /** Ends every wait with a `ClosedError`; resolves once no message is left here. */
   async close(): Promise<void> {
     this.#waiters.close();
     this.#stop();

@@ -15,9 +15,9 @@ import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
 /** A taker with its own connection, and the parts that it takes from. */
-interface Lane extends GatheringSource<Taken> {
+interface Intake extends GatheringSource<Taken> {
   readonly taker: Taker;
-  /** The only partition of this lane; undefined if the lane serves all parts on a server. */
+  /** The only partition of this intake; undefined if the intake serves all parts on a server. */
   readonly partition: number | undefined;
   parts: readonly Part[];
 }
@@ -25,10 +25,10 @@ interface Lane extends GatheringSource<Taken> {
 /**
  * The ready messages of a queue, as bytes, whichever parts it has; a {@link ReadyList} holds those of one part.
  *
- * An ordinary queue has one connection. The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
- * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes
- * from a share of the partitions, over one connection each. The share is large enough for each partition to be served
- * by three processes.
+ * An ordinary queue has one connection. The partitions on one server share a connection: one BLPOP names all their
+ * LISTs, in rotating order. With several servers there is one connection to each. On a Cluster a BLPOP can name LISTs
+ * of one slot only, so a process takes from a share of the partitions, over one connection each. The share is large
+ * enough for each partition to be served by three processes.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
@@ -37,12 +37,12 @@ export class ReadyMessages {
   readonly #parts: Parts;
   readonly #name: string;
   readonly #gathering: Gathering<Taken>;
-  readonly #lanes = new Map<string, Lane>();
-  /** The lane that waits ask directly, since it serves everything: fewer commands serve many calls. */
-  #direct: Lane | undefined;
+  readonly #intakes = new Map<string, Intake>();
+  /** The intake that waits ask directly, since it serves everything: fewer commands serve many calls. */
+  #direct: Intake | undefined;
   readonly #closings = new Set<Promise<void>>();
-  /** Counts pushes and pops, which choose their partitions in turn. */
-  #turn = 0;
+  /** Counts pushes and pops, each of which begins at the next partition. */
+  #rotation = 0;
   readonly #taking: Taking;
   #isTaking = false;
   #isClosed = false;
@@ -131,7 +131,7 @@ export class ReadyMessages {
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     const payloads: Buffer[] = [];
     let failure: unknown;
-    for (const part of await this.#inTurn(call)) {
+    for (const part of await this.#rotated(call)) {
       if (payloads.length >= max) break;
       try {
         payloads.push(...(await part.ready.pop(max - payloads.length, call)));
@@ -149,7 +149,7 @@ export class ReadyMessages {
     for (;;) {
       if (this.#parts.isOrdinary) return await this.#parts.first.ready.push(payloads, call);
       const fact = await this.#parts.known(call);
-      const { ready } = this.#parts.at(this.#turn++ % fact.to);
+      const { ready } = this.#parts.at(this.#rotation++ % fact.to);
       try {
         return await ready.push(payloads, { ...call, knownFact: formatFact(fact) });
       } catch (error) {
@@ -181,7 +181,7 @@ export class ReadyMessages {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#taking.close();
-    const takers = Array.from(this.#lanes.values(), ({ taker }) => taker.close());
+    const takers = Array.from(this.#intakes.values(), ({ taker }) => taker.close());
     await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
   }
 
@@ -191,9 +191,9 @@ export class ReadyMessages {
   }
 
   /** The parts, with a different one first each time. */
-  async #inTurn(call?: Call): Promise<Part[]> {
+  async #rotated(call?: Call): Promise<Part[]> {
     const parts = await this.#parts.all(call);
-    const first = this.#turn++ % parts.length;
+    const first = this.#rotation++ % parts.length;
     return [...parts.slice(first), ...parts.slice(0, first)];
   }
 
@@ -203,59 +203,59 @@ export class ReadyMessages {
     const isShared = (part: Part) => !isOrdinary && part.queue.server.isCluster;
     this.#takeAll(active.filter((part) => !isShared(part)));
     const former = this.#takeShare(active.filter(isShared));
-    const [only] = this.#lanes.values();
-    const isDirect = this.#lanes.size === 1 && (isOrdinary || this.#parts.serverCount === 1);
+    const [only] = this.#intakes.values();
+    const isDirect = this.#intakes.size === 1 && (isOrdinary || this.#parts.serverCount === 1);
     const before = this.#direct;
     this.#direct = isDirect && only?.partition === undefined ? only : undefined;
     if (before !== this.#direct) before?.taker.dismiss(ELSEWHERE);
-    const released = this.#gathering.setSources([...this.#lanes.values()]);
+    const released = this.#gathering.setSources([...this.#intakes.values()]);
     for (const { taker } of former) {
-      // A closed taker puts nothing back, so close it once the gathering holds none of its messages.
+      // A closed taker puts nothing back, so close it once the gathering has none of its messages.
       this.#awaitClosing(released.then(() => taker.close()));
     }
   }
 
-  /** Keeps one lane for each server, with all its parts. */
+  /** Keeps one intake for each server, with all its parts. */
   #takeAll(all: readonly Part[]): void {
     const byServer = grouped(
       all,
       ({ partition }) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
-    for (const [name, lane] of this.#lanes) {
+    for (const [name, intake] of this.#intakes) {
       // The queue no longer has a part on this server.
-      if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
+      if (intake.partition === undefined && !byServer.has(name)) this.#setParts(intake, []);
     }
     for (const [name, parts] of byServer) {
-      const lane = this.#lanes.get(name);
-      if (lane === undefined) this.#lanes.set(name, this.#newLane(parts, parts[0] as Part));
-      else this.#setParts(lane, parts);
+      const intake = this.#intakes.get(name);
+      if (intake === undefined) this.#intakes.set(name, this.#newIntake(parts, parts[0] as Part));
+      else this.#setParts(intake, parts);
     }
   }
 
-  /** Keeps one lane for each partition in this process's share. Returns the lanes that are no longer needed. */
-  #takeShare(all: readonly Part[]): Lane[] {
+  /** Keeps one intake for each partition in this process's share. Returns the intakes that are no longer needed. */
+  #takeShare(all: readonly Part[]): Intake[] {
     const { members } = this.#taking;
     const { self } = this.#parts;
     const indexes = all.length > 0 ? sharesOf(members, self, all.length, PROCESSES) : [];
     const share = indexes.map((i) => all[i] as Part);
-    const isKept = ({ partition }: Lane) => share.some((part) => part.partition === partition);
-    const former = [...this.#lanes].filter(
-      ([, lane]) => lane.partition !== undefined && !isKept(lane),
+    const isKept = ({ partition }: Intake) => share.some((part) => part.partition === partition);
+    const former = [...this.#intakes].filter(
+      ([, intake]) => intake.partition !== undefined && !isKept(intake),
     );
-    for (const [name] of former) this.#lanes.delete(name);
+    for (const [name] of former) this.#intakes.delete(name);
     for (const part of share) {
       const name = `partition ${part.partition}`;
-      if (this.#lanes.has(name)) continue;
-      this.#lanes.set(name, this.#newLane([part], part, part.partition));
+      if (this.#intakes.has(name)) continue;
+      this.#intakes.set(name, this.#newIntake([part], part, part.partition));
     }
-    return former.map(([, lane]) => lane);
+    return former.map(([, intake]) => intake);
   }
 
-  #setParts(lane: Lane, parts: readonly Part[]): void {
+  #setParts(intake: Intake, parts: readonly Part[]): void {
     // Setting the same sources again would end the block under way.
-    if (isSame(lane.parts, parts)) return;
-    lane.parts = parts;
-    this.#awaitClosing(lane.taker.setSources(parts.map(sourceOf)));
+    if (isSame(intake.parts, parts)) return;
+    intake.parts = parts;
+    this.#awaitClosing(intake.taker.setSources(parts.map(sourceOf)));
   }
 
   #awaitClosing(closing: Promise<void>): void {
@@ -263,7 +263,7 @@ export class ReadyMessages {
     this.#closings.add(closed);
   }
 
-  #newLane(parts: readonly Part[], { queue: { server } }: Part, partition?: number): Lane {
+  #newIntake(parts: readonly Part[], { queue: { server } }: Part, partition?: number): Intake {
     const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
       isSparing: partition !== undefined,
@@ -280,7 +280,7 @@ export class ReadyMessages {
   }
 }
 
-/** Why a lane no longer serves the waits of a queue that has got partitions. Nobody else sees it. */
+/** Why an intake no longer serves the waits of a queue that has got partitions. Nobody else sees it. */
 const ELSEWHERE = new Error("the messages may be in other lists");
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {

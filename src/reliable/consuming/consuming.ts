@@ -60,7 +60,7 @@ export interface HeldPartitions {
 }
 
 /** Deliveries of one call of a handler; mostly one. */
-type Batch<T> = readonly Delivered<T>[];
+type Deliveries<T> = readonly Delivered<T>[];
 
 /**
  * Takes messages for one handle of a reliable queue, makes deliveries of their bytes, and hands them to the user's code:
@@ -122,9 +122,9 @@ export class Consuming<T> {
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
     const host = { ...this.#host, onError };
-    const run = (batch: Batch<T>, closing: AbortSignal) => {
-      const input = batch.map(({ delivery }) => delivery);
-      return handle(batch, () => handler(input), input, closing, host);
+    const run = (delivered: Deliveries<T>, closing: AbortSignal) => {
+      const input = delivered.map(({ delivery }) => delivery);
+      return handle(delivered, () => handler(input), input, closing, host);
     };
     return this.#attend(new Subscription(this.#handling(max, run, concurrency)));
   }
@@ -224,15 +224,15 @@ export class Consuming<T> {
     concurrency: number,
     onError: ReliableSubscribeOptions<T>["onError"],
     orderBy?: ReliableSubscribeOptions<T>["orderBy"],
-  ): Handling<Batch<T>> {
+  ): Handling<Deliveries<T>> {
     this.#group.checkTaking();
     const lanes = new Lanes();
     const host = { ...this.#host, onError };
-    const run = (batch: Batch<T>, closing: AbortSignal) => {
-      const [{ delivery }] = batch as readonly [Delivered<T>];
+    const run = (delivered: Deliveries<T>, closing: AbortSignal) => {
+      const [{ delivery }] = delivered as readonly [Delivered<T>];
       const { payload } = delivery;
       let work: () => unknown = () => handler(payload, delivery);
-      if (orderBy === undefined) return handle(batch, work, payload, closing, host);
+      if (orderBy === undefined) return handle(delivered, work, payload, closing, host);
       let lane: string | undefined;
       try {
         lane = laneOf(orderBy(payload, delivery));
@@ -242,7 +242,7 @@ export class Consuming<T> {
           throw error;
         };
       }
-      return lanes.run(lane, () => handle(batch, work, payload, closing, host));
+      return lanes.run(lane, () => handle(delivered, work, payload, closing, host));
     };
     return this.#handling(1, run, concurrency);
   }
@@ -250,9 +250,9 @@ export class Consuming<T> {
   /** Calls `run` with up to `max` deliveries at a time. Each is tracked as running until `run` ends. */
   #handling(
     max: number,
-    run: (batch: Batch<T>, closing: AbortSignal) => Promise<void>,
+    run: (delivered: Deliveries<T>, closing: AbortSignal) => Promise<void>,
     concurrency: number,
-  ): Handling<Batch<T>> {
+  ): Handling<Deliveries<T>> {
     const { name, report } = this.#open.queue;
     const running = new Running();
     return {
@@ -261,15 +261,15 @@ export class Consuming<T> {
       concurrency,
       takes: this.#open.joinTakes(),
       take: async (wait) => {
-        const batch = await this.#take(max, wait);
-        return batch.length === 0 ? [] : [batch];
+        const delivered = await this.#take(max, wait);
+        return delivered.length === 0 ? [] : [delivered];
       },
-      handle: async (batch, closing) => {
-        running.add(batch, closing);
+      handle: async (delivered, closing) => {
+        running.add(delivered, closing);
         try {
-          await run(batch, closing);
+          await run(delivered, closing);
         } finally {
-          running.delete(batch);
+          running.delete(delivered);
         }
       },
       abandon: () => {
@@ -280,7 +280,10 @@ export class Consuming<T> {
   }
 
   /** Takes from the partitions that this process comes to hold instead, with one loop for each. */
-  #exclusively(partitions: HeldPartitions, handling: Handling<Batch<T>>): Handling<Batch<T>> {
+  #exclusively(
+    partitions: HeldPartitions,
+    handling: Handling<Deliveries<T>>,
+  ): Handling<Deliveries<T>> {
     const settings = { ...this.#group.settings, isStrict: this.#isStrict };
     return {
       ...handling,
@@ -316,12 +319,12 @@ export class Consuming<T> {
  * signals.
  */
 class Running {
-  readonly #batches = new Set<Batch<unknown>>();
+  readonly #inputs = new Set<Deliveries<unknown>>();
   #closing: AbortSignal | undefined;
 
   /** `closing` must be the same signal each time: one listener serves all deliveries. */
-  add(batch: Batch<unknown>, closing: AbortSignal): void {
-    this.#batches.add(batch);
+  add(delivered: Deliveries<unknown>, closing: AbortSignal): void {
+    this.#inputs.add(delivered);
     if (this.#closing !== undefined) return;
     this.#closing = closing;
     closing.addEventListener("abort", () => {
@@ -329,12 +332,12 @@ class Running {
     });
   }
 
-  delete(batch: Batch<unknown>): void {
-    this.#batches.delete(batch);
+  delete(delivered: Deliveries<unknown>): void {
+    this.#inputs.delete(delivered);
   }
 
   all(): Held[] {
-    return [...this.#batches].flat().map(({ held }) => held);
+    return [...this.#inputs].flat().map(({ held }) => held);
   }
 }
 

@@ -23,7 +23,7 @@ export interface NackOptions extends CallOptions {
   readonly reason?: string;
 }
 
-/** The part of a handle that its deliveries use. */
+/** What deliveries use of their handle. */
 export interface DeliveryHost {
   /** The queue's name. */
   readonly queue: string;

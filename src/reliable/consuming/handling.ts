@@ -132,7 +132,7 @@ export class Settler implements DeliveryHost {
   }
 }
 
-/** The part of a subscription that {@link handle} uses. */
+/** What {@link handle} uses of a subscription. */
 interface HandlingHost<Input> {
   readonly queue: string;
   readonly settler: Settler;

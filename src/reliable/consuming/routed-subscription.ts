@@ -48,11 +48,11 @@ export class RouteHandling<T> {
 
   /** The handling of `handler`, without the messages that no route takes: their settling does not count as a call. */
   around(handling: Handling<readonly Delivered<T>[]>): Handling<readonly Delivered<T>[]> {
-    const handle = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
-      const [first] = batch;
+    const handle = async (delivered: readonly Delivered<T>[], closing: AbortSignal) => {
+      const [first] = delivered;
       const isUnknown = first !== undefined && this.#router.find(first.delivery.key) === undefined;
       if (isUnknown) await this.#settleUnknown(first);
-      else await handling.handle(batch, closing);
+      else await handling.handle(delivered, closing);
     };
     return { ...handling, handle };
   }

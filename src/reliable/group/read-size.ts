@@ -1,4 +1,4 @@
-/** The part of a message that decides its size. */
+/** What decides the size of a message. */
 interface Sized {
   readonly payload: Buffer;
 }

@@ -14,7 +14,7 @@ import { Suspects } from "./suspects.ts";
 /** An entry that was read; one in a foreign format as its fields and values. */
 export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
-/** The part of a group that its reader uses. */
+/** What a reader uses of its group. */
 export interface ReaderHost {
   readonly held: HeldDeliveries;
   /** Sorts what was read; returns the deliveries that are held now. */

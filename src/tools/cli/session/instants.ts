@@ -166,7 +166,7 @@ function kindsOf(text: string): string {
     .join("");
 }
 
-/** The part of a time that a word is: a date (d), the name of a day (n), a time of day (t), a zone (z), or none. */
+/** What a word is of a time: a date (d), the name of a day (n), a time of day (t), a zone (z), or none. */
 function kindOf(word: string): "d" | "n" | "t" | "z" | "" {
   if (/^\d{4}-\d{2}-\d{2}$/.test(word)) return "d";
   if (TIME.test(word)) return "t";
