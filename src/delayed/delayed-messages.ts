@@ -223,9 +223,9 @@ export class DelayedMessages {
     this.#offers.leave();
   }
 
-  /** Resolves once every offer and cancellation made so far has settled. */
-  async settled(): Promise<void> {
-    await Promise.all([this.#offers.settled(), this.#cancels.settled()]);
+  /** Resolves once every offer and cancellation made so far is done. */
+  async done(): Promise<void> {
+    await Promise.all([this.#offers.done(), this.#cancels.done()]);
   }
 }
 
@@ -250,7 +250,7 @@ function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
 class CancelBatch {
   readonly #queue: Queue;
   readonly #batch = new TurnBatch<Wanted, boolean>({
-    send: (batch) => this.#send(batch.claim()),
+    send: (batch) => this.#send(batch.seal()),
     kindOf: ({ knownFact = "" }) => knownFact,
     sizeOf: ({ idOrKey }) => idOrKey.length,
     giveUp: ({ cause }) => cause,
@@ -265,9 +265,9 @@ class CancelBatch {
     return this.#batch.add({ idOrKey, knownFact: call?.knownFact }, call);
   }
 
-  /** Resolves once every cancellation made so far has settled. */
-  settled(): Promise<void> {
-    return this.#batch.settled();
+  /** Resolves once every cancellation made so far is done. */
+  done(): Promise<void> {
+    return this.#batch.done();
   }
 
   async #send(wanted: readonly Wanted[]): Promise<boolean[]> {

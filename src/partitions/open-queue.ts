@@ -122,7 +122,7 @@ export class OpenQueue {
     if (signal.aborted) return;
     await part.leaveGroups();
     // An offer to an ordinary queue checks no fact: it may have been under way.
-    await part.settled();
+    await part.done();
     // If this fails, its messages are safe where they are. The next change of the number finds them.
     await this.#change({ signal })
       .drainLate(part.partition)
@@ -162,7 +162,7 @@ export class OpenQueue {
     if (count > 0) this.queue.report(new LeftRunningError(this.queue.name, count));
   }
 
-  /** Refuses every call from now on; resolves when the offers under way are settled. */
+  /** Refuses every call from now on; resolves when the offers under way are done. */
   async close(): Promise<void> {
     // First, since a call that was refused for its old fact is sent again, and its partition has to be open for that.
     await this.#routing.close();

@@ -5,7 +5,7 @@ import type { Expiries } from "../time/expiries.ts";
 
 /** How requests are batched. */
 export interface BatchRule<Request, Result> {
-  /** Sends a batch; returns a result for each claimed request, in the same order. */
+  /** Sends a batch; returns a result for each request that it sealed, in the same order. */
   readonly send: (batch: Batch<Request>) => Promise<readonly Result[]>;
   /** Requests of different kinds are never in one batch. Defaults to a single kind. */
   readonly kindOf?: (request: Request) => string;
@@ -24,7 +24,7 @@ export interface Batch<Request> {
   /** When the time of the requests is over (`performance.now()`). */
   readonly endsAt: number;
   /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */
-  claim(): readonly Request[];
+  seal(): readonly Request[];
 }
 
 /**
@@ -45,25 +45,25 @@ export class TurnBatch<Request, Result> {
   add(request: Request, call?: Call): Promise<Result> {
     const waiting = new Waiting<Request, Result>(request);
     if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
-    if (!waiting.isSettled) {
+    if (!waiting.isDone) {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       this.#waiting.push(waiting);
     }
     return waiting.promise;
   }
 
-  /** Whether any batch is sent and not settled. */
+  /** Whether any batch is sent and not done. */
   get isUnderWay(): boolean {
     return this.#sending.size > 0;
   }
 
-  /** Resolves when the batches that are under way now are settled. */
+  /** Resolves when the batches that are under way now are done. */
   async sent(): Promise<void> {
     await Promise.all(this.#sending.keys());
   }
 
-  /** Resolves when all requests are settled. One that was given up is settled: nobody waits for its reply. */
-  async settled(): Promise<void> {
+  /** Resolves when all requests are done. One that was given up is done: nobody waits for its reply. */
+  async done(): Promise<void> {
     this.#flush();
     for (;;) {
       const open = [...this.#sending.values()].flat().filter(isWanted);
@@ -107,16 +107,16 @@ export class TurnBatch<Request, Result> {
       if (expiry !== undefined) expiries?.remove(expiry);
       this.#sending.delete(sending);
     };
-    let claimed: readonly Waiting<Request, Result>[] = [];
-    const claim = () => {
-      claimed = batch.filter(isWanted);
-      for (const waiting of claimed) waiting.isSent = true;
-      return claimed.map(({ request }) => request);
+    let sealed: readonly Waiting<Request, Result>[] = [];
+    const seal = () => {
+      sealed = batch.filter(isWanted);
+      for (const waiting of sealed) waiting.isSent = true;
+      return sealed.map(({ request }) => request);
     };
-    const sending = send({ endsAt: expiry?.endsAt ?? Infinity, claim }).then(
+    const sending = send({ endsAt: expiry?.endsAt ?? Infinity, seal }).then(
       (results) => {
         finish();
-        claimed.forEach((waiting, i) => waiting.resolve(results[i] as Result));
+        sealed.forEach((waiting, i) => waiting.resolve(results[i] as Result));
       },
       (error: unknown) => {
         finish();
@@ -133,21 +133,21 @@ export class TurnBatch<Request, Result> {
       return;
     }
     signal.addEventListener("abort", onAbort);
-    waiting.onSettled = () => signal.removeEventListener("abort", onAbort);
+    waiting.onDone = () => signal.removeEventListener("abort", onAbort);
   }
 
   #giveUp(waiting: Waiting<Request, Result>, why: UnansweredError): void {
-    if (!waiting.isSettled) waiting.reject(this.#rule.giveUp(why));
+    if (!waiting.isDone) waiting.reject(this.#rule.giveUp(why));
   }
 }
 
-/** A request and the promise of its result. It is settled once; later results are dropped. */
+/** A request and the promise of its result. It gets one result; later ones are dropped. */
 class Waiting<Request, Result> {
   readonly request: Request;
   readonly promise: Promise<Result>;
   isSent = false;
-  isSettled = false;
-  onSettled: (() => void) | undefined;
+  isDone = false;
+  onDone: (() => void) | undefined;
   #resolve!: (result: Result) => void;
   #reject!: (error: unknown) => void;
 
@@ -160,23 +160,23 @@ class Waiting<Request, Result> {
   }
 
   resolve(result: Result): void {
-    this.#settle();
+    this.#finish();
     this.#resolve(result);
   }
 
   reject(error: unknown): void {
-    this.#settle();
+    this.#finish();
     this.#reject(error);
   }
 
-  #settle(): void {
-    this.isSettled = true;
-    this.onSettled?.();
+  #finish(): void {
+    this.isDone = true;
+    this.onDone?.();
   }
 }
 
-function isWanted({ isSettled }: { readonly isSettled: boolean }): boolean {
-  return !isSettled;
+function isWanted({ isDone }: { readonly isDone: boolean }): boolean {
+  return !isDone;
 }
 
 /** Requests per batch: about 300 us of Redis's time. */

@@ -57,7 +57,7 @@ export class GiveBack {
   }
 
   /** Resolves once nothing is under way: each message is back or given up, each receipt removed or left to expire. */
-  async settled(): Promise<void> {
+  async done(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     this.#work.ended();
   }

@@ -97,7 +97,7 @@ export class Taker {
     this.#giveBack.close();
     this.#sources.close();
     await this.#loop.close();
-    await this.#giveBack.settled();
+    await this.#giveBack.done();
   }
 
   #step(): Promise<void> {

@@ -33,10 +33,10 @@ function find(cluster: Cluster, key: string | undefined): Redis | undefined {
 /** The master that serves a key, as far as `cluster` knows; undefined if it has no connection to that master. */
 export function ownerOf(cluster: Cluster, key: string): Redis | undefined {
   const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
-  const [address] = cluster.slots[slot ?? 0] ?? [];
+  const [endpoint] = cluster.slots[slot ?? 0] ?? [];
   return cluster
     .nodes("master")
-    .find((node) => `${node.options.host}:${node.options.port}` === address);
+    .find((node) => `${node.options.host}:${node.options.port}` === endpoint);
 }
 
 async function ready(cluster: Cluster): Promise<void> {
@@ -68,7 +68,7 @@ export function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
   return a.host === b.host && a.port === b.port;
 }
 
-/** The address of the server at the other end, as "host:port". */
+/** The server at the other end, as "host:port". */
 export function serverOf({ stream }: Redis): string {
   // There is none yet while ioredis asks the Sentinels.
   const { remoteAddress, remotePort } = (stream as Redis["stream"] | undefined) ?? {};

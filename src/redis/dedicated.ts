@@ -57,9 +57,9 @@ export class DedicatedConnections {
   /**
    * Ends the connections to a server that the background client, which has just connected again, has left.
    *
-   * A subscriber to a server that is no longer the master hears nothing, and the new master may have the old address.
+   * A subscriber to a server that is no longer the master hears nothing, and the new master may have its host and port.
    * So subscribers are compared by the id of the server process. A block that is ended may lose its message: it is only
-   * ended if the address has changed, since Redis itself ends the blocks on a master that becomes a replica.
+   * ended if the host or port has changed, since Redis itself ends the blocks on a master that becomes a replica.
    */
   follow(background: Redis): void {
     const server = serverOf(background);

@@ -33,12 +33,12 @@ export class Server {
    * @throws {TypeError} if the address is not legal.
    */
   constructor(
-    address: string | ConnectionOptions | LentClient,
+    redis: string | ConnectionOptions | LentClient,
     limits: { readonly callTimeout: number; readonly closeTimeout: number },
     listener: TroublesListener,
   ) {
     this.troubles = new Troubles(listener);
-    this.connections = new Connections(address, {
+    this.connections = new Connections(redis, {
       onTime: (serverTime, sentAt) => {
         this.clock.observe(serverTime, sentAt);
         this.troubles.heard();

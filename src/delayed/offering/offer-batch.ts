@@ -61,9 +61,9 @@ export class OfferBatch {
     return this.#batch.add(offering, call);
   }
 
-  /** Resolves once every offer made so far has settled. */
-  settled(): Promise<void> {
-    return this.#batch.settled();
+  /** Resolves once every offer made so far is done. */
+  done(): Promise<void> {
+    return this.#batch.done();
   }
 
   /** Called when the client stays open without this queue. No offer may be added afterwards. */
@@ -110,7 +110,7 @@ export class OfferBatch {
       if (connecting !== undefined) await connecting;
       const asking = this.#queue.clock.ready(() => this.#queue.time(commands));
       if (asking !== undefined) await asking;
-      const offerings = batch.claim();
+      const offerings = batch.seal();
       if (offerings.length === 0) return [];
       // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
       // connection, ZADD NX then finds the same members.

@@ -178,19 +178,19 @@ export class Part {
     await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
   }
 
-  /** Refuses every call from now on; resolves when the offers under way are settled. */
+  /** Refuses every call from now on; resolves when the offers under way are done. */
   async close(): Promise<void> {
     await this.leaveGroups();
     // This sends the offers of this turn, before the queue refuses to send any.
-    const settled = this.settled();
+    const done = this.done();
     this.queue.close();
-    await settled;
+    await done;
     for (const messages of this.#messages) messages.leave();
   }
 
-  /** Resolves when the offers and cancellations made so far are settled. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#messages.map((messages) => messages.settled()));
+  /** Resolves when the offers and cancellations made so far are done. */
+  async done(): Promise<void> {
+    await Promise.all(this.#messages.map((messages) => messages.done()));
   }
 
   get #messages(): DelayedMessages[] {

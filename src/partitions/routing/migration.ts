@@ -28,7 +28,7 @@ interface Wanted {
 export class Migration {
   readonly #parts: Parts;
   readonly #wanted = new TurnBatch<Wanted, void>({
-    send: (batch) => this.#pull(batch.claim()),
+    send: (batch) => this.#pull(batch.seal()),
     kindOf: ({ fact, source }) => `${source} ${fact.epoch}`,
     sizeOf: ({ row: { id, key, member } }) => id.length + key.length + member.length,
     giveUp: (why) => why,

@@ -121,7 +121,7 @@ export class Routing {
     }, call);
   }
 
-  /** Refuses further calls; resolves when the calls made so far are settled. */
+  /** Refuses further calls; resolves when the calls made so far are done. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);

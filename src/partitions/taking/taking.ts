@@ -25,7 +25,7 @@ export class Taking {
     );
   }
 
-  /** Makes a call that waits; this process counts as taking until the call is settled, and a while longer. */
+  /** Makes a call that waits; this process counts as taking until the call is done, and a while longer. */
   during<Result>(wait: () => Promise<Result>): Promise<Result> {
     this.#waits++;
     clearTimeout(this.#timer);

@@ -248,7 +248,7 @@ export class Settlements {
   /** Resolves when every settlement made so far has its reply or its error. */
   async settled(): Promise<void> {
     const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
-    await Promise.all(all.map((batch) => batch.settled()));
+    await Promise.all(all.map((batch) => batch.done()));
   }
 
   /** Ends the retries; resolves when no delivery is being settled by {@link persist}. */
@@ -279,7 +279,7 @@ export class Settlements {
   ): TurnBatch<Request, boolean> {
     return new TurnBatch({
       send: async (batch) => {
-        const requests = batch.claim();
+        const requests = batch.seal();
         const flags = await send(requests);
         const { counters } = this.#queue;
         for (let i = 0; i < requests.length; i++) {
