@@ -91,8 +91,8 @@ export class UnansweredError extends Error {
 }
 
 /**
- * Whether Redis certainly did not carry out the failed command. Redis rolls nothing back, so a script that was refused
- * half-way may have done a part of its work; its error says so ({@link IN_PART}).
+ * Whether Redis certainly did not carry out the failed command. No rollback: a script that was refused half-way may
+ * have done a part of its work; its error says so ({@link IN_PART}).
  */
 export function hadNoEffect(error: unknown): boolean {
   if (error instanceof UnansweredError) return !error.wasSent;

@@ -2,8 +2,7 @@
  * Lua functions that several scripts share. `defineScript` writes them between the script's keys, which they read
  * by name, and its body.
  *
- * Other programs may write any bytes under a queue's keys, and Redis rolls nothing back when a script fails. So
- * no function of a fragment raises an error for bytes that it cannot read: it ignores them.
+ * Foreign bytes, and no rollback: no function of a fragment raises an error for bytes that it cannot read.
  */
 export interface Fragment {
   /** Names of the keys that it reads. Every script that needs it must declare them. */

@@ -42,8 +42,8 @@ export interface ConnectionsListener {
  *
  * - `commands` carries the calls that users await. It is the client that we were lent, or one made with the user's
  *   options; those decide about retries and timeouts.
- * - `background` is our own. It carries transfers and everything else that takes messages out of Redis. It rejects
- *   a command whose reply was lost, and never sends it again: Redis may have carried it out. It reconnects for ever.
+ * - `background` is our own. It carries transfers and everything else that takes messages out of Redis. It never sends
+ *   a command twice (the lost reply), and reconnects for ever.
  * - A dedicated connection (`open`) subscribes or blocks. It never reconnects: when it is lost, its owner opens a new
  *   one. On a Cluster it goes to one node.
  *

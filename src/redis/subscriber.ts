@@ -16,7 +16,7 @@ export interface Listener {
  * The only subscriber connection of a client to one server.
  *
  * It opens with the first channel. Whenever it is lost, it reopens, however often; a {@link Heartbeat} notices when it
- * dies silently. Pub/sub is only a hint: without it a listener may be late, but must stay correct.
+ * dies silently. Pub/sub is only a hint.
  */
 export class Subscriber {
   readonly #connections: Connections;

@@ -1,8 +1,8 @@
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
  *
- * Only the server's clock decides what is due, and scripts read it themselves. The estimate serves where a hint is
- * enough: for the order stamp of an id, and for the instant at which a timer should fire.
+ * One clock: the estimate decides nothing. It serves for the order stamp of an id, and for the instant at which a timer
+ * should fire.
  *
  * Every reply that carries the server's time bounds the offset between the two clocks: the server read its clock after
  * the command was sent and before the reply was received. Intersecting all bounds soon leaves an interval as narrow as

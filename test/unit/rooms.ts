@@ -7,7 +7,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   { handles: "The users' classes: check, encode, decode; nothing else." },
   {
     partitions:
-      "One queue made of many: its classes offer what `DelayedMessages`, the dead letters, the quarantine and the pause of a single queue offer.",
+      "A queue as the list of its parts: one, or one for each partition. Its classes offer what those of one part offer.",
   },
   { "partitions/change": "Changing the number of partitions." },
   {

@@ -31,11 +31,11 @@ export interface KeyedReply {
  * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
  * copy. See the fragment `indexEntry`.
  *
- * Redis rolls nothing back. So the script reads first, and then writes what makes a message visible last: the insertion
- * order, the index, the ZSET. If ZADD is refused, it is so for the first message, and none is stored. The index is put
- * back, which Redis cannot refuse where an entry was replaced; where one was added, it may stay and points to nothing. If
- * only the wake-up is refused, the messages are taken back; if Redis refuses that as well, the error says so
- * (`refuseOffer`). Replaced messages are removed last.
+ * No rollback: the script reads first, and then writes what makes a message visible last: the insertion order, the
+ * index, the ZSET. If ZADD is refused, it is so for the first message, and none is stored. The index is put back, which
+ * Redis cannot refuse where an entry was replaced; where one was added, it may stay and points to nothing. If only the
+ * wake-up is refused, the messages are taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
+ * Replaced messages are removed last.
  */
 export const offerKeyed = byElements((elements) =>
   defineScript({

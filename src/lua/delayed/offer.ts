@@ -40,9 +40,9 @@ export interface OfferReply {
  *
  * A message that is sent a second time while it is still delayed is not stored again; its first deadline is returned.
  *
- * Redis rolls nothing back. So the insertion order comes first: until a message is in the ZSET, its element points to
- * nothing. If ZADD is refused, it is so for the first message, and none is stored. If only the wake-up is refused, the
- * messages are taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
+ * No rollback: the insertion order comes first. Until a message is in the ZSET, its element points to nothing. If ZADD
+ * is refused, it is so for the first message, and none is stored. If only the wake-up is refused, the messages are
+ * taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
  */
 export const offer = byElements((elements) =>
   defineScript({

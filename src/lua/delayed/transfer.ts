@@ -21,9 +21,9 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
  * reliable queue, and also moves due retries.
  *
- * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
- * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
- * next run returns the refusal. Each claim first checks that removing is permitted, before anything is pushed.
+ * No rollback: a message is pushed before it is removed. A refused push (WRONGTYPE, an ACL) has then changed nothing. A
+ * stream takes one entry at a time. If it refuses one, the messages before it have moved, and the next run returns the
+ * refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
 
 /** The reply of a transfer or a sweep. */

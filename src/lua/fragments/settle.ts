@@ -76,9 +76,9 @@ end
  * it refused a write; and Redis's error if it refused to set an entry aside.
  * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
  *
- * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
- * changed. If a later one is refused, the entries before it are finished, since they would be delivered twice
- * otherwise. A caller that sends all ids again gets a 0 for each of these entries.
+ * No rollback: an entry is written before it is finished. If the first write is refused, nothing has changed. If a
+ * later one is refused, the entries before it are finished, since they would be delivered twice otherwise. A caller
+ * that sends all ids again gets a 0 for each of these entries.
  *
  * An entry that was deleted from the stream is only acknowledged. One in a foreign format is set aside: its fields go
  * to the unreadable messages. If Redis refuses that, the entry stays in flight, and the others do not wait for it.

@@ -15,9 +15,9 @@ import { defineScript } from "../script.ts";
  * unless it points to another delayed message. A missing consumer group of an entry is created at the beginning of the
  * stream.
  *
- * Redis rolls nothing back, so every write records how to undo it, and the arrival is noted last. A batch that Redis
- * refuses (full memory, WRONGTYPE, an ACL) can thus be sent again. Everything that undoing needs is tried before the first
- * write. A created group stays.
+ * No rollback: every write records how to undo it, and the arrival is noted last. A batch that Redis refuses (full
+ * memory, WRONGTYPE, an ACL) can thus be sent again. Everything that undoing needs is tried before the first write. A
+ * created group stays.
  */
 export const pushIn = defineScript({
   name: "push-in",

@@ -36,8 +36,8 @@ export interface MakePlainReply {
  * A message that is held back becomes a delayed one that is due when its pause is over. Entries that every group has
  * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
  *
- * Redis rolls nothing back, so each message is stored in its new place before it is removed, and all that may be refused
- * is tried before.
+ * No rollback: each message is stored in its new place before it is removed, and all that may be refused is tried
+ * before.
  */
 const define = (elements: Elements) =>
   defineScript({

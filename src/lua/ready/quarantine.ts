@@ -46,9 +46,9 @@ return elements
  * Moves payloads from the quarantine to the end of the ready LIST, oldest first: up to `limit`, and about `maxBytes`.
  * Returns how many.
  *
- * Redis rolls nothing back, so payloads are pushed before they are removed: a refused push has then changed nothing. An
- * LTRIM that trims nothing comes first. It proves that removing is permitted. And when memory is full, Redis refuses
- * only the first write of a script, and never a removal, so the push behind the LTRIM passes.
+ * No rollback: payloads are pushed before they are removed. A refused push has then changed nothing. An LTRIM that
+ * trims nothing comes first. It proves that removing is permitted. And when memory is full, Redis refuses only the
+ * first write of a script, and never a removal, so the push behind the LTRIM passes.
  *
  * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */

@@ -29,8 +29,8 @@ export interface Popped {
  *
  * All LISTs have to be on one node, so the script is not for a Cluster.
  *
- * Redis rolls nothing back, so a LIST that Redis refuses to pop from (WRONGTYPE) is skipped, and the payloads of the
- * others are returned. The refusal is the reply only if nothing was popped.
+ * No rollback: a LIST that Redis refuses to pop from (WRONGTYPE) is skipped, and the payloads of the others are
+ * returned. The refusal is the reply only if nothing was popped.
  *
  * Must not be sent twice: use the connection that never resends.
  */

@@ -122,8 +122,8 @@ return { cursor, letters }
  * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were redriven, and the next
  * cursor.
  *
- * Redis rolls nothing back. So the script tries everything that may be refused before it touches the first letter,
- * and adds each retry before it removes the letter. At worst there are both, and the message is delivered once more.
+ * No rollback: the script tries everything that may be refused before it touches the first letter, and adds each retry
+ * before it removes the letter. At worst there are both, and the message is delivered once more.
  */
 export const redrive = defineScript({
   name: "redrive",

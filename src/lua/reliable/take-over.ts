@@ -18,8 +18,8 @@ export interface TakeOverReply {
  * know the stream have pushed them. Each row has the id of one new message, whose deadline is now. `makes` (1 or 0):
  * whether to create the stream if it is missing.
  *
- * Redis rolls nothing back. So the script first checks that trimming is permitted, and appends payloads before it
- * trims them. What was appended before a refusal is trimmed, and the next run reports the refusal.
+ * No rollback: the script first checks that trimming is permitted, and appends payloads before it trims them. What was
+ * appended before a refusal is trimmed, and the next run reports the refusal.
  */
 export const takeOver = defineScript({
   name: "take-over",
