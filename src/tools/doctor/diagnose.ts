@@ -10,7 +10,7 @@ import { inBackticks, type Finding } from "./checks/finding.ts";
 import { hidden, unreachable } from "./checks/server.ts";
 import { examineDatabase, examineSite } from "./examine-site.ts";
 import { readAccess } from "./looks/access-report.ts";
-import type { Place } from "./looks/queue-report.ts";
+import type { SiteView } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
 import { QueueExam } from "./queue-exam.ts";
 
@@ -56,21 +56,21 @@ export async function* diagnose(
   // The awaited calls meet the same failures, and report them.
   inspector.line.on("error", () => {});
   try {
-    const places: Place[] = [];
+    const views: SiteView[] = [];
     const servers = [options.redis].flat();
     for (const [i, site] of sites.entries()) {
-      const place = yield* examineSite(site);
+      const view = yield* examineSite(site);
       const server = servers[i];
       const isThere =
-        place === undefined ||
+        view === undefined ||
         typeof server !== "string" ||
         (yield* examineDatabase(server, CALL_TIMEOUT));
-      if (place !== undefined && isThere) places.push(place);
+      if (view !== undefined && isThere) views.push(view);
     }
     signal?.throwIfAborted();
     // A queue may have partitions on every server, so all of them are needed.
-    if (places.length === sites.length) {
-      yield* examineQueues(places, inspector, options);
+    if (views.length === sites.length) {
+      yield* examineQueues(views, inspector, options);
     }
   } catch (error) {
     signal?.throwIfAborted();
@@ -82,7 +82,7 @@ export async function* diagnose(
 }
 
 async function* examineQueues(
-  places: readonly Place[],
+  views: readonly SiteView[],
   inspector: Inspector,
   { queues, signal, commandLine }: DiagnoseOptions,
 ): AsyncGenerator<Finding, void, void> {
@@ -102,7 +102,7 @@ async function* examineQueues(
   if (queues !== undefined) yield* examineNames(queues, inspector, signal);
   const command = (...words: readonly string[]) =>
     inBackticks(commandLine?.(...words) ?? ["npx delayline", ...words.map(shellWord)].join(" "));
-  const exams = names.map((name) => new QueueExam(name, places, inspector, command, signal));
+  const exams = names.map((name) => new QueueExam(name, views, inspector, command, signal));
   for (const exam of exams) yield* exam.begin();
   if (exams.some(({ hidesTypes }) => hidesTypes)) {
     yield hidden(
@@ -113,7 +113,7 @@ async function* examineQueues(
     );
   }
   const isAnyReliable = exams.some(({ isReliable }) => isReliable);
-  for (const node of places.flatMap((place) => place.nodes)) {
+  for (const node of views.flatMap((view) => view.nodes)) {
     if (node.role === "slave") continue;
     try {
       yield* checkAccess(await readAccess(node, names.filter(isLegal)), isAnyReliable);

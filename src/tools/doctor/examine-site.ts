@@ -3,7 +3,7 @@ import { checkDatabase } from "../inspect/inspector.ts";
 import { checkCluster } from "./checks/cluster.ts";
 import type { Finding } from "./checks/finding.ts";
 import { checkClocks, checkServer, hidden, unreachable } from "./checks/server.ts";
-import type { Place } from "./looks/queue-report.ts";
+import type { SiteView } from "./looks/queue-report.ts";
 import {
   listenersOf,
   readClients,
@@ -14,7 +14,9 @@ import {
 import type { Site, SiteNode } from "./looks/site.ts";
 
 /** Checks the servers behind one address. Returns undefined if none of them replies. */
-export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | undefined, void> {
+export async function* examineSite(
+  site: Site,
+): AsyncGenerator<Finding, SiteView | undefined, void> {
   let nodes: SiteNode[];
   try {
     nodes = await site.nodes();

@@ -5,12 +5,12 @@ import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
 import { checkTransfer } from "./checks/transfer.ts";
 import { EarlyWatch, sampleIndex } from "./looks/close-look.ts";
-import { readQueue, type Place, type QueueReport } from "./looks/queue-report.ts";
+import { readQueue, type SiteView, type QueueReport } from "./looks/queue-report.ts";
 
 /** Examines one queue: once, and if that is not conclusive, a second time half a second later. */
 export class QueueExam {
   readonly #name: string;
-  readonly #places: readonly Place[];
+  readonly #views: readonly SiteView[];
   readonly #inspector: Inspector;
   readonly #commandLine: CommandLine;
   readonly #signal: AbortSignal | undefined;
@@ -19,13 +19,13 @@ export class QueueExam {
 
   constructor(
     name: string,
-    places: readonly Place[],
+    views: readonly SiteView[],
     inspector: Inspector,
     commandLine: CommandLine,
     signal: AbortSignal | undefined,
   ) {
     this.#name = name;
-    this.#places = places;
+    this.#views = views;
     this.#inspector = inspector;
     this.#commandLine = commandLine;
     this.#signal = signal;
@@ -99,7 +99,7 @@ export class QueueExam {
   }
 
   #look(): Promise<QueueReport> {
-    return readQueue(this.#name, this.#places, this.#inspector, this.#signal);
+    return readQueue(this.#name, this.#views, this.#inspector, this.#signal);
   }
 
   #refused(error: unknown): Finding {

@@ -18,7 +18,7 @@ export interface Row extends Omit<QueueNumbers, "nextDeadline"> {
   readonly error?: string;
 }
 
-/** The numbers and the place of one partition. */
+/** The numbers and the home of one partition. */
 export interface PartitionRow extends QueueNumbers {
   readonly partition: number;
   readonly name: string | undefined;

@@ -2,52 +2,52 @@ import type { Inspector } from "../../inspect/inspector.ts";
 import type { PartitionRow, QueueRow } from "./history.ts";
 import type { Sample } from "./sampler.ts";
 
-/** How long places are reused (ms). */
+/** How long homes are reused (ms). */
 const FRESH_FOR = 10_000;
 
 /** Where a partition is, and which consumer holds it. */
-interface Place {
+interface Home {
   readonly name: string;
   readonly node: string | undefined;
   readonly holder: string | undefined;
 }
 
-/** One queue in detail: its numbers, and the places of its partitions. Looking up places takes a few more commands. */
+/** One queue in detail: its numbers, and the homes of its partitions. Looking up homes takes a few more commands. */
 export class QueueView {
   readonly #inspector: Inspector;
-  readonly #places = new Map<string, { at: number; places: Promise<Map<number, Place>> }>();
+  readonly #homes = new Map<string, { at: number; homes: Promise<Map<number, Home>> }>();
 
   constructor(inspector: Inspector) {
     this.#inspector = inspector;
   }
 
-  /** Completes a sample with the places of the partitions. Leaves places undefined if they cannot be read. */
+  /** Completes a sample with the homes of the partitions. Leaves homes undefined if they cannot be read. */
   async show(name: string, { row, stats }: Sample): Promise<QueueRow> {
     if (stats === undefined || stats.perPartition.length === 0) return { ...row, perPartition: [] };
-    const places = await this.#placesOf(name).catch(() => new Map<number, Place>());
+    const homes = await this.#homesOf(name).catch(() => new Map<number, Home>());
     const perPartition = stats.perPartition.map((numbers): PartitionRow => {
-      const { node, holder, name: partName } = places.get(numbers.partition) ?? UNKNOWN_PLACE;
+      const { node, holder, name: partName } = homes.get(numbers.partition) ?? UNKNOWN_HOME;
       return { ...numbers, name: partName, node, holder };
     });
     return { ...row, perPartition };
   }
 
-  async #placesOf(name: string): Promise<Map<number, Place>> {
+  async #homesOf(name: string): Promise<Map<number, Home>> {
     const now = Date.now();
-    for (const [other, { at }] of this.#places) {
-      if (now - at > FRESH_FOR) this.#places.delete(other);
+    for (const [other, { at }] of this.#homes) {
+      if (now - at > FRESH_FOR) this.#homes.delete(other);
     }
-    const known = this.#places.get(name);
-    if (known !== undefined) return await known.places;
-    const places = this.#readPlaces(name);
-    this.#places.set(name, { at: now, places });
-    return await places;
+    const known = this.#homes.get(name);
+    if (known !== undefined) return await known.homes;
+    const homes = this.#readHomes(name);
+    this.#homes.set(name, { at: now, homes });
+    return await homes;
   }
 
-  async #readPlaces(name: string): Promise<Map<number, Place>> {
+  async #readHomes(name: string): Promise<Map<number, Home>> {
     const partitions = await this.#inspector.line.partitions(name);
     return new Map(partitions.map((partition) => [partition.partition, partition]));
   }
 }
 
-const UNKNOWN_PLACE = { name: undefined, node: undefined, holder: undefined };
+const UNKNOWN_HOME = { name: undefined, node: undefined, holder: undefined };

@@ -121,7 +121,7 @@ export class Reading<Item> {
   #coming: Promise<IteratorResult<Item | undefined, void>> | undefined;
   #isAtEnd = false;
   /** Settles when the latest slice has: slices are read one after another. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #latest: Promise<unknown> = Promise.resolve();
 
   /**
    * The source yields undefined after each step of a search, so that the reading can stop there when time is up.
@@ -140,8 +140,8 @@ export class Reading<Item> {
    * its end. Returns undefined if the items are no longer kept.
    */
   async slice(from: number, limit: number): Promise<Slice<Item> | undefined> {
-    const slicing = this.#turn.then(() => this.#slice(from, limit));
-    this.#turn = slicing.catch(() => {});
+    const slicing = this.#latest.then(() => this.#slice(from, limit));
+    this.#latest = slicing.catch(() => {});
     return await slicing;
   }
 

@@ -9,7 +9,7 @@ import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
 
 /** A site and the connections to it. */
-export interface Place {
+export interface SiteView {
   readonly site: Site;
   readonly nodes: readonly SiteNode[];
   /** Undefined if Redis does not list them. */
@@ -39,23 +39,23 @@ export interface QueueReport {
 /** Reads a queue. Rejects if Redis refuses a command or does not reply. */
 export async function readQueue(
   name: string,
-  places: readonly Place[],
+  views: readonly SiteView[],
   inspector: Inspector,
   signal: AbortSignal | undefined,
 ): Promise<QueueReport> {
-  const facts = await readFacts(name, places);
+  const facts = await readFacts(name, views);
   const factAt = facts.flatMap((fact, i) => (fact === undefined ? [] : [i]));
   const fact = facts[factAt[0] ?? 0];
-  const isMisplaced = fact !== undefined && (fact.servers !== places.length || factAt[0] !== 0);
+  const isMisplaced = fact !== undefined && (fact.servers !== views.length || factAt[0] !== 0);
   const numbers = [ORDINARY];
   if (fact !== undefined && !isMisplaced) {
     for (let p = 0; p < partitionsOf(fact); p++) numbers.push(p);
   }
   const parts = await Promise.all(
     numbers.map(async (partition) => {
-      const place = placeOf(partition, places);
+      const view = viewOf(partition, views);
       const own = partition === ORDINARY ? name : partitionName(name, partition);
-      return await readPart(place.site, partition, own, queueKeys(own));
+      return await readPart(view.site, partition, own, queueKeys(own));
     }),
   );
   const isReadable = !isMisplaced && parts.every(({ wrongTypes }) => wrongTypes.length === 0);
@@ -64,10 +64,10 @@ export async function readQueue(
     name,
     fact,
     factAt,
-    siteCount: places.length,
+    siteCount: views.length,
     stats,
     parts,
-    ...(await readAudience(parts, fact, places)),
+    ...(await readAudience(parts, fact, views)),
   };
 }
 
@@ -88,14 +88,14 @@ async function readStats(
   }
 }
 
-function placeOf(partition: number, places: readonly Place[]): Place {
-  return places[Math.max(0, partition) % places.length] as Place;
+function viewOf(partition: number, views: readonly SiteView[]): SiteView {
+  return views[Math.max(0, partition) % views.length] as SiteView;
 }
 
-async function readFacts(name: string, places: readonly Place[]): Promise<(Fact | undefined)[]> {
+async function readFacts(name: string, views: readonly SiteView[]): Promise<(Fact | undefined)[]> {
   const { partitions } = queueKeys(partitionName(name, 0));
   return await Promise.all(
-    places.map(async ({ site }) => {
+    views.map(async ({ site }) => {
       const text = await site.ask((redis) => redis.get(partitions)).catch(() => null);
       return text === null ? undefined : parseFact(text);
     }),
@@ -105,15 +105,15 @@ async function readFacts(name: string, places: readonly Place[]): Promise<(Fact 
 async function readAudience(
   parts: readonly PartReport[],
   fact: Fact | undefined,
-  places: readonly Place[],
+  views: readonly SiteView[],
 ): Promise<Pick<QueueReport, "listeners" | "takers" | "strangers">> {
   // Once a queue is partitioned, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
   const listeners = await Promise.all(
-    used.map(({ partition, keys }) => listenersOf(placeOf(partition, places).nodes, keys.channel)),
+    used.map(({ partition, keys }) => listenersOf(viewOf(partition, views).nodes, keys.channel)),
   );
   const heard = listeners.filter((one) => one !== undefined);
-  const connections = places.map((place) => place.connections);
+  const connections = views.map((view) => view.connections);
   const isKnown = connections.every((one) => one !== undefined);
   const all = connections.flatMap((one) => one ?? []);
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
