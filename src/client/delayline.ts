@@ -149,7 +149,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * While the number changes, no message of an exclusively consumed queue is handled.
    *
    * @throws {RangeError | TypeError} if `count` is not a whole number from 1 to 256, an option is not legal, or this
-   * client has the ordinary queue open.
+   * client has the queue open with `interop: "redisson"`.
    * @throws {RedisError} if Redis refuses a step, or its reply is lost. The change goes on as if this process had died.
    * @throws the signal's reason, if it is aborted. The change goes on as if this process had died.
    */
@@ -160,6 +160,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   ): Promise<void> {
     checkWhole("count", count, 1, MAX_PARTITIONS);
     checkSetPartitions(options);
+    options.signal?.throwIfAborted();
     const open = this.#queues.openPartitions(name, count);
     await open.setPartitions(count, options);
   }

@@ -88,7 +88,9 @@ export class OpenQueues {
 
   /** Opens a queue to change the number of its partitions. */
   openPartitions(name: string, partitions: number): OpenQueue {
-    return this.open(name, { interop: "none", transfer: false, partitions });
+    const known = this.#open.get(name);
+    const interop = (known && this.#interop.get(known)) ?? "none";
+    return this.open(name, { interop, transfer: false, partitions });
   }
 
   /** Returns the numbers of each partition of a queue. A queue that is not open stays so. */

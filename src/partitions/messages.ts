@@ -56,6 +56,7 @@ export class Messages {
 
   /** @throws {OfferError} if Redis did not accept the message. */
   offer(offering: Offering, call?: Call): Promise<OfferResult> {
+    this.#parts.isUsed = true;
     // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
     return this.#only?.offer(offering, call) ?? this.#offer(offering, call);
   }
@@ -102,6 +103,7 @@ export class Messages {
   }
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
+    this.#parts.isUsed = true;
     if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
     return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
   }

@@ -10,6 +10,8 @@ import { Pauses } from "./parts/pauses.ts";
 import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
 import type { Servers } from "../redis/server.ts";
+import { Pause } from "../time/pause.ts";
+import { sleep } from "../time/sleep.ts";
 import { Routing } from "./routing/routing.ts";
 import type { Counters } from "../observe/counters.ts";
 import type { Call } from "../queue/call.ts";
@@ -43,6 +45,8 @@ export class OpenQueue {
   readonly exclusive: Exclusive;
   /** Health of the changes that this client finishes for others. */
   readonly #finishing: Work;
+  /** Health of what it migrates out of parts that it leaves. */
+  readonly #drains: Work;
   readonly #closing = new AbortController();
 
   /** @throws {TypeError} if the name cannot name a queue, or the queue cannot have the partitions asked for. */
@@ -64,6 +68,7 @@ export class OpenQueue {
     this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();
+    this.#drains = troubles.work();
     this.parts.onAbandoned(() => this.#finishChange());
     this.parts.onLeaving((part) => this.#leave(part));
   }
@@ -115,18 +120,40 @@ export class OpenQueue {
   async #leave(part: Part): Promise<void> {
     const { signal } = this.#closing;
     await this.ready.left();
+    part.ready.dismiss(
+      new TypeError(`queue "${this.name}" is partitioned: it cannot be polled with others`),
+    );
     await part.stopTaking();
+    // An offer to an ordinary queue checks no fact: it may have been under way.
+    await part.done();
+    await this.#routing.after(this.#drain(part));
     // A process that has just heard that the queue has partitions may still handle messages of the ordinary one.
     await part.handled(signal);
     // The closing client waits for its handlers before it leaves the groups.
     if (signal.aborted) return;
     await part.leaveGroups();
-    // An offer to an ordinary queue checks no fact: it may have been under way.
-    await part.done();
-    // If this fails, its messages are safe where they are. The next change of the number finds them.
-    await this.#change({ signal })
-      .drainLate(part.partition)
-      .catch(() => {});
+    await this.#drain(part);
+  }
+
+  /**
+   * Migrates what is left in a part that the queue no longer has, until that has worked or the client closes. Nobody
+   * else moves what this process has left there. One that only looks at the queue leaves nothing.
+   */
+  async #drain({ partition }: Part): Promise<void> {
+    if (!this.parts.isUsed) return;
+    const { signal } = this.#closing;
+    const pause = new Pause(100, 5000);
+    while (!signal.aborted) {
+      try {
+        if (await this.#change({ signal }).drainLate(partition)) break;
+      } catch (error) {
+        const doing = `cannot migrate what is left in the ordinary queue "${this.name}"`;
+        const failure = error instanceof RedisError ? error : new RedisError(doing, error);
+        if (!signal.aborted) this.#drains.failed(failure);
+      }
+      await sleep(pause.take(), signal);
+    }
+    this.#drains.ended();
   }
 
   /** Changes the number of partitions; see {@link Change}. */

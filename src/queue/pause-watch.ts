@@ -111,14 +111,12 @@ export class PauseWatch implements Pauses, Listener {
   }
 
   async #ask(): Promise<void> {
-    // Replies come in the order of the questions, so the last one to be noted is the latest.
     const { background } = this.#queue.server.connections;
-    // Where no sweep tells of partitions, this does.
-    const [isPaused] = await Promise.all([
-      this.#queue.isPaused(background),
-      this.#queue.askForPartitions(background),
-    ]);
-    this.note(isPaused);
+    // Where no sweep tells of partitions, this does. Whoever may not ask, or finds a foreign key, takes nevertheless.
+    const asking = this.#queue.askForPartitions(background).catch(() => {});
+    // Replies come in the order of the questions, so the last one to be noted is the latest.
+    this.note(await this.#queue.isPaused(background));
+    await asking;
   }
 
   #watch(): void {

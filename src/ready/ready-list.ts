@@ -22,6 +22,8 @@ export class ReadyList {
   readonly #pauses: Pauses;
   /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
+  /** The takers of other LISTs that also wait for this one. */
+  readonly #joint = new Set<Taker>();
   #isClosed = false;
 
   constructor(queue: Queue, pauses: Pauses) {
@@ -35,6 +37,7 @@ export class ReadyList {
     options: WaitOptions,
     others: readonly ReadyList[],
   ): Promise<readonly Taken[]> {
+    if (this.#isClosed) throw new ClosedError("the client");
     const taken = await this.#taker(others).wait(max, options);
     for (const { source } of taken) {
       const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
@@ -104,6 +107,11 @@ export class ReadyList {
     return this.#queue.change("clear", clearReady, {}, call);
   }
 
+  /** Rejects every wait for this LIST, alone or together with others, with `reason`. */
+  dismiss(reason: Error): void {
+    for (const taker of [...this.#takers.values(), ...this.#joint]) taker.dismiss(reason);
+  }
+
   /** Rejects every wait; resolves once this process holds no message. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -116,13 +124,13 @@ export class ReadyList {
   }
 
   #taker(others: readonly ReadyList[]): Taker {
-    if (this.#isClosed) throw new ClosedError("the client");
     const sources = [this, ...others].map((list) => list.#source);
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {
       taker = new Taker(sources, this.#queue.server);
       this.#takers.set(names, taker);
+      for (const list of others) list.#joint.add(taker);
     }
     return taker;
   }

@@ -197,7 +197,11 @@ export class BlockingLoop<Message> {
       // the next step.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (this.waiters.areThere) {
-        await (this.#stepping = this.#steps.step()).catch((error: unknown) => this.#recover(error));
+        try {
+          await (this.#stepping = this.#steps.step());
+        } catch (error) {
+          await this.#recover(error);
+        }
         this.#enter("gathering");
       } else {
         const leaving = this.#steps.onLeft?.();

@@ -133,16 +133,20 @@ export class Change {
     await this.#recover();
   }
 
-  /** Migrates what is left in a partition that the queue no longer has, and tidies it. */
-  async drainLate(partition: number): Promise<void> {
+  /**
+   * Migrates what is left in a partition that the queue no longer has, and tidies it. Returns false if a change is under
+   * way, so that it has to be done later.
+   */
+  async drainLate(partition: number): Promise<boolean> {
     const fact = await this.#parts.known();
-    const isGone = partition === ORDINARY || partition >= fact.to;
-    if (fact.state !== "stable" || !isGone) return;
+    if (activeOf(fact).includes(partition)) return true;
+    if (fact.state !== "stable") return false;
     await this.#drain(fact, partition, { mayWait: false });
-    if (partition === ORDINARY) return;
+    if (partition === ORDINARY) return true;
     const { queue } = this.#parts.at(partition);
     const options = { ...this.#call, knownFact: formatFact(fact) };
     await queue.read("tidy", removeRemains, {}, options);
+    return true;
   }
 
   /**
@@ -266,7 +270,7 @@ export class Change {
     await fewAtOnce(others, (partition) => this.#finishBatch(stable, partition));
     await this.#replace(fact, stable);
     await this.#finishBatch(stable, 0);
-    await fewAtOnce(others, (partition) => this.drainLate(partition));
+    await fewAtOnce(others, async (partition) => void (await this.drainLate(partition)));
   }
 
   #finishBatch(fact: Fact, partition: number): Promise<void> {

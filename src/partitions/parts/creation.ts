@@ -35,16 +35,21 @@ export async function loadFact(
 ): Promise<string> {
   const found =
     (await askAny(queue, creation, through)) ?? (await create(name, queue, creation, notice));
+  checkFact(name, found, creation.servers);
+  return found;
+}
+
+/** @throws {TypeError} if the fact is malformed, or the queue is on another number of servers than this client. */
+export function checkFact(name: string, found: string, servers: number): void {
   const fact = parseFact(found);
   if (fact === undefined) {
     throw new TypeError(`queue "${name}" has a malformed record of its partitions: "${found}"`);
   }
-  if (fact.servers !== creation.servers) {
+  if (fact.servers !== servers) {
     throw new TypeError(
-      `queue "${name}" is on ${fact.servers} server(s), but the option redis names ${creation.servers}`,
+      `queue "${name}" is on ${fact.servers} server(s), but the option redis names ${servers}`,
     );
   }
-  return found;
 }
 
 /**
@@ -120,5 +125,6 @@ async function create(
 export async function tellOrdinary(queue: Queue, fact: string): Promise<void> {
   const doing = "tell of the partitions of";
   await queue.read(doing, advanceFact, { fact, notice: `${queue.keys.partitions}:notice` });
-  await queue.call(doing, (redis, { channel }) => redis.publish(channel, "0"));
+  // Only a hint.
+  await queue.call(doing, (redis, { channel }) => redis.publish(channel, "0")).catch(() => {});
 }

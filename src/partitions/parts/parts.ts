@@ -16,7 +16,7 @@ import {
   partitionsOf,
   type Fact,
 } from "../ring/fact.ts";
-import type { Creation } from "./creation.ts";
+import { checkFact, type Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import { Members } from "./members.ts";
@@ -70,6 +70,10 @@ export class Parts {
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #isStopped = false;
+  /** Whether a handle of this client has said that the queue is a partitioned one. */
+  #isExpected = false;
+  /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
+  isUsed = false;
   #leave: Leaving = () => Promise.resolve();
   #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
   /** Since when nobody has worked on the change under way (`performance.now()`). */
@@ -104,7 +108,7 @@ export class Parts {
    * no fact to ask for.
    */
   get isOrdinary(): boolean {
-    return this.#partitioned === undefined;
+    return this.#partitioned === undefined || (this.fact === undefined && !this.#isExpected);
   }
 
   /** See {@link FactWatch.fact}. */
@@ -182,13 +186,14 @@ export class Parts {
 
   /**
    * From now on the queue is a partitioned one: a handle of this client says so. If it has no partitions, creates
-   * `partitions`. The first number counts.
+   * `partitions`. The first number counts. Without a number, an ordinary queue stays one until somebody creates them.
    *
    * @throws {TypeError} if the queue cannot have partitions.
    */
   expect(partitions: number | undefined): void {
     if (this.isOrdinary) this.#checkPartitions();
     this.#creation.partitions ??= partitions;
+    this.#isExpected ||= partitions !== undefined || this.#active.length === 0;
     this.#follow();
   }
 
@@ -198,7 +203,10 @@ export class Parts {
     if (!this.#mayHavePartitions) return undefined;
     const { queue } = this.at(0);
     const found = await queue.read("ask for the partitions of", readFact, {}, call);
-    if (found !== undefined) this.learn(found);
+    if (found !== undefined) {
+      checkFact(this.name, found, this.#servers.length);
+      this.learn(found);
+    }
     return this.fact;
   }
 
@@ -276,6 +284,7 @@ export class Parts {
 
   /** Starts to transfer due messages. */
   startTransfer(): void {
+    this.isUsed = true;
     this.attend({ moves: true });
     if (this.#isTransferring) return;
     this.#isTransferring = true;
@@ -310,7 +319,8 @@ export class Parts {
 
   /** Every part that this client has opened, including those that it has left. */
   get opened(): readonly Part[] {
-    return [...this.#open.values(), ...this.#left];
+    const looked = this.#ordinary === undefined ? [] : [this.#ordinary];
+    return [...this.#open.values(), ...this.#left, ...looked];
   }
 
   get #watch(): FactWatch {

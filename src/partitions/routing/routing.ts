@@ -5,6 +5,7 @@ import type { Call } from "../../queue/call.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { Migration } from "./migration.ts";
 import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring/fact.ts";
+import { orAborted } from "../parts/fact-watch.ts";
 import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 
@@ -35,6 +36,8 @@ export class Routing {
   readonly #parts: Parts;
   readonly #underWay = new Set<Promise<unknown>>();
   #isClosed = false;
+  /** Set while messages that no partition has yet are on their way. */
+  #arriving: Promise<void> | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -121,6 +124,13 @@ export class Routing {
     }, call);
   }
 
+  /** Makes calls that look for a message wait until `arriving` has ended: the message may be among what arrives. */
+  async after(arriving: Promise<void>): Promise<void> {
+    this.#arriving = arriving;
+    await arriving;
+    if (this.#arriving === arriving) this.#arriving = undefined;
+  }
+
   /** Refuses further calls; resolves when the calls made so far are done. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -152,6 +162,9 @@ export class Routing {
   }
 
   async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {
+    if (this.#arriving !== undefined) {
+      await (call?.signal ? orAborted(this.#arriving, call.signal) : this.#arriving);
+    }
     let fact = this.#parts.fact ?? (await this.#parts.known(call));
     for (;;) {
       try {

@@ -61,6 +61,7 @@ export class ConsumerGroup implements TakingGroup {
 
   /** Takes from the only part of an ordinary queue. */
   #takeFromOnly(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.#parts.isUsed = true;
     const only = (this.#only ??= this.groupOf(this.#parts.first));
     const startedAt = options.timeout === Infinity ? 0 : performance.now();
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
@@ -78,6 +79,7 @@ export class ConsumerGroup implements TakingGroup {
 
   async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.#isTaking = true;
+    this.#parts.isUsed = true;
     await this.#parts.known(options);
     this.checkTaking();
     const { active } = this.#parts;

@@ -103,6 +103,7 @@ export class ReadyMessages {
   async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     if (!this.#isTaking) {
       this.#isTaking = true;
+      this.#parts.isUsed = true;
       this.#onChange();
     }
     const { isOrdinary, fact } = this.#parts;
@@ -129,6 +130,7 @@ export class ReadyMessages {
   }
 
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
+    this.#parts.isUsed = true;
     const payloads: Buffer[] = [];
     let failure: unknown;
     for (const part of await this.#rotated(call)) {
@@ -146,6 +148,7 @@ export class ReadyMessages {
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */
   async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
+    this.#parts.isUsed = true;
     for (;;) {
       if (this.#parts.isOrdinary) return await this.#parts.first.ready.push(payloads, call);
       const fact = await this.#parts.known(call);
@@ -201,8 +204,10 @@ export class ReadyMessages {
     if (!this.#isTaking || this.#isClosed) return;
     const { active, isOrdinary } = this.#parts;
     const isShared = (part: Part) => !isOrdinary && part.queue.server.isCluster;
-    this.#takeAll(active.filter((part) => !isShared(part)));
-    const former = this.#takeShare(active.filter(isShared));
+    const former = [
+      ...this.#takeAll(active.filter((part) => !isShared(part))),
+      ...this.#takeShare(active.filter(isShared)),
+    ];
     const [only] = this.#intakes.values();
     const isDirect = this.#intakes.size === 1 && (isOrdinary || this.#parts.serverCount === 1);
     const before = this.#direct;
@@ -215,21 +220,23 @@ export class ReadyMessages {
     }
   }
 
-  /** Keeps one intake for each server, with all its parts. */
-  #takeAll(all: readonly Part[]): void {
+  /** Keeps one intake for each server, with all its parts. Returns the intakes that are no longer needed. */
+  #takeAll(all: readonly Part[]): Intake[] {
     const byServer = grouped(
       all,
       ({ partition }) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
-    for (const [name, intake] of this.#intakes) {
-      // The queue no longer has a part on this server.
-      if (intake.partition === undefined && !byServer.has(name)) this.#setParts(intake, []);
-    }
+    // The queue no longer has a part on these servers.
+    const former = [...this.#intakes].filter(
+      ([name, { partition }]) => partition === undefined && !byServer.has(name),
+    );
+    for (const [name] of former) this.#intakes.delete(name);
     for (const [name, parts] of byServer) {
       const intake = this.#intakes.get(name);
       if (intake === undefined) this.#intakes.set(name, this.#newIntake(parts, parts[0] as Part));
       else this.#setParts(intake, parts);
     }
+    return former.map(([, intake]) => intake);
   }
 
   /** Keeps one intake for each partition in this process's share. Returns the intakes that are no longer needed. */

@@ -70,7 +70,7 @@ export class LeaseKeeper {
       `cannot keep the leases of queue "${queue.name}"`,
       queue.server.troubles.work(),
       // The leases are lost soon if the next beats fail, too.
-      new Pause(this.#interval, this.#interval),
+      new Pause(Math.min(this.#interval, RETRY), this.#interval),
     );
   }
 
@@ -147,7 +147,8 @@ export class LeaseKeeper {
       if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
     }
     await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
-    return sentAt + this.#interval - performance.now();
+    // Never at once: a Redis that takes this long to reply is busy.
+    return Math.max(sentAt + this.#interval - performance.now(), this.#interval / 4);
   }
 
   /** Gives back the strangers among the entries that are not held. */
@@ -174,6 +175,9 @@ export class LeaseKeeper {
     }
   }
 }
+
+/** Milliseconds until the next beat after one that has failed, at first. */
+const RETRY = 500;
 
 /** Beats per visibility timeout. */
 const BEATS_PER_TIMEOUT = 3;

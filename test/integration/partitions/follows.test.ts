@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { OpenQueue } from "../../../src/partitions/open-queue.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { newServer } from "../../helpers/server.ts";
 
@@ -162,4 +163,87 @@ test("a queue that has stopped learns of partitions, and attends no more", async
   await eventually(async () => (await listeners(running)) === 1);
   expect(await listeners(stopped)).toBe(0);
   expect(stopped.parts.fact?.to).toBe(2);
+});
+
+test("a look at a queue that is not open moves nothing", async () => {
+  const name = uniqueName();
+  await newLine().getDelayedQueue<string>(name, { partitions: 2 }).offer("there", LONG);
+  const redis = newRedis();
+  const timeouts = `redisson_delay_queue_timeout:{${name}}`;
+  await eventually(async () => (await redis.exists(`delayline_partitions:{${name}}`)) === 1);
+  // As a process does that is told of nothing.
+  const line = newLine({ transfer: false });
+  const queue = line.getDelayedQueue<string>(name);
+  await queue.offer("late", LONG);
+  const looking = newLine({ transfer: false });
+  expect((await looking.stats(name)).perPartition).toHaveLength(2);
+  expect(await looking.partitions(name)).toHaveLength(2);
+  await looking.close();
+  expect(await redis.zcard(timeouts)).toBe(1);
+  // This one has offered, so it brings in what it left.
+  expect((await line.stats(name)).perPartition).toHaveLength(2);
+  await eventually(async () => (await redis.exists(timeouts)) === 0);
+  expect(await queue.size()).toBe(2);
+});
+
+test("a cancelled message is not delivered, although a handler of the ordinary queue still runs", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name);
+  const [running, done] = [new Gate(), new Gate()];
+  const taken: string[] = [];
+  queue.subscribe(async (payload) => {
+    taken.push(payload);
+    if (payload !== "long") return;
+    running.open();
+    await done.opened;
+  });
+  await queue.offer("long", 0);
+  await running.opened;
+  const { id } = await queue.offer("cancelled", 3000);
+  const changing = newLine().setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) >= 2);
+  expect(await queue.cancel(id)).toBe(true);
+  done.open();
+  await changing;
+  await queue.offer("last", 0);
+  await eventually(() => taken.includes("last"));
+  expect(taken).toEqual(["long", "last"]);
+});
+
+test("an exclusive handle without a number waits, and the ordinary queue goes on meanwhile", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name);
+  const handled: string[] = [];
+  const exclusive = line.getReliableQueue<string>(name, { exclusive: true });
+  exclusive.subscribe((payload) => void handled.push(payload));
+  await queue.offer("ordinary", 0);
+  const delivery = await queue.take();
+  expect(delivery.payload).toBe("ordinary");
+  expect(await delivery.ack()).toBe(true);
+  await newLine().setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) === 2);
+  await exclusive.offer("exclusive", 0);
+  await eventually(() => handled.length === 1);
+});
+
+test("polls together with a queue that gets partitions end with the reason", async () => {
+  const [one, other] = [uniqueName(), uniqueName()];
+  const line = newLine();
+  const ready = line.getBlockingQueue<string>(one);
+  const polling = ready.pollFromAny([other], 60_000);
+  const failing = expect(polling).rejects.toThrow(/is partitioned: it cannot be polled/);
+  await line.getDelayedQueue<string>(other).offer("x", LONG);
+  await newLine().setPartitions(other, 2);
+  await failing;
+});
+
+test("a consumer that may not read the fact takes nevertheless", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  await redis.rpush(`delayline_partitions:{${name}}`, "of another type");
+  const ready = newLine({ transfer: false }).getBlockingQueue<string>(name);
+  await ready.put("ready");
+  expect(await ready.poll(10_000)).toBe("ready");
 });
