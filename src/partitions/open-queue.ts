@@ -9,6 +9,7 @@ import { Numbers } from "./parts/numbers.ts";
 import { Pauses } from "./parts/pauses.ts";
 import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
+import { ORDINARY } from "./ring/fact.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleep } from "../time/sleep.ts";
@@ -119,6 +120,9 @@ export class OpenQueue {
   /** Leaves a part that the queue no longer has. */
   async #leave(part: Part): Promise<void> {
     const { signal } = this.#closing;
+    // Until what was left there has migrated, a call that looks for a message migrates that message itself.
+    const isOrdinary = part.partition === ORDINARY && this.parts.isUsed;
+    if (isOrdinary) this.#routing.isLeavingOrdinary = true;
     await this.ready.left();
     part.ready.dismiss(
       new TypeError(`queue "${this.name}" is partitioned: it cannot be polled with others`),
@@ -126,7 +130,8 @@ export class OpenQueue {
     await part.stopTaking();
     // An offer to an ordinary queue checks no fact: it may have been under way.
     await part.done();
-    await this.#routing.after(this.#drain(part));
+    await this.#drain(part);
+    if (isOrdinary) this.#routing.isLeavingOrdinary = false;
     // A process that has just heard that the queue has partitions may still handle messages of the ordinary one.
     await part.handled(signal);
     // The closing client waits for its handlers before it leaves the groups.
@@ -147,7 +152,7 @@ export class OpenQueue {
       try {
         if (await this.#change({ signal }).drainLate(partition)) break;
       } catch (error) {
-        const doing = `cannot migrate what is left in the ordinary queue "${this.name}"`;
+        const doing = `cannot migrate what was left in a former part of queue "${this.name}"`;
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
         if (!signal.aborted) this.#drains.failed(failure);
       }

@@ -105,7 +105,7 @@ export class FactWatch {
 }
 
 /** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
-export function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
+function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason as Error);
     if (signal.aborted) onAbort();

@@ -4,8 +4,7 @@ import { REFUSAL } from "../../lua/guarded.ts";
 import type { Call } from "../../queue/call.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { Migration } from "./migration.ts";
-import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring/fact.ts";
-import { orAborted } from "../parts/fact-watch.ts";
+import { destinationOf, formatFact, isMoved, ORDINARY, sourceOf, type Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 
@@ -36,8 +35,8 @@ export class Routing {
   readonly #parts: Parts;
   readonly #underWay = new Set<Promise<unknown>>();
   #isClosed = false;
-  /** Set while messages that no partition has yet are on their way. */
-  #arriving: Promise<void> | undefined;
+  /** Whether this client is leaving the ordinary queue: messages that it has left there are still being migrated. */
+  isLeavingOrdinary = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -70,7 +69,7 @@ export class Routing {
     call?: Call,
   ): Promise<Result> {
     return this.#withFact(async (fact) => {
-      if (idOrKey !== undefined && isMoved(fact, bucket)) {
+      if (idOrKey !== undefined && this.#mayBeElsewhere(fact, bucket)) {
         await this.#migrate(fact, bucket, idOrKey);
       }
       return await act(this.#parts.at(destinationOf(fact, bucket)), guarded(call, fact));
@@ -88,7 +87,9 @@ export class Routing {
     const { key, sentBy } = sending;
     return this.#withFact(async (fact) => {
       if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
-      if (key !== undefined && isMoved(fact, bucket)) await this.#migrate(fact, bucket, key);
+      if (key !== undefined && this.#mayBeElsewhere(fact, bucket)) {
+        await this.#migrate(fact, bucket, key);
+      }
       sentBy.push(fact);
       return await send(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
     }, call);
@@ -108,6 +109,9 @@ export class Routing {
     if (call?.signal !== undefined) setMaxListeners(0, call.signal);
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
+      if (idOrKey !== undefined && this.isLeavingOrdinary) {
+        await this.migration.migrate(fact, ORDINARY, idOrKey);
+      }
       if (idOrKey !== undefined && fact.state !== "stable") {
         await Promise.all(
           active.map(({ partition }) => this.migration.migrate(fact, partition, idOrKey)),
@@ -124,21 +128,22 @@ export class Routing {
     }, call);
   }
 
-  /** Makes calls that look for a message wait until `arriving` has ended: the message may be among what arrives. */
-  async after(arriving: Promise<void>): Promise<void> {
-    this.#arriving = arriving;
-    await arriving;
-    if (this.#arriving === arriving) this.#arriving = undefined;
-  }
-
   /** Refuses further calls; resolves when the calls made so far are done. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
   }
 
-  #migrate(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
-    return this.migration.migrate(fact, sourceOf(fact, bucket) as number, idOrKey);
+  #mayBeElsewhere(fact: Fact, bucket: number): boolean {
+    return this.isLeavingOrdinary || isMoved(fact, bucket);
+  }
+
+  async #migrate(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
+    if (this.isLeavingOrdinary) await this.migration.migrate(fact, ORDINARY, idOrKey);
+    const source = sourceOf(fact, bucket);
+    if (source !== undefined && isMoved(fact, bucket)) {
+      await this.migration.migrate(fact, source, idOrKey);
+    }
   }
 
   /**
@@ -162,9 +167,6 @@ export class Routing {
   }
 
   async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {
-    if (this.#arriving !== undefined) {
-      await (call?.signal ? orAborted(this.#arriving, call.signal) : this.#arriving);
-    }
     let fact = this.#parts.fact ?? (await this.#parts.known(call));
     for (;;) {
       try {
