@@ -7,7 +7,7 @@ import { Gathering, type GatheringSource } from "./gathering.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { sharesOf } from "../ring/shares.ts";
-import { Taking } from "./taking.ts";
+import { ELSEWHERE, restOf, Taking } from "./taking.ts";
 
 /**
  * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
@@ -67,8 +67,7 @@ export class ConsumerGroup implements TakingGroup {
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
     return only.take(max, options).catch((error: unknown) => {
       if (error !== ELSEWHERE) throw error;
-      const passed = options.timeout === Infinity ? 0 : performance.now() - startedAt;
-      return this.take(max, { ...options, timeout: Math.max(0, options.timeout - passed) });
+      return this.take(max, restOf(options, startedAt));
     });
   }
 
@@ -144,9 +143,6 @@ export class ConsumerGroup implements TakingGroup {
     return source;
   }
 }
-
-/** Why a wait has to begin again: the queue has got partitions meanwhile. Nobody else sees it. */
-const ELSEWHERE = new Error("the messages may be in other streams");
 
 /** How many processes read each partition. */
 const PROCESSES = 3;

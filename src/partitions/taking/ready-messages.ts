@@ -12,7 +12,7 @@ import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { isRefusedAsOld } from "../routing/routing.ts";
 import { sharesOf } from "../ring/shares.ts";
-import { Taking } from "./taking.ts";
+import { ELSEWHERE, restOf, Taking } from "./taking.ts";
 
 /** A taker with its own connection, and the parts that it takes from. */
 interface Intake extends GatheringSource<Taken> {
@@ -118,8 +118,7 @@ export class ReadyMessages {
       return await direct.wait(max, options);
     } catch (error) {
       if (error !== ELSEWHERE) throw error;
-      const passed = options.timeout === Infinity ? 0 : performance.now() - startedAt;
-      return await this.#wait(max, { ...options, timeout: Math.max(0, options.timeout - passed) });
+      return await this.#wait(max, restOf(options, startedAt));
     }
   }
 
@@ -286,9 +285,6 @@ export class ReadyMessages {
     };
   }
 }
-
-/** Why an intake no longer serves the waits of a queue that has got partitions. Nobody else sees it. */
-const ELSEWHERE = new Error("the messages may be in other lists");
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
   return { ready: keys.ready, receipts: keys.receipts, pauses };

@@ -1,3 +1,4 @@
+import type { WaitOptions } from "../../run/waiters.ts";
 import { takeOf } from "../parts/member.ts";
 import type { Parts } from "../parts/parts.ts";
 
@@ -51,3 +52,12 @@ export class Taking {
 
 /** Milliseconds without a wait after which this process gives up its share. */
 const IDLE = 5000;
+
+/** Why a wait has to begin again: the queue has got partitions meanwhile. Nobody else sees it. */
+export const ELSEWHERE = new Error("the messages may be elsewhere");
+
+/** The options of a wait that began at `startedAt` (`performance.now()`) and has to begin again now. */
+export function restOf(options: WaitOptions, startedAt: number): WaitOptions {
+  if (options.timeout === Infinity) return options;
+  return { ...options, timeout: Math.max(0, options.timeout - (performance.now() - startedAt)) };
+}

@@ -247,3 +247,18 @@ test("a consumer that may not read the fact takes nevertheless", async () => {
   await ready.put("ready");
   expect(await ready.poll(10_000)).toBe("ready");
 });
+
+test("while a process leaves the ordinary queue, it finds by key what it has left there", async () => {
+  const name = uniqueName();
+  await newLine().getDelayedQueue<string>(name, { partitions: 2 }).offer("there", LONG);
+  const redis = newRedis();
+  await eventually(async () => (await redis.exists(`delayline_partitions:{${name}}`)) === 1);
+  const line = newLine({ transfer: false });
+  const queue = line.getDelayedQueue<string>(name);
+  const keys = Array.from({ length: 1000 }, (_, i) => `key ${i}`);
+  await queue.offerMany(keys.map((key) => ({ payload: key, delay: LONG, key })));
+  // This tells the client of the partitions.
+  await line.stats(name);
+  expect((await queue.cancelMany(keys)).filter((flag) => !flag)).toEqual([]);
+  expect(await queue.size()).toBe(1);
+});
