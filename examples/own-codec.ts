@@ -31,10 +31,11 @@ const name = `reminders-${process.pid}`;
 const reminders = line.getBlockingQueue<Reminder>(name, { codec: reminderCodec });
 
 // Another program offers a malformed message to the same queue.
-await line.getDelayedQueue(name, { codec: "json" }).offer({ to: "ada", body: "milk" }, 100);
-await line
-  .getDelayedQueue<Reminder>(name, { codec: reminderCodec })
-  .offer({ to: "ada", text: "buy milk" }, 200);
+await using other = new Delayline({ redis: redis.url });
+await other.getDelayedQueue(name, { codec: "json" }).offer({ to: "ada", body: "milk" }, 100);
+
+// This handle takes over the codec of the one above.
+await line.getDelayedQueue<Reminder>(name).offer({ to: "ada", text: "buy milk" }, 200);
 
 await assert.rejects(reminders.take(), (error) => {
   assert.ok(error instanceof DecodeError);

@@ -28,8 +28,8 @@ await using redis = await startRedis();
 await using line = new Delayline({ redis: redis.url });
 line.on("error", ({ message }) => console.log(message));
 const notices = line.getReliableQueue<Notice>(`payment-notices-${process.pid}`, {
-  retry: [0, 2 * MINUTE, 10 * MINUTE], // The last pause repeats.
-  maxDeliveries: 8,
+  retry: [0, 2 * MINUTE, 10 * MINUTE], // The last pause repeats,
+  maxDeliveries: 8, // so there are seven retries.
 });
 
 notices.subscribe(

@@ -135,11 +135,15 @@ function optionsOf(type: string): Option[] {
 
 function bodyOf(type: string): string {
   const declaration = new RegExp(`^export interface ${type}\\b.*?\\{\\n(.*?)^\\}`, "ms");
+  // A type that forbids some combinations of an interface's options.
+  const alias = new RegExp(`^export type ${type}\\b.*? = (\\w+)<`, "m");
   for (const file of readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })) {
     const body = file.endsWith(".ts")
       ? declaration.exec(readFileSync(`${ROOT}src/${file}`, "utf8"))?.[1]
       : undefined;
     if (body !== undefined) return body;
+    const narrowed = file.endsWith(".ts") && alias.exec(readFileSync(`${ROOT}src/${file}`, "utf8"));
+    if (narrowed) return bodyOf(narrowed[1] as string);
   }
   throw new Error(`there is no interface ${type} in src/`);
 }

@@ -7,6 +7,7 @@
  */
 import { UnreadableError } from "./codecs/unreadable-error.ts";
 import { UnwritableError } from "./codecs/unwritable-error.ts";
+import { causeOf } from "./cause.ts";
 import { hadNoEffect, isGivenUp, messageOf, replyOf, UnansweredError } from "./failure.ts";
 
 /** The stable codes of Delayline's errors. */
@@ -20,7 +21,8 @@ export type ErrorCode =
   | "OFFER_MANY"
   | "QUARANTINED"
   | "HANDLER"
-  | "LEFT_RUNNING";
+  | "LEFT_RUNNING"
+  | "WRONG_HANDLE";
 
 /** Any of Delayline's errors: in a `switch (error.code)` TypeScript narrows it to the class with that code. */
 export type AnyDelaylineError =
@@ -33,12 +35,26 @@ export type AnyDelaylineError =
   | OfferManyError
   | QuarantineError
   | HandlerError
-  | LeftRunningError;
+  | LeftRunningError
+  | WrongHandleError;
 
 /** The base class of Delayline's errors. */
 export class DelaylineError extends Error {
   // A literal, here and below: a bundler may rename the classes.
   static override readonly name: string = "DelaylineError";
+
+  /**
+   * Only a type: after `error instanceof DelaylineError`, `error.code` narrows the error to the class with that code.
+   * From TypeScript 5.3.
+   */
+  declare static readonly [Symbol.hasInstance]: <Class>(
+    this: Class,
+    value: unknown,
+  ) => value is typeof DelaylineError extends Class
+    ? AnyDelaylineError
+    : Class extends abstract new (...args: never) => infer Instance
+      ? Instance
+      : never;
 
   /** A stable name for programs to compare. A code never changes; a message may be reworded. */
   readonly code: ErrorCode;
@@ -53,7 +69,7 @@ export class DelaylineError extends Error {
   }
 }
 
-/** The client or the subscription was closed before or during the call. */
+/** The client, its queue or the subscription was closed before or during the call. */
 export class ClosedError extends DelaylineError {
   static override readonly name: string = "ClosedError";
   declare readonly code: "CLOSED";
@@ -66,17 +82,16 @@ export class ClosedError extends DelaylineError {
 /**
  * The codec could not encode a payload. Nothing was sent. `cause` is the codec's error.
  *
- * The `msgpack` codec reports the place in the payload and the kind of value it refused, but never the value.
+ * The message names the place of a value that contains itself, and what the built-in codecs refused, but never a value.
  */
 export class EncodeError extends DelaylineError {
   static override readonly name: string = "EncodeError";
   declare readonly code: "ENCODE";
 
-  constructor(queue: string, codec: string, cause: unknown) {
-    const why = cause instanceof UnwritableError ? `: ${cause.message}` : "";
-    super("ENCODE", `cannot encode a payload for queue "${queue}" with codec "${codec}"${why}`, {
-      cause,
-    });
+  constructor(queue: string, codec: string, cause: unknown, cycle?: string) {
+    const why = cause instanceof UnwritableError ? cause.message : cycle;
+    const what = `cannot encode a payload for queue "${queue}" with codec "${codec}"`;
+    super("ENCODE", why === undefined ? what : `${what}: ${why}`, { cause });
   }
 }
 
@@ -142,7 +157,10 @@ export type Effect =
   /** It was sent, but no reply came, or Redis refused it half-way: it may be done, in part or as a whole. */
   | "unknown";
 
-/** A Redis command failed: the server refused it, or its reply never came. */
+/**
+ * A Redis command failed: the server refused it, or its reply never came. Where the cause is known, the message ends with
+ * the way out.
+ */
 export class RedisError extends DelaylineError {
   static override readonly name: string = "RedisError";
   declare readonly code: "REDIS" | "OFFER";
@@ -166,7 +184,7 @@ export class RedisError extends DelaylineError {
     const copy = withoutArguments(error);
     // The reason of an abort is the caller's own.
     const cause = (error instanceof UnansweredError && error.cause) || copy;
-    super(code, `${doing}: ${copy.message}`, { cause });
+    super(code, `${doing}: ${withWayOut(copy)}`, { cause });
     this.reply = replyOf(copy);
     this.effect = effect;
   }
@@ -252,7 +270,7 @@ export class HandlerError extends DelaylineError {
   }
 }
 
-/** `close({ timeout })` stopped waiting for handlers or for bodies of `for await` loops. */
+/** `close({ handlerTimeout })` stopped waiting for handlers or for bodies of `for await` loops. */
 export class LeftRunningError extends DelaylineError {
   static override readonly name: string = "LeftRunningError";
   declare readonly code: "LEFT_RUNNING";
@@ -267,6 +285,33 @@ export class LeftRunningError extends DelaylineError {
       `${count} handler(s) of queue "${queue}" were still running when close() stopped waiting for them`,
     );
   }
+}
+
+/**
+ * A handle does not fit what the queue is in Redis, so messages pass it by: a blocking consumer of a reliable queue, an
+ * exclusive one of a queue without partitions, or an ordinary handle that cannot follow a queue to its partitions.
+ *
+ * Nothing is lost. It is reported once for each open queue, and again only if the queue has changed meanwhile.
+ */
+export class WrongHandleError extends DelaylineError {
+  static override readonly name: string = "WrongHandleError";
+  declare readonly code: "WRONG_HANDLE";
+
+  constructor(
+    readonly queue: string,
+    /** What is wrong, and the way out, as a completion of `queue "..."`. */
+    what: string,
+  ) {
+    super("WRONG_HANDLE", `queue "${queue}" ${what}`);
+  }
+}
+
+/** The message of an error, and what to do about its cause, if that is known. */
+function withWayOut(error: Error): string {
+  const { repair } = causeOf(error) ?? {};
+  return repair === undefined
+    ? error.message
+    : `${error.message.replace(/\.?\s*$/, "")}; ${repair}`;
 }
 
 /**

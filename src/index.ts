@@ -62,7 +62,7 @@ export type { CallOptions, FindOptions } from "./queue/call.ts";
 export type { DelaylineOptions, QueueOptions, RedisAddress } from "./queue/options.ts";
 export type { ChangeProgress, SetPartitionsOptions } from "./partitions/change/change.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
-export type { ConnectionOptions } from "./redis/client.ts";
+export type { ConnectionOptions } from "./redis/address.ts";
 export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";
 export type { CodecName } from "./codecs/built-in.ts";
@@ -78,6 +78,7 @@ export {
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  WrongHandleError,
   type AnyDelaylineError,
   type Effect,
   type ErrorCode,

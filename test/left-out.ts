@@ -5,7 +5,7 @@ import type { Reporter, Vitest } from "vitest/node";
 const TEST = fileURLToPath(new URL(".", import.meta.url));
 
 /** Files that only `npm run test:all` runs: vitest.config.ts says which, and why. */
-const LEFT_OUT = /\.long\.test\.ts$|^(?:interop|browser)\b.*\.test\.ts$/;
+const LEFT_OUT = /\.long\.test\.ts$|^(?:interop|browser|models)\b.*\.test\.ts$/;
 
 /** Says at the end of `npm test` what it has left out, and how to run that. */
 export class LeftOut implements Reporter {

@@ -27,6 +27,9 @@ const INTEROP = "test/interop/**/*.test.ts";
 // Tests in a Chromium; without one they are skipped. Only `npm run test:all` runs them.
 const BROWSER = "test/browser/**/*.test.ts";
 
+// The models in docs/models, checked by TLC, which needs Java and Maven. Only `npm run test:all` runs them.
+const MODELS = "test/models/**/*.test.ts";
+
 const SERVER = "test/helpers/global-setup.ts";
 
 // Files that run at once. On two cores that is one more than there are cores, because most tests mostly wait.
@@ -52,7 +55,13 @@ export default defineConfig({
     projects: [
       {
         resolve,
-        test: { ...common, name: "unit", maxWorkers: AT_ONCE, include: [UNIT] },
+        test: {
+          ...common,
+          name: "unit",
+          maxWorkers: AT_ONCE,
+          include: [UNIT],
+          setupFiles: ["test/helpers/fake-runtime.ts"],
+        },
       },
       {
         resolve,
@@ -61,7 +70,7 @@ export default defineConfig({
           name: "short",
           maxWorkers: AT_ONCE,
           include: [ALL],
-          exclude: [UNIT, LONG, INTEROP, BROWSER],
+          exclude: [UNIT, LONG, INTEROP, BROWSER, MODELS],
           globalSetup: [SERVER],
         },
       },
@@ -98,6 +107,17 @@ export default defineConfig({
           include: [BROWSER],
           globalSetup: [SERVER, "test/browser/setup.ts"],
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        resolve,
+        test: {
+          ...common,
+          name: "models",
+          include: [MODELS],
+          testTimeout: 600_000,
+          globalSetup: ["test/models/setup.ts"],
+          sequence: { groupOrder: 3 },
         },
       },
     ],

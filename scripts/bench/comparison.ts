@@ -14,6 +14,7 @@ import type { Machine } from "./machine.ts";
 import { contestTable, heading } from "./markdown.ts";
 import { loadPeer, PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
 import { Progress } from "./progress.ts";
+import { writeReport, type Origin } from "./report.ts";
 import { table } from "./table.ts";
 import type { Contest, ContestResult, ContestRound } from "./workload.ts";
 
@@ -36,6 +37,7 @@ export interface ComparisonPlan {
   readonly isQuick: boolean;
   readonly rounds: number;
   readonly machine: Machine;
+  readonly origin: Origin;
   readonly jsonFile: string | undefined;
   readonly markdownFile: string | undefined;
   readonly plotDirectory: string | undefined;
@@ -69,8 +71,8 @@ export async function compare(plan: ComparisonPlan): Promise<void> {
 
     // Written after each contest, so that a later error loses nothing.
     const { machine, isQuick, rounds: count } = plan;
-    const report = { at: new Date(), machine, isQuick, rounds: count, peers, results, goals };
-    if (plan.jsonFile) await writeFile(plan.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
+    const report = { ...plan.origin, machine, isQuick, rounds: count, peers, results, goals };
+    if (plan.jsonFile) await writeReport(plan.jsonFile, report);
     if (plan.markdownFile) await writeFile(plan.markdownFile, `${tables.join("\n\n")}\n`);
   }
   if (goals.length > 0) console.log(table({ name: "goals", title: "ratios, by round" }, goals));

@@ -1,7 +1,7 @@
-import { writeFile } from "node:fs/promises";
 import { summarize, type Figure } from "./figure.ts";
 import type { Machine } from "./machine.ts";
 import { Progress } from "./progress.ts";
+import { writeReport, type Origin } from "./report.ts";
 import { table } from "./table.ts";
 import type { Workload } from "./workload.ts";
 import { drain } from "./workloads/drain.ts";
@@ -54,6 +54,7 @@ export interface GoalPlan {
   readonly isQuick: boolean;
   readonly rounds: number;
   readonly machine: Machine;
+  readonly origin: Origin;
   readonly jsonFile: string | undefined;
 }
 
@@ -82,8 +83,7 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
     results.push({ name, title, figures });
     if (jsonFile === undefined) continue;
     // Written after each workload, so that a later error loses nothing.
-    const report = { at: new Date(), machine, isQuick, rounds, results };
-    await writeFile(jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
+    await writeReport(jsonFile, { ...plan.origin, machine, isQuick, rounds, results });
   }
 }
 

@@ -3,6 +3,7 @@ import { BenchServer } from "./bench-server.ts";
 import { compare, CONTESTS } from "./comparison.ts";
 import { checkGoals, isNamed, WORKLOADS } from "./goal-run.ts";
 import { describeMachine } from "./machine.ts";
+import { describeOrigin, resultsFile } from "./report.ts";
 import { putServerOnPath } from "../server/on-path.ts";
 import type { Workload } from "./workload.ts";
 
@@ -25,7 +26,8 @@ ${list(CONTESTS)}
 
   --quick          small numbers and one round
   --rounds N       3, or 1 with --quick
-  --json FILE      also writes the results to FILE
+  --json FILE      writes the results to FILE; without --quick they are otherwise written to
+                   docs/benchmarks/results/, with date and commit in the name
   --markdown FILE  also writes the tables to FILE
   --plots DIR      draws figures that grow, as SVG
 `.trim();
@@ -43,16 +45,21 @@ if (options.help) {
   console.error(`${problem}\n\n${USAGE}`);
   process.exitCode = 2;
 } else {
+  const origin = describeOrigin();
+  const kept = [isComparison ? "compare" : "goals", ...names].join("-");
+  const jsonFile = options.json ?? (options.quick ? undefined : resultsFile(kept, origin));
   const plan = {
     names,
+    origin,
     isQuick: options.quick,
     rounds,
     machine: await inspectMachine(),
-    jsonFile: options.json,
+    jsonFile,
     markdownFile: options.markdown,
     plotDirectory: options.plots,
   };
   await (isComparison ? compare(plan) : checkGoals(plan));
+  if (jsonFile !== undefined) console.log(`The results are in ${jsonFile}.`);
 }
 
 function readArguments() {

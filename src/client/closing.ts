@@ -1,7 +1,9 @@
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Patience } from "../time/patience.ts";
+import { waitForHandlers } from "./close-queue.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import type { Servers } from "../redis/server.ts";
+import { performance, setImmediate } from "../time/runtime.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
@@ -12,7 +14,7 @@ export async function closeClient(
   servers: Servers,
   patience: Patience,
 ): Promise<void> {
-  const { closeTimeout } = servers[0];
+  const { unreachableTimeout } = servers[0];
   open.beginClosing();
   for (const { troubles } of servers) troubles.closing();
   const queues = open.all;
@@ -21,13 +23,12 @@ export async function closeClient(
   const abandoning = new DeadlineTimer(() => {
     for (const { connections } of servers) connections.abandon();
   });
-  abandoning.reset(startedAt + closeTimeout);
+  abandoning.reset(startedAt + unreachableTimeout);
   await Promise.all(queues.map((queue) => queue.stopTaking()));
   abandoning.clear();
-  const timeLeft = Math.max(0, startedAt + closeTimeout - performance.now());
+  const timeLeft = Math.max(0, startedAt + unreachableTimeout - performance.now());
 
-  const handled = Promise.all(queues.map((queue) => queue.handled()));
-  if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
+  await waitForHandlers(queues, patience);
   open.close();
 
   // Offers may be waiting for a Redis that is down. Ending the connections rejects them.
@@ -46,5 +47,5 @@ export async function closeClient(
   // From now on, failures are expected, because we end the connections.
   for (const server of servers) server.close();
   // Emit the last reports before this resolves: the caller may end the process then.
-  await new Promise((resolve) => setImmediate(resolve));
+  await new Promise<void>((resolve) => setImmediate(resolve));
 }

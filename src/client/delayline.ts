@@ -23,15 +23,17 @@ import { checkWhole } from "../queue/checks.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
 import { checkSetPartitions, type SetPartitionsOptions } from "../partitions/change/change.ts";
 import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consumer.ts";
+import { unlessAwaitedBy } from "../queue/consuming/self-wait.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
-import { reliableSettings, type ReliableQueueOptions } from "../handles/reliable-options.ts";
+import type { ReliableQueueOptions } from "../handles/reliable-options.ts";
 import { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
+import { nextTick } from "../time/runtime.ts";
 
-/** Closes one queue of a client. Not for users. */
-export let closeQueue: (line: Delayline, name: string) => Promise<void>;
+/** Returns the servers of a client. Not for users. */
+export let serversOf: (line: Delayline) => Servers;
 
 /**
  * A client: opens queues by name, on a Redis server, a Cluster, or several servers.
@@ -47,7 +49,6 @@ export let closeQueue: (line: Delayline, name: string) => Promise<void>;
  * ```
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
-  readonly #options: DelaylineOptions;
   readonly #servers: Servers;
   readonly #queues: OpenQueues;
   /** How long `close()` waits for running handlers. */
@@ -55,7 +56,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   #closing: Promise<void> | undefined;
 
   static {
-    closeQueue = (line, name) => line.#queues.closeOne(name);
+    serversOf = (line) => line.#servers;
   }
 
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
@@ -63,12 +64,11 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     super();
     const settings = clientSettings(options);
     queueSettings({}, options);
-    this.#options = options;
     this.#servers = openServers(options, settings, {
       report: (error) => this.#report(error),
       onRecovered: (recovery) => this.#reportRecovery(recovery),
     });
-    this.#queues = new OpenQueues(this.#servers);
+    this.#queues = new OpenQueues(this.#servers, options);
   }
 
   /**
@@ -79,7 +79,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    *
    * @throws {TypeError} if the name cannot name a queue (it is empty, has braces that do not form one `{tag}`, or
    * begins like a key of a queue: `delayline_...:`), an option is not legal, or an option contradicts an earlier
-   * handle's.
+   * handle's in this client (`codec`, `interop`).
    * @throws {RangeError} if an option is out of range.
    * @throws {ClosedError} after `close()`, unless a handler or a body of a loop that it waits for is running.
    */
@@ -89,9 +89,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   ): DelayedQueue<BuiltInCodecs[Name]>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
-    const settings = queueSettings(options, this.#options);
-    const open = this.#queues.open(name, settings);
-    return new DelayedQueue<T>(open, new Payloads<T>(open.queue, settings));
+    const { open, settings } = this.#queues.forHandle(name, options);
+    return new DelayedQueue<T>(open, new Payloads<T>(open.queue, settings), settings);
   }
 
   /**
@@ -107,10 +106,13 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
     refuseExclusive(options);
-    const settings = queueSettings(options, this.#options);
-    const open = this.#queues.open(name, settings);
-    return new BlockingQueue(open, new Payloads(open.queue, settings), (other) =>
-      this.#queues.open(other, settings),
+    const { open, settings } = this.#queues.forHandle(name, options);
+    const { codec, interop, transfer } = settings;
+    const others = { codec, interop, transfer };
+    return new BlockingQueue(
+      open,
+      new Payloads(open.queue, settings),
+      (other) => this.#queues.forHandle(other, others).open,
     );
   }
 
@@ -123,7 +125,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * false.
    *
    * Throws as {@link getDelayedQueue} does, and a `TypeError` if this client has the group open with another
-   * `visibilityTimeout` or `maxDeliveries`.
+   * `visibilityTimeout`, `maxDeliveries` or `exclusive`.
    */
   getReliableQueue<Name extends TypedCodecName>(
     name: string,
@@ -131,8 +133,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   ): ReliableQueue<BuiltInCodecs[Name]>;
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T>;
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
-    const settings = reliableSettings(options, this.#options);
-    const open = this.#queues.open(name, settings.queue, settings.exclusive);
+    const { open, settings } = this.#queues.forReliableHandle(name, options);
     return new ReliableQueue(open, new Payloads(open.queue, settings.queue), settings);
   }
 
@@ -193,8 +194,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * partitioned queue is one name. This is not a snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
-   * plain queue that holds only ready messages is only found for an hour after the last transfer, because its LIST
-   * looks like any other.
+   * plain queue that holds only ready messages is found until 30 days after a process of this library last had it open.
+   * One that only Java has ever moved is not found then: its LIST looks like any other.
    *
    * @throws {RedisError} if a server cannot be asked.
    */
@@ -238,13 +239,31 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * Closes all subscriptions of this client, as `close()` of each does. For a process that still has to offer messages
    * before it ends: due messages are still moved, and loops, `take` and `poll` continue.
    *
-   * A handler must not await it: it would wait for itself.
+   * A handler may call it, but must not await it: it would wait for itself.
    *
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
+   * @throws {TypeError} if a handler awaits it. The subscriptions close nevertheless.
    */
   async closeSubscriptions(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
     await this.#queues.closeSubscriptions(options);
+  }
+
+  /**
+   * Closes one queue, for a client that stays open: its subscriptions and loops, its waits, and the moving of its
+   * messages. Waits for its running handlers as {@link close} does, and gives back connections that only this queue has
+   * used. Nothing of it stays in memory.
+   *
+   * Its handles reject with {@link ClosedError} from then on. A new handle of that name opens the queue again, also
+   * while it is being closed. A name that is not open is no error.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
+   * @throws {TypeError} if one of its handlers, or the body of a loop over it, awaits this. It closes nevertheless.
+   */
+  async closeQueue(name: string, options: CloseOptions = {}): Promise<void> {
+    checkCloseOptions(options);
+    const closing = this.#queues.closeOne(name, options.handlerTimeout);
+    await unlessAwaitedBy(() => this.#queues.consumers(name), closing);
   }
 
   /**
@@ -256,20 +275,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * that wait. Then it refuses every call, settles the offers under way and ends the connections. A lent client stays
    * open.
    *
-   * It may be called twice, or before anything was used. While Redis is down, it gives up after `closeTimeout`. A later
-   * call may shorten the wait for handlers. A handler must not await it: it would wait for itself.
+   * It may be called twice, or before anything was used. While Redis is down, it gives up after `unreachableTimeout`. A later
+   * call may shorten the wait for handlers. A handler may call it, but must not await it: it would wait for itself.
    *
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
+   * @throws {TypeError} if a handler, or the body of a loop, awaits it. The client closes nevertheless.
    */
-  close(options: CloseOptions = {}): Promise<void> {
-    try {
-      checkCloseOptions(options);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    if (options.timeout !== undefined) this.#patience.limit(options.timeout);
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkCloseOptions(options);
+    if (options.handlerTimeout !== undefined) this.#patience.limit(options.handlerTimeout);
     this.#closing ??= closeClient(this.#queues, this.#servers, this.#patience);
-    return this.#closing;
+    await unlessAwaitedBy(() => this.#queues.consumers(), this.#closing);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -278,14 +294,14 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   #report(error: DelaylineError): void {
     // Outside the caller's stack: an error that a listener throws must not end a background task.
-    process.nextTick(() => {
+    nextTick(() => {
       if (this.listenerCount("error") > 0) this.emit("error", error as AnyDelaylineError);
       else warn(error);
     });
   }
 
   #reportRecovery(recovery: Recovery): void {
-    process.nextTick(() => {
+    nextTick(() => {
       const isHeard = this.listenerCount("recovered") + this.listenerCount("error") > 0;
       if (isHeard) this.emit("recovered", recovery);
       else warnOfRecovery(recovery);

@@ -3,33 +3,60 @@ import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
 import type { Call } from "../queue/call.ts";
-import type { CloseOptions } from "../queue/consuming/consumer.ts";
+import type { CloseOptions, Consumer } from "../queue/consuming/consumer.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
-import type { QueueSettings } from "../queue/options.ts";
+import {
+  queueSettings,
+  type DelaylineOptions,
+  type QueueOptions,
+  type QueueSettings,
+} from "../queue/options.ts";
 import type { Servers } from "../redis/server.ts";
+import {
+  reliableSettings,
+  type ReliableQueueOptions,
+  type ReliableSettings,
+} from "../handles/reliable-options.ts";
 import { OpenQueue } from "../partitions/open-queue.ts";
+import { Patience } from "../time/patience.ts";
+import { closeQueue } from "./close-queue.ts";
+import { partitionNamed } from "../partitions/ring/ring.ts";
+import { otherNameOf } from "../queue/keys.ts";
+import { SharedOptions } from "./shared-options.ts";
 
-/** The settings that all handles of a queue share. */
-type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;
+/** How an {@link OpenQueue} is made. */
+type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "partitions">;
 
 /** To open a queue for one look. */
-const LOOK: OpenSettings = { interop: "none", transfer: false, partitions: undefined };
+const LOOK: OpenSettings = { interop: "none", partitions: undefined };
+
+interface Opened {
+  readonly open: OpenQueue;
+  readonly shared: SharedOptions;
+}
 
 /** The queues that a client has open, by name. */
 export class OpenQueues {
   readonly #servers: Servers;
-  readonly #open = new Map<string, OpenQueue>();
-  /** The `interop` of each open queue. */
-  readonly #interop = new WeakMap<OpenQueue, OpenSettings["interop"]>();
+  readonly #options: DelaylineOptions;
+  readonly #open = new Map<string, Opened>();
+  /** The queues that are being closed one by one, and the end of each. */
+  readonly #leaving = new Map<
+    OpenQueue,
+    { readonly left: Promise<void>; readonly patience: Patience }
+  >();
   #isClosing = false;
   #isClosed = false;
 
-  constructor(servers: Servers) {
+  /** `options` are those of the client, which apply to what a queue's handles leave out. */
+  constructor(servers: Servers, options: DelaylineOptions) {
     this.#servers = servers;
+    this.#options = options;
   }
 
+  /** The open queues, and those that are being closed. */
   get all(): readonly OpenQueue[] {
-    return [...this.#open.values()];
+    return [...Array.from(this.#open.values(), ({ open }) => open), ...this.#leaving.keys()];
   }
 
   /**
@@ -52,45 +79,73 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue, or returns the one that is open. From then on it is partitioned, if the settings say so or it is
-   * consumed exclusively.
+   * Opens a queue for a handle, or returns the one that is open.
    *
-   * @throws {TypeError} if the name cannot name a queue, or the settings contradict an earlier handle's.
-   * @throws {ClosedError} after {@link close}.
+   * @throws {TypeError | RangeError} if the name cannot name a queue, an option is not legal, or contradicts an earlier
+   * handle's.
+   * @throws {ClosedError} as {@link checkOpen}.
    */
-  open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue {
+  forHandle<T>(
+    name: string,
+    options: QueueOptions<T> = {},
+  ): { readonly open: OpenQueue; readonly settings: QueueSettings<T> } {
     this.checkOpen();
-    const { interop, partitions } = settings;
-    const isPartitioned = isExclusive || partitions !== undefined;
-    const open = this.#open.get(name) ?? this.#newQueue(name, settings, isPartitioned);
-    if (this.#interop.get(open) !== interop) {
-      throw new TypeError(
-        `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
-      );
-    }
-    if (isPartitioned) open.parts.expect(partitions);
-    if (!this.#open.has(name)) {
-      this.#open.set(name, open);
-      if (this.#isClosing) void open.stopTaking();
-    }
-    if (settings.transfer && !this.#isClosing) open.startTransfer();
-    return open;
+    // As they stand, without those of other handles: an error should name what this handle has given.
+    queueSettings(options, this.#options);
+    const shared = this.#sharedOf(name);
+    const settings = queueSettings(shared.complete(options), this.#options);
+    shared.check(settings);
+    const open = this.#openQueue(name, settings, shared);
+    shared.add(options, settings);
+    return { open, settings };
   }
 
-  /** Closes one queue: its handles reject from now on. Another handle of that name opens it again. */
-  async closeOne(name: string): Promise<void> {
-    const open = this.#open.get(name);
-    if (open === undefined) return;
-    this.#open.delete(name);
-    await open.stopTaking();
-    await open.close();
+  /** As {@link forHandle}, for a handle of a reliable queue. Exclusive consumption makes the queue a partitioned one. */
+  forReliableHandle<T>(
+    name: string,
+    options: ReliableQueueOptions<T> = {},
+  ): { readonly open: OpenQueue; readonly settings: ReliableSettings<T> } {
+    this.checkOpen();
+    reliableSettings(options, this.#options);
+    const shared = this.#sharedOf(name);
+    const settings = reliableSettings(shared.completeForGroup(options), this.#options);
+    shared.check(settings.queue);
+    shared.checkGroup(options, settings.group);
+    const open = this.#openQueue(name, settings.queue, shared, settings.exclusive);
+    shared.add(options, settings.queue);
+    shared.addForGroup(options, settings.group);
+    return { open, settings };
+  }
+
+  /**
+   * Closes one queue, as the client does all of them: its handles reject from now on. Another handle of that name opens
+   * it again. A later call may shorten the wait for handlers.
+   */
+  async closeOne(name: string, handlerTimeout = Infinity): Promise<void> {
+    const open = this.#open.get(name)?.open;
+    if (open !== undefined) {
+      this.#open.delete(name);
+      const patience = new Patience();
+      const left = closeQueue(open, patience).finally(() => this.#leaving.delete(open));
+      this.#leaving.set(open, { left, patience });
+    }
+    const leaving = [...this.#leaving].filter(([queue]) => queue.name === name);
+    for (const [, { patience }] of leaving) patience.limit(handlerTimeout);
+    await Promise.all(leaving.map(([, { left }]) => left));
+  }
+
+  /** Who takes messages of the open queues, or of one of them. */
+  consumers(name?: string): Consumer[] {
+    const queues = this.all.filter((queue) => name === undefined || queue.name === name);
+    return queues.flatMap(({ consumers }) => [...consumers]);
   }
 
   /** Opens a queue to change the number of its partitions. */
   openPartitions(name: string, partitions: number): OpenQueue {
-    const known = this.#open.get(name);
-    const interop = (known && this.#interop.get(known)) ?? "none";
-    return this.open(name, { interop, transfer: false, partitions });
+    this.checkOpen();
+    const shared = this.#sharedOf(name);
+    const { interop } = shared;
+    return this.#openQueue(name, { interop, transfer: false, partitions }, shared);
   }
 
   /** Returns the numbers of each partition of a queue. A queue that is not open stays so. */
@@ -107,26 +162,63 @@ export class OpenQueues {
 
   /** The counters of each open queue, by name. */
   get counters(): Map<string, QueueCounters> {
-    return new Map(Array.from(this.#open, ([name, { counters }]) => [name, counters.snapshot()]));
+    return new Map(Array.from(this.#open, ([name, { open }]) => [name, open.counters.snapshot()]));
   }
 
   /** Closes the subscriptions of all queues, but not their loops. */
   async closeSubscriptions(options: CloseOptions): Promise<void> {
-    const consumers = this.all.flatMap((open) => [...open.consumers]);
-    const subscriptions = consumers.filter((consumer) => consumer instanceof Subscription);
+    const subscriptions = this.consumers().filter((consumer) => consumer instanceof Subscription);
     await Promise.all(subscriptions.map((subscription) => subscription.close(options)));
   }
 
   /** Whether any handler, or any body of a loop, runs. */
   get #isHandling(): boolean {
-    return this.all.some(({ consumers }) => [...consumers].some(({ running }) => running > 0));
+    return this.consumers().some(({ running }) => running > 0);
+  }
+
+  #sharedOf(name: string): SharedOptions {
+    return this.#open.get(name)?.shared ?? new SharedOptions(name);
+  }
+
+  /** From then on the queue is a partitioned one, if the settings say so or it is consumed exclusively. */
+  #openQueue(
+    name: string,
+    settings: OpenSettings & { readonly transfer: boolean },
+    shared: SharedOptions,
+    isExclusive = false,
+  ): OpenQueue {
+    const { partitions } = settings;
+    const isPartitioned = isExclusive || partitions !== undefined;
+    const known = this.#open.get(name)?.open;
+    if (known === undefined) this.#checkName(name);
+    const open = known ?? this.#newQueue(name, settings, isPartitioned);
+    if (isPartitioned) open.parts.expect(partitions);
+    if (!this.#open.has(name)) {
+      this.#open.set(name, { open, shared });
+      if (this.#isClosing) void open.stopTaking();
+    }
+    if (settings.transfer && !this.#isClosing) open.startTransfer();
+    return open;
+  }
+
+  /** @throws {TypeError} if the queue has keys in common with another one. */
+  #checkName(name: string): void {
+    const other = otherNameOf(name);
+    const whole = partitionNamed(name) ?? partitionNamed(other ?? "");
+    if (whole !== undefined) {
+      throw new TypeError(
+        `queue name must not be that of a partition, got ${JSON.stringify(name)}, which is partition ${whole.partition} of queue ${JSON.stringify(whole.queue)}: open that queue`,
+      );
+    }
+    if (other === undefined || !this.#open.has(other)) return;
+    throw new TypeError(
+      `queue name must not differ from that of an open queue in braces alone, got ${JSON.stringify(name)} beside ${JSON.stringify(other)}: they would share delayed messages, but not ready ones; use one of the names in all processes`,
+    );
   }
 
   #newQueue(name: string, { interop, partitions }: OpenSettings, isPartitioned: boolean) {
     const elements = interop === "redisson" ? "members" : "addresses";
-    const open = new OpenQueue(name, this.#servers, { elements, isPartitioned, partitions });
-    this.#interop.set(open, interop);
-    return open;
+    return new OpenQueue(name, this.#servers, { elements, isPartitioned, partitions });
   }
 
   /** Looks at a queue with the partitions that it has now; closes it afterwards, unless it was open. */
@@ -136,7 +228,7 @@ export class OpenQueues {
     call: Call | undefined,
   ): Promise<Result> {
     this.checkOpen();
-    const known = this.#open.get(name);
+    const known = this.#open.get(name)?.open;
     const open = known ?? this.#newQueue(name, LOOK, false);
     try {
       await open.parts.look(call);

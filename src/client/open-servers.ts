@@ -1,4 +1,4 @@
-import { DEFAULTS, type DelaylineOptions } from "../queue/options.ts";
+import { DEFAULTS, type DelaylineOptions, type RedisAddress } from "../queue/options.ts";
 import { Server, type Servers } from "../redis/server.ts";
 import type { TroublesListener } from "../redis/troubles.ts";
 
@@ -8,12 +8,16 @@ import type { TroublesListener } from "../redis/troubles.ts";
  * @throws {TypeError} if an address is not legal.
  */
 export function openServers(
-  { redis = DEFAULTS.redis }: DelaylineOptions,
-  limits: { readonly callTimeout: number; readonly closeTimeout: number },
+  options: DelaylineOptions,
+  limits: { readonly callTimeout: number; readonly unreachableTimeout: number },
   listener: TroublesListener,
 ): Servers {
+  // An unset environment variable must not lead to another Redis: only without the key, the default applies.
+  const redis = "redis" in options ? options.redis : DEFAULTS.redis;
   const [first, ...others] = Array.isArray(redis) ? redis : [redis];
-  if (first === undefined) throw new TypeError("redis must name at least one server, got none");
-  const open = (server: typeof first) => new Server(server, limits, listener);
+  if (Array.isArray(redis) && redis.length === 0) {
+    throw new TypeError("redis must name at least one server, got none");
+  }
+  const open = (server: typeof first) => new Server(server as RedisAddress, limits, listener);
   return [open(first), ...others.map(open)];
 }

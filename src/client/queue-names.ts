@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { partitionName } from "../partitions/ring/ring.ts";
+import { partitionNamed } from "../partitions/ring/ring.ts";
 import { KEYS, type KeyOfQueue } from "../queue/keys.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Server } from "../redis/server.ts";
@@ -66,14 +66,7 @@ export function queueOf(key: string): string | undefined {
   const [, inner] = /^\{([^{}]+)\}$/.exec(tagged) ?? [];
   // The queue's name has its own tag.
   if (inner === undefined) return tagged.includes("{") ? tagged : undefined;
-  const [, encoded, partition] = /^(.+)\/(\d{1,3})\/\d+$/s.exec(inner) ?? [];
-  if (encoded === undefined || partition === undefined) return inner;
-  try {
-    const name = decodeURIComponent(encoded.replaceAll(/%(?!25|7B|7D)/g, "%25"));
-    return partitionName(name, Number(partition)) === tagged ? name : inner;
-  } catch {
-    return inner;
-  }
+  return partitionNamed(tagged)?.queue ?? inner;
 }
 
 /** Matches the keys by which a queue is recognised. */

@@ -18,6 +18,11 @@ export type CodecName = keyof BuiltInCodecs;
 /** The built-in codecs that take payloads of one type only. */
 export type TypedCodecName = "string" | "bytes";
 
+/** The names of the built-in codecs that take payloads of a type; all of them if nothing is known about the type. */
+export type CodecNameOf<T> = unknown extends T
+  ? CodecName
+  : { [Name in CodecName]: [T] extends [BuiltInCodecs[Name]] ? Name : never }[CodecName];
+
 const builtIn: { readonly [Name in CodecName]: Codec<BuiltInCodecs[Name]> } = {
   msgpack,
   json,

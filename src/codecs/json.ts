@@ -1,5 +1,6 @@
 import type { Codec } from "./codec.ts";
 import { parseJson, stringifyJson } from "./json-text.ts";
+import { UnwritableError } from "./unwritable-error.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
 /**
@@ -19,7 +20,7 @@ export const json: Codec = {
   name: "json",
   encode(payload) {
     const text = stringifyJson(payload ?? null);
-    if (text === undefined) throw new TypeError(`a ${typeof payload} has no JSON form`);
+    if (text === undefined) throw new UnwritableError(`a ${typeof payload} has no JSON form`);
     return Buffer.from(text);
   },
   decode: (bytes) => parseJson(decodeUtf8(bytes)),

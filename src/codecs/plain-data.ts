@@ -1,3 +1,4 @@
+import { placeOf, type Step } from "./place.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
 /**
@@ -62,7 +63,7 @@ export function hasPlainPrototype(value: object): boolean {
 }
 
 /** Copies a value; returns undefined for a value that is left out. */
-function copied(value: unknown, path: readonly (string | number)[]): unknown {
+function copied(value: unknown, path: readonly Step[]): unknown {
   if (typeof value === "function") throw unwritable("a function", path);
   if (typeof value === "symbol") throw unwritable("a symbol", path);
   if (typeof value === "string" && !value.isWellFormed()) {
@@ -85,13 +86,8 @@ function copied(value: unknown, path: readonly (string | number)[]): unknown {
   return copy;
 }
 
-function unwritable(kind: string, path: readonly (string | number)[]): UnwritableError {
-  const place = path.map((step) => {
-    if (typeof step === "number") return `[${step}]`;
-    // A name that is not an identifier may be data, such as the key of a map.
-    return IDENTIFIER.test(step) ? `.${step}` : "[...]";
-  });
-  const where = path.length === 0 ? "" : ` at payload${place.join("")}`;
+function unwritable(kind: string, path: readonly Step[]): UnwritableError {
+  const where = path.length === 0 ? "" : ` at ${placeOf(path)}`;
   return new UnwritableError(`${kind}${where} has no MessagePack form`);
 }
 
@@ -101,8 +97,6 @@ function kindOf(value: object): string {
   const name = typeof constructor === "function" ? constructor.name : "";
   return name === "" ? "an instance of a class" : `an instance of ${name}`;
 }
-
-const IDENTIFIER = /^[a-z_$][\w$]{0,60}$/i;
 
 /** Decoders rename this property, so that a payload cannot set a prototype. */
 const PROTO = "__proto__";

@@ -1,4 +1,5 @@
 import type { Codec } from "./codec.ts";
+import { UnwritableError } from "./unwritable-error.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
 /** Text in UTF-8, as Redisson's `StringCodec` writes it. Takes strings only. */
@@ -6,9 +7,9 @@ export const string: Codec<string> = {
   name: "string",
   encode(payload) {
     if (typeof payload !== "string") {
-      throw new TypeError(`the string codec takes strings, got ${typeof payload}`);
+      throw new UnwritableError(`the string codec takes strings, got ${typeof payload}`);
     }
-    if (!payload.isWellFormed()) throw new TypeError("the string is not well-formed Unicode");
+    if (!payload.isWellFormed()) throw new UnwritableError("the string is not well-formed Unicode");
     return Buffer.from(payload);
   },
   decode: decodeUtf8,

@@ -1,7 +1,7 @@
 import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { clearDelayed } from "../lua/delayed/remove.ts";
-import type { DelayedMember } from "../lua/delayed/get.ts";
+import type { DelayedMember, WaitingMember } from "../lua/delayed/get.ts";
 import { headDeadline } from "../lua/delayed/soonest.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
@@ -13,10 +13,12 @@ import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import {
   formatMessageId,
+  messageIdAt,
   unpackMember,
   whichOf,
   type MessageId,
 } from "../queue/message/message.ts";
+import { failuresIn } from "../queue/message/trailer.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
@@ -41,7 +43,8 @@ export interface DelayedBytes {
 }
 
 /**
- * The delayed messages of one queue, as bytes. A client has one such object per queue, however many handles there are,
+ * The delayed messages of one queue, as bytes. What finds a message by its id or business key also finds a retrying one,
+ * of a reliable queue. A client has one such object per queue, however many handles there are,
  * so offers and cancellations of one turn of the event loop share scripts.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
@@ -93,13 +96,13 @@ export class DelayedMessages {
     );
   }
 
-  /** Cancels a message; returns whether it was delayed. */
+  /** Cancels a message; returns whether it was delayed or retrying. */
   async cancel(idOrKey: string, call?: Call): Promise<boolean> {
     this.#queue.checkOpen();
     return await this.#cancels.add(idOrKey, call);
   }
 
-  /** Gives a message a new deadline; returns its new id and deadline, or undefined if it is not delayed. */
+  /** Gives a message a new deadline; returns its id and deadline then, or undefined if it is neither delayed nor retrying. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
@@ -127,9 +130,9 @@ export class DelayedMessages {
     return this.#lookup.keysWith(prefix, call);
   }
 
-  /** Returns those of the business keys that belong to delayed messages. */
-  delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
-    return this.#lookup.delayedOf(keys, call);
+  /** Returns those of the business keys that delayed or retrying messages hold. */
+  heldOf(keys: readonly string[], call?: Call): Promise<string[]> {
+    return this.#lookup.heldOf(keys, call);
   }
 
   async size(call?: Call): Promise<number> {
@@ -238,12 +241,16 @@ async function* allToBytes(
   }
 }
 
-function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
+function toBytes(found: DelayedMember | WaitingMember | undefined): DelayedBytes | undefined {
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline } = found;
   const { id, payload, key, headers } = message;
-  return { id: formatMessageId(deadline, id), deadline, payload, key, headers };
+  const common = { deadline, payload, key, headers };
+  const isRetrying = "address" in found && found.address !== undefined;
+  if (!isRetrying) return { id: formatMessageId(deadline, id), ...common };
+  const trailer = found.member.subarray(9 + id.length + payload.length);
+  return { id: messageIdAt(found.address), ...common, failures: failuresIn(trailer) };
 }
 
 /** Cancellations on their way to Redis. Those of one turn of the event loop share a script. */
@@ -260,7 +267,7 @@ class CancelBatch {
     this.#queue = queue;
   }
 
-  /** Cancels a message by its id or business key; returns whether it was delayed. */
+  /** Cancels a message by its id or business key; returns whether it was delayed or retrying. */
   add(idOrKey: string, call?: Call): Promise<boolean> {
     return this.#batch.add({ idOrKey, knownFact: call?.knownFact }, call);
   }

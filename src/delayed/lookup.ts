@@ -1,4 +1,4 @@
-import { areDelayed, get, type DelayedMember } from "../lua/delayed/get.ts";
+import { areWaiting, get, type WaitingMember } from "../lua/delayed/get.ts";
 import { reschedule } from "../lua/delayed/reschedule.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
@@ -7,8 +7,8 @@ import { PAGE_BYTES } from "./insertion-order.ts";
 import type { Due } from "./offering/offering.ts";
 
 /**
- * Finds delayed messages by id or business key, in O(log N) each, and by a prefix of their keys, which reads the whole
- * index. Also gives a message that it finds a new deadline.
+ * Finds delayed and retrying messages by id or business key, in O(log N) each, and by a prefix of their keys, which reads
+ * the whole index. Also gives a message that it finds a new deadline.
  */
 export class Lookup {
   readonly #queue: Queue;
@@ -17,18 +17,18 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(idOrKey: string, call?: Call): Promise<DelayedMember | undefined> {
+  async get(idOrKey: string, call?: Call): Promise<WaitingMember | undefined> {
     const options = { ...call, rows: [whichOf(idOrKey)] };
     const found = await this.#queue.read("look into", get, { maxBytes: PAGE_BYTES }, options);
     return found.messages[0];
   }
 
-  /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not delayed. */
+  /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not waiting. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
     call?: Call,
-  ): Promise<DelayedMember | undefined> {
+  ): Promise<WaitingMember | undefined> {
     const args = {
       channel: this.#queue.keys.channel,
       ...whichOf(idOrKey),
@@ -39,8 +39,8 @@ export class Lookup {
     return await this.#queue.change("reschedule in", reschedule, args, call);
   }
 
-  /** The delayed messages whose business keys have this prefix, each once, in no particular order. */
-  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedMember, void, void> {
+  /** The messages whose business keys have this prefix, each once, in no particular order. */
+  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<WaitingMember, void, void> {
     for await (const keys of this.keysWith(prefix, call)) {
       for (let i = 0; i < keys.length;) {
         const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ id: "", key }));
@@ -54,7 +54,7 @@ export class Lookup {
 
   /**
    * The business keys in the index with this prefix, each once, a page at a time, in no particular order. Reads the
-   * whole index. The message of an entry may be gone; see {@link delayedOf}.
+   * whole index. The message of an entry may be gone; see {@link heldOf}.
    */
   async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
     // Escape the characters that are special in a glob pattern.
@@ -76,16 +76,16 @@ export class Lookup {
     } while (cursor !== "0");
   }
 
-  /** Returns those of the business keys that belong to delayed messages. */
-  async delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
-    const delayed: string[] = [];
+  /** Returns those of the business keys that delayed or retrying messages hold. */
+  async heldOf(keys: readonly string[], call?: Call): Promise<string[]> {
+    const held: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read("look into", areDelayed, {}, { ...call, rows });
-      delayed.push(...some.filter((_, k) => flags[k]));
+      const flags = await this.#queue.read("look into", areWaiting, {}, { ...call, rows });
+      held.push(...some.filter((_, k) => flags[k]));
     }
-    return delayed;
+    return held;
   }
 }
 

@@ -6,7 +6,7 @@ import type { Queue } from "../queue/queue.ts";
 export interface PlainResult {
   /** Whether the queue is plain now. If not, `consumers` and `ready` say what prevents it. */
   readonly isPlain: boolean;
-  /** How many consumers of the stream are alive. */
+  /** How many consumers of the stream are alive; with partitions, the highest number of any partition. */
   readonly consumers: number;
   /** How many messages are still in the stream. */
   readonly ready: number;

@@ -29,6 +29,7 @@ import {
 } from "../queue/consuming/take-options.ts";
 import type { WaitOptions } from "../run/waiters.ts";
 import { QueueHandle } from "./queue-handle.ts";
+import { performance } from "../time/runtime.ts";
 
 /** A payload, and the queue that it came from. */
 export interface FromQueue<T> {
@@ -92,7 +93,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
    */
   async poll(timeout = 0, options?: CallOptions): Promise<T | undefined> {
-    checkDuration("timeout", timeout);
+    checkDuration("timeout", timeout, POLL);
     const call = checkCall(options);
     const [taken] = await this.#traced(() =>
       timeout === 0 ? this.#popOne(call) : this.#takeOne({ ...call, timeout }),
@@ -178,7 +179,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    *
    * The client's `close()` waits for the body of the loop, which may still offer, until the loop asks for the next
    * message or is left by `break`, `return` or a throw. An iterator that was advanced by hand and then dropped looks
-   * like a body that runs for ever: call its `return()`, or limit the wait by `close({ timeout })`.
+   * like a body that runs for ever: call its `return()`, or limit the wait by `close({ handlerTimeout })`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     yield* this.#attend(new Iteration(() => this.take())).messages();
@@ -340,3 +341,5 @@ const PUT_BATCH = 100;
 const DRAIN_BATCH = 1000;
 
 const DESCRIBED = { group: undefined, messages: [PLAIN_MESSAGE] } as const;
+
+const POLL = { call: "poll(timeout, options)", endless: "use take" };

@@ -106,7 +106,7 @@ export class DeadLetters<T = unknown> {
    *
    * Each message goes to the group that failed to handle it, and to no other. Attempts are counted from 1 again; the
    * message keeps its {@link DeadLetter.failures}. Until it is due, the message is retrying, and can be cancelled by
-   * its id.
+   * its id or key.
    *
    * Unreadable letters stay. O(N), even for one id. Each letter is removed in the same step that puts its message
    * back. If a step fails, the work of the steps before it is done.

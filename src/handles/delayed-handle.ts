@@ -12,6 +12,7 @@ import {
   checkWhere,
   checkWhole,
 } from "../queue/checks.ts";
+import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle } from "./queue-handle.ts";
 import {
@@ -28,16 +29,26 @@ import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
-/** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
+/**
+ * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
+ * key also reaches the retrying messages of a reliable queue.
+ */
 export abstract class DelayedHandle<T> extends QueueHandle {
   readonly #messages: Messages;
   readonly #payloads: Payloads<T>;
+  readonly #anyTime: boolean;
 
   /** @internal */
-  protected constructor(open: OpenQueue, messages: Messages, payloads: Payloads<T>) {
+  protected constructor(
+    open: OpenQueue,
+    messages: Messages,
+    payloads: Payloads<T>,
+    { anyTime }: Pick<QueueSettings<T>, "anyTime">,
+  ) {
     super(open);
     this.#messages = messages;
     this.#payloads = payloads;
+    this.#anyTime = anyTime;
   }
 
   /**
@@ -47,15 +58,16 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * reconnect is stored once, unless its first copy became ready before the second arrived. A delay of 0 is due at
    * once.
    *
-   * With a `key`, the message can be cancelled, rescheduled and found by that key. `outcome` says what happened if the
-   * key already had a delayed message.
+   * With a `key`, the message can be cancelled, rescheduled and found by that key. `outcome` says what happened if
+   * another message held the key.
    *
-   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option is not legal.
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or of more than 30 years (see `anyTime`), or an
+   * option is not legal.
    * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was sent.
    * @throws {OfferError} if Redis did not accept the message; `stored` says whether it may be stored.
    */
   async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
-    checkDuration("delay", delay);
+    checkDuration("delay", delay, { ...OFFER, anyTime: this.#anyTime });
     return await this.#offer(payload, { delay }, options);
   }
 
@@ -63,10 +75,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * Puts a message into the queue, to become ready at a date or an instant in epoch milliseconds (fractions are rounded
    * up), on the Redis server's clock. An instant in the past is due at once. Otherwise like {@link offer}.
    *
-   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor epoch milliseconds of the years 1973
+   * to 9999 (see `anyTime`).
    */
   async offerAt(payload: T, at: Date | number, options?: OfferOptions): Promise<OfferResult> {
-    return await this.#offer(payload, { deadline: checkInstant("at", at) }, options);
+    const deadline = checkInstant("at", at, { delay: "use offer", anyTime: this.#anyTime });
+    return await this.#offer(payload, { deadline }, options);
   }
 
   /**
@@ -86,7 +100,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     this.#messages.checkOpen();
     const { takesHeaders } = this.#messages;
     const offerings = Array.from(messages, (message, i): Offering => {
-      checkNewMessage(`messages[${i}]`, message, takesHeaders);
+      checkNewMessage(`messages[${i}]`, message, { takesHeaders, anyTime: this.#anyTime });
       const { payload, delay, ...rule } = message;
       const encoded = this.#payloads.encode(payload);
       return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
@@ -97,10 +111,11 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Cancels a delayed message by its id or key, in O(log N).
+   * Cancels a delayed or retrying message by its id or key, in O(log N).
    *
-   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or
-   * never existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
+   * Returns true if the message was delayed or retrying; it will never be delivered. Returns false if it had already
+   * moved, or never existed. If several consumer groups retry the message, it is cancelled for all of them; a group that
+   * has it ready or in flight at that moment keeps it. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
@@ -146,7 +161,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const keys: string[] = [];
     for await (const found of this.#messages.keysWith(prefix, call)) {
       if (dryRun) {
-        keys.push(...(await this.#messages.delayedOf(found, call)));
+        keys.push(...(await this.#messages.heldOf(found, call)));
       } else {
         const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, call)));
         keys.push(...found.filter((_, i) => flags[i]));
@@ -157,7 +172,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
 
   /**
    * Gives a delayed message, found by its id or key, a new deadline `delay` milliseconds from now, in O(log N). Returns
-   * its new id and deadline, or undefined if it had already moved or never existed.
+   * its new id and deadline, or undefined if it had already moved or never existed. A retrying message keeps its id.
    *
    * The message goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
    */
@@ -167,7 +182,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
-    checkDuration("delay", delay);
+    checkDuration("delay", delay, { ...RESCHEDULE, anyTime: this.#anyTime });
     return await this.#reschedule(idOrKey, { delay }, options);
   }
 
@@ -175,7 +190,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded up). An
    * instant in the past makes it due at once. Otherwise like {@link reschedule}.
    *
-   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor epoch milliseconds of the years 1973
+   * to 9999 (see `anyTime`).
    */
   async rescheduleAt(
     idOrKey: MessageId | string,
@@ -183,7 +199,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
-    return await this.#reschedule(idOrKey, { deadline: checkInstant("at", at) }, options);
+    const deadline = checkInstant("at", at, { delay: "use reschedule", anyTime: this.#anyTime });
+    return await this.#reschedule(idOrKey, { deadline }, options);
   }
 
   /**
@@ -198,7 +215,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return await this.#reschedule(idOrKey, "now", options);
   }
 
-  /** Returns the delayed message with this id or key; undefined if there is none. O(log N). */
+  /** Returns the delayed or retrying message with this id or key; undefined if there is none. O(log N). */
   async get(
     idOrKey: MessageId | string,
     options?: FindOptions,
@@ -208,14 +225,14 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
-  /** Whether a message with this key is delayed. O(log N). */
+  /** Whether a delayed or retrying message holds this key. O(log N). */
   async has(key: string, options?: FindOptions): Promise<boolean> {
     checkKey(key);
-    return (await this.#messages.delayedOf([key], checkFind(options))).length === 1;
+    return (await this.#messages.heldOf([key], checkFind(options))).length === 1;
   }
 
   /**
-   * Iterates over the delayed messages whose key begins with `prefix`, each once, in no particular order:
+   * Iterates over the delayed and retrying messages whose key begins with `prefix`, each once, in no particular order:
    * `for await (const message of queue.find({ prefix: "order:" }))`.
    *
    * Not a snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. Messages that the codec
@@ -296,3 +313,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return this.#messages.offer(offering, callOf(options));
   }
 }
+
+const OFFER = { call: "offer(payload, delay, options)", instant: "use offerAt" };
+
+const RESCHEDULE = { call: "reschedule(idOrKey, delay, options)", instant: "use rescheduleAt" };

@@ -3,6 +3,7 @@ import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkIterable, checkWhole } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message/message.ts";
+import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
@@ -27,8 +28,8 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
-  constructor(open: OpenQueue, payloads: Payloads<T>) {
-    super(open, open.delayed, payloads);
+  constructor(open: OpenQueue, payloads: Payloads<T>, settings: QueueSettings<T>) {
+    super(open, open.delayed, payloads, settings);
     this.#messages = open.delayed;
     this.#payloads = payloads;
   }

@@ -1,6 +1,6 @@
 import type { CallOptions } from "../queue/call.ts";
 import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
-import { bucketOfKey } from "../queue/message/bucket.ts";
+import { hashOf } from "../queue/message/bucket.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
 import type { Offering } from "../delayed/offering/offering.ts";
 
@@ -13,14 +13,16 @@ export interface OfferOptions extends CallOptions {
    * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found: 1 to 200
    * bytes; must not look like a `MessageId`.
    *
-   * In a queue, a key has at most one delayed message. Costs an entry of some 150 bytes in a HASH, and two commands.
-   * Defaults to no key.
+   * In a queue, a key is held by at most one delayed or retrying message; it is free while its message is ready, in
+   * flight or dead. Costs an entry of some 150 bytes in a HASH, and two commands; each retry costs two more. Defaults to
+   * no key.
    */
   readonly key?: string;
 
   /**
-   * Decides what happens if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
-   * `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to `"reject"`.
+   * Decides what happens if a delayed or retrying message holds the key. `"reject"` leaves that message, and returns its
+   * id. `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to
+   * `"reject"`.
    */
   readonly onDuplicate?: "reject" | "replace" | "keep";
 
@@ -44,7 +46,7 @@ export interface OfferOptions extends CallOptions {
 }
 
 /**
- * Checks the options of one offer; returns its key, the rule for a duplicate, its bucket, and its headers, which are an
+ * Checks the options of one offer; returns its key, the rule for a duplicate, the hash of its key, and its headers, which are an
  * option only if the queue takes them.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
@@ -52,23 +54,23 @@ export interface OfferOptions extends CallOptions {
 export function offerRule(
   options: OfferOptions & { readonly headers?: unknown },
   takesHeaders = false,
-): Pick<Offering, "key" | "rule" | "maxWait" | "headers" | "bucket"> {
+): Pick<Offering, "key" | "rule" | "maxWait" | "headers" | "hash"> {
   checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
   checkSignal(options.signal);
   const rule = keyRule(options);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
-  const bucket = bucketFor(options);
+  const hash = hashFor(options);
   return {
     ...rule,
     ...(headers !== undefined && { headers }),
-    ...(bucket !== undefined && { bucket }),
+    ...(hash !== undefined && { hash }),
   };
 }
 
-function bucketFor({ key, partitionKey }: OfferOptions): number | undefined {
+function hashFor({ key, partitionKey }: OfferOptions): number | undefined {
   if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
   const text = partitionKey ?? key;
-  return text === undefined ? undefined : bucketOfKey(text);
+  return text === undefined ? undefined : hashOf(text);
 }
 
 function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
@@ -97,7 +99,11 @@ function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWai
  *
  * @throws {TypeError | RangeError} naming the property, the rule and the value.
  */
-export function checkNewMessage(name: string, message: unknown, takesHeaders = false): void {
+export function checkNewMessage(
+  name: string,
+  message: unknown,
+  { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
+): void {
   if (typeof message !== "object" || message === null) {
     throw new TypeError(
       `${name} must be an object, got ${message === null ? "null" : typeof message}`,
@@ -106,7 +112,8 @@ export function checkNewMessage(name: string, message: unknown, takesHeaders = f
   const known = ["payload", "delay", ...messageOptions(takesHeaders)];
   checkOptions(`property of ${name}`, message, known);
   if (!("payload" in message)) throw new TypeError(`${name} must have a payload`);
-  checkDuration(`${name}.delay`, "delay" in message ? message.delay : undefined);
+  const delay = "delay" in message ? message.delay : undefined;
+  checkDuration(`${name}.delay`, delay, { instant: "use offerAt", anyTime });
 }
 
 function messageOptions(takesHeaders: boolean): readonly string[] {

@@ -74,7 +74,7 @@ export abstract class QueueHandle {
     const from =
       options.from === undefined
         ? Math.floor((await this.#open.numbers.stats(call)).serverTime)
-        : checkInstant("from", options.from);
+        : checkInstant("from", options.from, { delay: "add Date.now()" });
     return { from, step, counts: await this.#open.numbers.forecast({ from, step, count }, call) };
   }
 
@@ -90,8 +90,8 @@ export abstract class QueueHandle {
    *
    * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns
    * undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still.
-   * Offering, cancelling, `put` and reading still work. This process reacts at once, the others within milliseconds, or
-   * with their next sweep if the wake-up was lost. A message that is on its way to a consumer is still handed out.
+   * Offering, cancelling, `put` and reading still work. This process reacts at once, the others within milliseconds; if
+   * the wake-up is lost, with their next sweep, within 36 s. A message that is on its way to a consumer is still handed out.
    *
    * Java processes ignore the pause: they move and take due messages.
    */

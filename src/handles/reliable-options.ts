@@ -1,4 +1,4 @@
-import { checkOptions, checkWhole } from "../queue/checks.ts";
+import { checkInstant, checkOptions, checkWhole } from "../queue/checks.ts";
 import {
   QUEUE_OPTIONS,
   queueSettings,
@@ -13,8 +13,8 @@ import {
   type RetryOptions,
 } from "../reliable/consuming/retry-ladder.ts";
 
-/** Options of a reliable queue's handle. Those of `QueueOptions` must be the same for all handles of the queue. */
-export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
+/** Options of a reliable queue's handle, each by itself. */
+export interface ReliableOptions<T = unknown> extends QueueOptions<T> {
   /**
    * The consumer group of this handle. Each group receives every message; within a group one consumer does.
    *
@@ -54,7 +54,8 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
    * a growing pause, `{ initial, factor, max, jitter }`; or a function of the failed attempt's number and the error,
    * which returns milliseconds, or undefined to make the message a dead letter.
    *
-   * A retrying message costs its bytes and some 250 more. Defaults to `{ initial: 1000, factor: 2, max: 3_600_000,
+   * How often a message is retried, `maxDeliveries` alone decides, not the length of the array: one time less. A
+   * retrying message costs its bytes and 300 to 500 more. Defaults to `{ initial: 1000, factor: 2, max: 3_600_000,
    * jitter: 0.2 }`.
    */
   readonly retry?: RetryOptions;
@@ -77,15 +78,23 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
   readonly exclusive?: boolean;
 
   /**
-   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively: the messages
-   * of one key stay in order even if some fail.
+   * Whether a message that failed holds up later ones with its key, in a queue that is consumed exclusively: the
+   * messages of one key stay in order even if some fail.
    *
-   * Its consumer keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. One
-   * message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give `retry`
-   * short ones. Defaults to `false`: the message waits elsewhere, and later ones overtake it.
+   * Its consumer keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. Other
+   * keys go on meanwhile. Up to 500 messages or 4 MB of a partition wait in the consumer's memory; beyond that, the whole
+   * partition waits. Each message that waits costs two small scripts. Defaults to `false`: a failed message waits
+   * elsewhere, and later ones overtake it.
    */
   readonly strict?: boolean;
 }
+
+/**
+ * Options of a reliable queue's handle. What it leaves out is as an earlier handle of its group in this client has given
+ * it. The group's first handle in a client decides `visibilityTimeout` and `maxDeliveries`; another value is refused.
+ `strict` needs `exclusive`. */
+export type ReliableQueueOptions<T = unknown> = ReliableOptions<T> &
+  ({ readonly exclusive: boolean } | { readonly strict?: false });
 
 /** The defaults, except those of `retry` (`DEFAULT_RETRY`), `exclusive` and `strict` (false). */
 export const RELIABLE_DEFAULTS = {
@@ -125,7 +134,7 @@ export function reliableSettings<T>(
     ...rest
   } = options;
   checkGroup(group);
-  checkWhole("visibilityTimeout", visibilityTimeout, 100, DAY);
+  checkWhole("visibilityTimeout", visibilityTimeout, 100, DAY, " ms");
   checkWhole("maxDeliveries", maxDeliveries, 1, 1_000_000);
   const queue = queueSettings(rest, client);
   if (typeof exclusive !== "boolean") {
@@ -138,7 +147,9 @@ export function reliableSettings<T>(
     throw new TypeError(`strict must be a boolean, got ${typeof strict}`);
   }
   if (strict && !exclusive) {
-    throw new TypeError("strict must be left out of a queue that is not exclusive, got true");
+    throw new TypeError(
+      "strict must be left out of a queue that is not exclusive, got true; set exclusive: true",
+    );
   }
   return {
     queue,
@@ -167,9 +178,7 @@ function startId(start: unknown): string {
       `start must be "0", "new" or a Date, got ${typeof start === "string" ? `"${start}"` : typeof start}`,
     );
   }
-  const at = start.getTime();
-  if (Number.isNaN(at)) throw new RangeError("start must be a valid date, got Invalid Date");
-  if (at < 0) throw new RangeError(`start must not be before 1970, got ${start.toISOString()}`);
+  const at = checkInstant("start", start);
   // A group starts behind its id, so entries of that very millisecond need the last id of the one before.
   return at === 0 ? "0" : `${at - 1}-${LAST}`;
 }

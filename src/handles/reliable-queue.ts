@@ -41,8 +41,9 @@ import type {
  * A consumer that gives no sign of life for `visibilityTimeout` loses its leases, and its messages are ready again.
  *
  * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. By its id, which stays the
- * same, a retrying message can also be found, cancelled and rescheduled; its key is free for other messages.
- * {@link find}, {@link soonest} and {@link cancelWhere} see delayed messages only. Iterating the queue takes messages.
+ * same, or its key, a retrying message can also be found, cancelled and rescheduled. It holds its key, unless a message
+ * that was offered while it was in flight has it. {@link soonest} sees delayed messages only. Iterating the queue takes
+ * messages.
  *
  * Methods that wait survive a lost connection: an `error` event reports it, and the wait goes on. Every other method
  * rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and every method with
@@ -66,10 +67,10 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     }
   }
 
-  /** @internal Use `Delayline.getReliableQueue`. Throws a TypeError if the group is open with other settings. */
+  /** @internal Use `Delayline.getReliableQueue`. */
   constructor(open: OpenQueue, payloads: Payloads<T>, settings: ReliableSettings<T>) {
     const { group, messages } = open.openGroup(settings.group);
-    super(open, messages, payloads);
+    super(open, messages, payloads, settings.queue);
     this.group = settings.group.group;
     this.deadLetters = new DeadLetters(open.parts, payloads);
     this.#messages = messages;
@@ -99,7 +100,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     return super.offerMany(messages, options);
   }
 
-  /** Returns whether a message with this id is delayed or retrying, or a message with this key is delayed. O(log N). */
+  /** Returns whether a message with this id or key is delayed or retrying. O(log N). */
   override async has(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
@@ -131,7 +132,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
    */
   async poll(timeout = 0, options?: CallOptions): Promise<Delivery<T> | undefined> {
-    checkDuration("timeout", timeout);
+    checkDuration("timeout", timeout, { call: "poll(timeout, options)", endless: "use take" });
     const [delivery] = await this.#consuming.take(1, { ...checkCall(options), timeout });
     return delivery;
   }

@@ -4,6 +4,7 @@ import { replyOf } from "../failure.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
+import { performance } from "../time/runtime.ts";
 
 /** An argument of a script. */
 export type ScriptArg = string | number | Buffer;

@@ -1,4 +1,5 @@
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+import { performance } from "../time/runtime.ts";
 
 /** Counts of what one client has done with a queue since it opened the queue. */
 export interface QueueCounters {

@@ -1,4 +1,5 @@
 import { channel, tracingChannel, type TracingChannel } from "node:diagnostics_channel";
+import { nextTick } from "../time/runtime.ts";
 
 /**
  * Wraps an operation: it must call `run` once and return its result. If it does not call `run`, the operation runs
@@ -91,11 +92,12 @@ export interface TransferEvent {
   readonly lateness: number;
 }
 
-// Node finds channels by name, so several copies of this file share them.
-export const offers = tracingChannel<unknown, OfferEvent>("delayline:offer");
-export const takes = tracingChannel<unknown, TakeEvent>("delayline:take");
-export const handlings = tracingChannel<unknown, HandleEvent>("delayline:handle");
-export const settlements = tracingChannel<unknown, SettleEvent>("delayline:settle");
+// Node finds channels by name, so several copies of this file share them. The types of Node 26 have the two parameters
+// of a channel in the other order than those of Node 20, so both are the event.
+export const offers = tracingChannel<OfferEvent, OfferEvent>("delayline:offer");
+export const takes = tracingChannel<TakeEvent, TakeEvent>("delayline:take");
+export const handlings = tracingChannel<HandleEvent, HandleEvent>("delayline:handle");
+export const settlements = tracingChannel<SettleEvent, SettleEvent>("delayline:settle");
 
 /** The channel of {@link TransferEvent}s. */
 export const transfers = channel("delayline:transfer");
@@ -107,7 +109,7 @@ export const transfers = channel("delayline:transfer");
  * The event's `result` becomes what the operation returns. For results with payloads see {@link tracedQuietly}.
  */
 export function traced<Event extends Operation, Result>(
-  tracing: TracingChannel<unknown, Event>,
+  tracing: TracingChannel<Event, Event>,
   event: Event,
   run: () => Promise<Result>,
 ): Promise<Result> {
@@ -116,7 +118,7 @@ export function traced<Event extends Operation, Result>(
 
 /** As {@link traced}, but without the result in the event. */
 export async function tracedQuietly<Event extends Operation, Result>(
-  tracing: TracingChannel<unknown, Event>,
+  tracing: TracingChannel<Event, Event>,
   event: Event,
   run: () => Promise<Result>,
 ): Promise<Result> {
@@ -135,7 +137,7 @@ function within<Result>({ around }: Operation, run: () => Promise<Result>): Prom
     around(() => (running ??= run()) as never);
   } catch (error) {
     // Node treats what a subscriber throws in the same way.
-    process.nextTick(() => {
+    nextTick(() => {
       throw error;
     });
   }

@@ -22,6 +22,8 @@ export const BOUNDS = {
   overdue: 5_000,
   /** A burst or a deployment may leave messages waiting for a minute or two. After five, consumers do not keep up. */
   backlog: 300_000,
+  /** Most handlers take milliseconds. Five minutes are long enough for those that call slow services. */
+  inFlight: 300_000,
 } as const;
 
 /**
@@ -52,6 +54,12 @@ export const LAWS = {
     level: "warning",
     isBroken: ({ oldestReadyAge = 0 }) => oldestReadyAge >= BOUNDS.backlog,
     unless: ["paused", "no-consumer"],
+  },
+  // Nobody else gets the message as long as that process lives.
+  "long-in-flight": {
+    level: "warning",
+    isBroken: ({ oldestInFlightAge = 0 }) => oldestInFlightAge >= BOUNDS.inFlight,
+    unless: ["no-consumer"],
   },
   // These two wait for a person, and hold up no other message.
   quarantine: { level: "warning", isBroken: ({ quarantined }) => quarantined > 0 },

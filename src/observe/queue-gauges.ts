@@ -78,6 +78,12 @@ export const QUEUE_GAUGES = {
     help: "How long the oldest ready message of a reliable queue has been ready.",
     of: ({ oldestReadyAge }) => oldestReadyAge,
   },
+  oldestInFlightAge: {
+    label: "oldest in flight",
+    unit: "duration",
+    help: "How long the message in flight that was handed out first has been in flight.",
+    of: ({ oldestInFlightAge }) => oldestInFlightAge,
+  },
   consumers: {
     label: "consumers",
     unit: "consumers",

@@ -44,6 +44,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
   const known = (value: (one: QueueStats) => number | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
+  const handledFor = known((one) => one.oldestInFlightAge);
   const streams = all.filter(({ kind }) => kind === "reliable");
   // If one stream's number is unknown, so is the sum: without that stream it would fall, and later seem to jump.
   // Partitions without a stream have added nothing.
@@ -65,6 +66,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     quarantined: sum(({ quarantined }) => quarantined),
     nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,
     oldestReadyAge: ages.length > 0 ? Math.max(...ages) : undefined,
+    oldestInFlightAge: handledFor.length > 0 ? Math.max(...handledFor) : undefined,
     // A process may be a consumer of several partitions.
     consumers: consumers.length > 0 ? Math.max(...consumers) : undefined,
     listeners: listeners.length > 0 ? Math.min(...listeners) : undefined,

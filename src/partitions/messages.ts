@@ -10,7 +10,7 @@ import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import type { Call } from "../queue/call.ts";
-import { bucketOfKey } from "../queue/message/bucket.ts";
+import { bucketOfHash, bucketOfKey } from "../queue/message/bucket.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, type Fact } from "./ring/fact.ts";
@@ -56,7 +56,7 @@ export class Messages {
 
   /** @throws {OfferError} if Redis did not accept the message. */
   offer(offering: Offering, call?: Call): Promise<OfferResult> {
-    this.#parts.isUsed = true;
+    this.#parts.noteOffer();
     // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
     return this.#only?.offer(offering, call) ?? this.#offer(offering, call);
   }
@@ -66,20 +66,21 @@ export class Messages {
     const sentBy: Fact[] = [];
     try {
       await this.#parts.known(call);
-      const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
+      const connecting = offering.hash === undefined ? this.#seats.ready() : undefined;
       if (connecting !== undefined) await connecting;
-      const bucket = offering.bucket ?? this.#seats.next();
+      const hash = offering.hash ?? this.#seats.next();
+      const bucket = bucketOfHash(hash);
       const fact = this.#parts.fact ?? (await this.#parts.known(call));
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
       const sentAs: NonNullable<Offering["sentAs"]> = clock.isSet
-        ? { id: createId(clock.nextStamp(), bucket) }
+        ? { id: createId(clock.nextStamp(), hash) }
         : {};
       const member = () => sentAs.id && memberOf(offering, sentAs.id);
       const sending = { key: offering.key, sentBy, member };
       const act: Send<OfferResult> = (part, knownFact) =>
-        this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, call);
+        this.#messagesOf(part).offer({ ...offering, hash, sentAs, knownFact }, call);
       return await this.#routing.during(() => this.#routing.send(bucket, sending, act, call));
     } catch (error) {
       throw this.#notOffered(error, sentBy.length, call);
@@ -103,7 +104,7 @@ export class Messages {
   }
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
-    this.#parts.isUsed = true;
+    this.#parts.noteOffer();
     if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
     return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
   }
@@ -129,14 +130,14 @@ export class Messages {
     return await this.#find(idOrKey, get, isThere, call);
   }
 
-  /** Returns those of the business keys that belong to delayed messages. */
-  async delayedOf(keys: readonly string[], call?: Call): Promise<string[]> {
-    if (this.#only !== undefined) return await this.#only.delayedOf(keys, call);
+  /** Returns those of the business keys that delayed or retrying messages hold. */
+  async heldOf(keys: readonly string[], call?: Call): Promise<string[]> {
+    if (this.#only !== undefined) return await this.#only.heldOf(keys, call);
     const found = await Promise.all(
       keys.map(async (key) => {
-        const isDelayed: Act<boolean> = async (part, to) =>
-          (await this.#messagesOf(part).delayedOf([key], to)).length > 0;
-        return await this.#find(key, isDelayed, (flag) => flag, call);
+        const isHeld: Act<boolean> = async (part, to) =>
+          (await this.#messagesOf(part).heldOf([key], to)).length > 0;
+        return await this.#find(key, isHeld, (flag) => flag, call);
       }),
     );
     return keys.filter((_, i) => found[i] === true);
@@ -215,7 +216,8 @@ export class Messages {
       results.reduce((total, result) => total + of(result), 0);
     return {
       isPlain: results.every(({ isPlain }) => isPlain),
-      consumers: sum(({ consumers }) => consumers),
+      // A process may be a consumer of several partitions.
+      consumers: Math.max(...results.map(({ consumers }) => consumers)),
       ready: sum(({ ready }) => ready),
       moved: sum(({ moved }) => moved),
     };
@@ -264,8 +266,9 @@ export class Messages {
       if (bucket !== undefined) {
         const result = await this.#routing.at(bucket, idOrKey, act, call);
         // In a reliable queue a delivered message stays in its old partition when the number changes, and so may its
-        // retry. Its id is only conclusive while the number has never changed.
-        const isSure = isId ? !this.takesHeaders || fact.epoch === 1 : call?.bucket !== undefined;
+        // retry. Its id or partition key is only conclusive while the number has never changed.
+        const mayBeLeft = this.takesHeaders && fact.epoch > 1;
+        const isSure = !mayBeLeft && (isId || call?.bucket !== undefined);
         if (isSure || isHit(result)) return result;
       }
       return (await this.#routing.everywhere(idOrKey, act, isHit, call)).find(isHit);

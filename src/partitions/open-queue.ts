@@ -49,6 +49,8 @@ export class OpenQueue {
   /** Health of what it migrates out of parts that it leaves. */
   readonly #drains: Work;
   readonly #closing = new AbortController();
+  #stopped: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
 
   /** @throws {TypeError} if the name cannot name a queue, or the queue cannot have the partitions asked for. */
   constructor(name: string, servers: Servers, options: PartsOptions) {
@@ -79,17 +81,10 @@ export class OpenQueue {
     this.parts.startTransfer();
   }
 
-  /**
-   * Opens a consumer group, or returns the one that is open.
-   *
-   * @throws {TypeError} if the group is open with other settings.
-   */
+  /** Opens a consumer group, or returns the one that is open. */
   openGroup(settings: GroupSettings): OpenGroup {
     const open = this.#groups.get(settings.group);
-    if (open !== undefined) {
-      open.group.groupOf(this.parts.first).checkSame(settings);
-      return open;
-    }
+    if (open !== undefined) return open;
     const group = new ConsumerGroup(this.parts, settings);
     const messages = new Messages(
       this.parts,
@@ -171,8 +166,12 @@ export class OpenQueue {
     return describePartitions(this.parts, call);
   }
 
-  /** Stops taking and moving; resolves once only users' code holds messages. */
-  async stopTaking(): Promise<void> {
+  /** Stops taking and moving; resolves once only users' code holds messages. It may be called twice. */
+  stopTaking(): Promise<void> {
+    return (this.#stopped ??= this.#stopTaking());
+  }
+
+  async #stopTaking(): Promise<void> {
     this.#closing.abort();
     this.#finishing.ended();
     this.exclusive.close();
@@ -194,8 +193,12 @@ export class OpenQueue {
     if (count > 0) this.queue.report(new LeftRunningError(this.queue.name, count));
   }
 
-  /** Refuses every call from now on; resolves when the offers under way are done. */
-  async close(): Promise<void> {
+  /** Refuses every call from now on; resolves when the offers under way are done. It may be called twice. */
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
     // First, since a call that was refused for its old fact is sent again, and its partition has to be open for that.
     await this.#routing.close();
     await Promise.all(this.parts.opened.map((part) => part.close()));

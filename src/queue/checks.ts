@@ -2,47 +2,100 @@
  * Checks of users' arguments. Each throws an error that names the argument, the rule and the value, before anything is
  * sent.
  */
+import { wayOutOf } from "../words/did-you-mean.ts";
 import { isMessageId, type MessageId } from "./message/message.ts";
 
+/** How a check of a duration ends its error. */
+interface DurationHints {
+  /** How to call the method, for who gave another type. */
+  readonly call?: string;
+  /** What to do with an instant. Defaults to subtracting `Date.now()`. */
+  readonly instant?: string;
+  /** What to do without a limit. */
+  readonly endless?: string;
+  /** Whether the bound is lifted, where an option can lift it. */
+  readonly anyTime?: boolean;
+}
+
 /**
- * Checks a duration in milliseconds. Fractions are legal.
+ * Checks a duration in milliseconds. Fractions are legal. One of more than 30 years is nearly always an instant.
  *
  * @throws {TypeError} if it is not a number.
- * @throws {RangeError} if it is NaN, negative, infinite or beyond what a deadline can hold.
+ * @throws {RangeError} if it is NaN, negative or too long.
  */
-export function checkDuration(name: string, value: unknown): asserts value is number {
+export function checkDuration(
+  name: string,
+  value: unknown,
+  { call, instant = "subtract Date.now()", endless, anyTime }: DurationHints = {},
+): asserts value is number {
+  const ifInstant = `; an instant? ${instant}`;
   if (typeof value !== "number") {
-    throw new TypeError(`${name} must be a number of milliseconds, got ${typeof value}`);
+    const wayOut = value instanceof Date ? ifInstant : call === undefined ? "" : `; call ${call}`;
+    throw new TypeError(`${name} must be a number of milliseconds, got ${kindOf(value)}${wayOut}`);
   }
-  if (!(value >= 0 && value <= MAX_DURATION)) {
-    throw new RangeError(`${name} must be between 0 and ${MAX_DURATION} ms, got ${value}`);
-  }
+  const most = anyTime === true ? MAX_TIME : THIRTY_YEARS;
+  if (value >= 0 && value <= most) return;
+  const isInstant = most === THIRTY_YEARS && value > most && value < Infinity;
+  const rule = `between 0 and ${most} ms${most === THIRTY_YEARS ? " (30 years)" : ""}`;
+  const ifEndless = value === Infinity && endless !== undefined ? `; no limit? ${endless}` : "";
+  const wayOut = isInstant ? `${ifInstant}${liftedBy(anyTime)}` : ifEndless;
+  throw new RangeError(`${name} must be ${rule}, got ${value}${wayOut}`);
+}
+
+/** How a check of an instant ends its error. */
+interface InstantHints {
+  /** What to do with a delay. */
+  readonly delay?: string;
+  /** Whether the bounds are lifted, where an option can lift them. */
+  readonly anyTime?: boolean;
 }
 
 /**
  * Checks an instant, a Date or epoch milliseconds, and returns it in whole epoch milliseconds. It rounds up, so that no
  * message is early.
  *
+ * A number before 1973 is nearly always a delay or in seconds, and one after 9999 in microseconds. A Date before 1973
+ * is an instant for certain, so it is refused only in the four months of 1970 where it was made from seconds.
+ *
  * @throws {TypeError} if it is neither a Date nor a number.
- * @throws {RangeError} if it is an invalid date, NaN, before 1970 or beyond what a deadline can be.
+ * @throws {RangeError} if it is an invalid date, NaN, before 1970 or implausible.
  */
-export function checkInstant(name: string, value: unknown): number {
-  if (!(value instanceof Date || typeof value === "number")) {
+export function checkInstant(
+  name: string,
+  value: unknown,
+  { delay, anyTime }: InstantHints = {},
+): number {
+  if (value instanceof Date) return checkDate(name, value, anyTime);
+  if (typeof value !== "number") {
     throw new TypeError(
-      `${name} must be a Date or a number of epoch milliseconds, got ${typeof value}`,
+      `${name} must be a Date or a number of epoch milliseconds, got ${kindOf(value)}${typeof value === "string" ? "; convert it with new Date" : ""}`,
     );
   }
-  const at = Number(value);
-  if (value instanceof Date) {
-    if (Number.isNaN(at)) throw new RangeError(`${name} must be a valid date, got Invalid Date`);
-    // Redisson's loop breaks on negative scores. A Date cannot reach the upper bound.
-    if (at < 0) throw new RangeError(`${name} must not be before 1970, got ${value.toISOString()}`);
-  } else if (!(at >= 0 && at <= MAX_DURATION)) {
-    throw new RangeError(
-      `${name} must be between 0 and ${MAX_DURATION} epoch milliseconds, got ${value}`,
-    );
-  }
-  return Math.ceil(at);
+  const [least, most] = anyTime === true ? [0, MAX_TIME] : [YEAR_1973, YEAR_9999];
+  if (value >= least && value <= most) return Math.ceil(value);
+  const ifDelay = value < least && delay !== undefined ? `; a delay? ${delay}` : "";
+  const years = anyTime === true ? "" : " (1973 to 9999)";
+  throw new RangeError(
+    `${name} must be between ${least} and ${most} epoch milliseconds${years}, got ${value}${ifDelay}; epoch is in milliseconds${liftedBy(anyTime)}`,
+  );
+}
+
+function checkDate(name: string, date: Date, anyTime: boolean | undefined): number {
+  const at = date.getTime();
+  if (Number.isNaN(at)) throw new RangeError(`${name} must be a valid date, got Invalid Date`);
+  const got = `got ${date.toISOString()}`;
+  // Redisson's loop breaks on negative scores.
+  if (at < 0) throw new RangeError(`${name} must not be before 1970, ${got}`);
+  const isOfSeconds = at >= SECONDS_OF_2001 && at <= SECONDS_OF_2286;
+  if (anyTime === true || !(isOfSeconds || at > YEAR_9999)) return at;
+  const unit = isOfSeconds ? "seconds" : "microseconds";
+  throw new RangeError(
+    `${name} must be a plausible date, ${got}; made from ${unit}? a Date takes milliseconds${liftedBy(anyTime)}`,
+  );
+}
+
+function liftedBy(anyTime: boolean | undefined): string {
+  return anyTime === false ? "; if it is meant, set anyTime" : "";
 }
 
 /**
@@ -56,14 +109,14 @@ export function checkWhole(
   value: unknown,
   least: number,
   most: number,
+  unit = "",
 ): asserts value is number {
+  const rule = `a whole number between ${least} and ${most}${unit}`;
   if (typeof value !== "number") {
-    throw new TypeError(`${name} must be a whole number, got ${typeof value}`);
+    throw new TypeError(`${name} must be a whole number, got ${kindOf(value)}`);
   }
   if (!Number.isInteger(value) || value < least || value > most) {
-    throw new RangeError(
-      `${name} must be a whole number between ${least} and ${most}, got ${value}`,
-    );
+    throw new RangeError(`${name} must be ${rule}, got ${value}`);
   }
 }
 
@@ -73,8 +126,9 @@ export function checkWhole(
  * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that is not a `MessageId`.
  */
 export function checkKey(value: unknown, name = "key"): asserts value is string {
-  if (typeof value !== "string")
-    throw new TypeError(`${name} must be a string, got ${typeof value}`);
+  if (typeof value !== "string") {
+    throw new TypeError(`${name} must be a string, got ${kindOf(value)}${wayToKey(value)}`);
+  }
   if (!value.isWellFormed()) throw new TypeError(`${name} must be well-formed Unicode`);
   const bytes = Buffer.byteLength(value);
   if (bytes === 0 || bytes > MAX_KEY_BYTES) {
@@ -85,6 +139,14 @@ export function checkKey(value: unknown, name = "key"): asserts value is string 
       `${name} must not look like a message id (<deadline>-<hex>), got "${value}"`,
     );
   }
+}
+
+/** What to do with an object where a key or an id belongs. */
+function wayToKey(value: unknown): string {
+  if (value instanceof Promise) return "; await it";
+  if (typeof value === "number") return "; convert it with String";
+  const { id } = (value ?? {}) as { readonly id?: unknown };
+  return typeof id === "string" && isMessageId(id) ? "; of the result of an offer pass its id" : "";
 }
 
 /** @throws {TypeError | RangeError} unless it is a message id or a legal business key. */
@@ -100,7 +162,7 @@ export function checkIdOrKey(value: unknown): asserts value is string {
  */
 export function checkMessageId(value: unknown, or = ""): asserts value is MessageId {
   if (typeof value === "string" && isMessageId(value)) return;
-  const got = typeof value === "string" ? JSON.stringify(value) : typeof value;
+  const got = typeof value === "string" ? JSON.stringify(value) : kindOf(value) + wayToKey(value);
   throw new TypeError(`id must be a message id (<deadline>-<hex>)${or && ` ${or}`}, got ${got}`);
 }
 
@@ -114,11 +176,13 @@ export function checkOptions(what: string, options: unknown, known: readonly str
   if (typeof options !== "object" || options === null) {
     // A string is not shown: it may be a URL with a password.
     const got = typeof options === "string" ? "a string" : String(options);
-    throw new TypeError(`${what}s must be an object, got ${got}`);
+    throw new TypeError(`${what}s must be an object, got ${got}; such as { ${known[0]} }`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    throw new TypeError(`${what} must be one of ${known.join(", ")}, got "${unknown}"`);
+    throw new TypeError(
+      `${what} must be one of ${known.join(", ")}, got "${unknown}"${wayOutOf(unknown, known)}`,
+    );
   }
 }
 
@@ -129,9 +193,8 @@ export function checkOptions(what: string, options: unknown, known: readonly str
  */
 export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
   if (value === undefined || value instanceof AbortSignal) return;
-  throw new TypeError(
-    `signal must be an AbortSignal, got ${value === null ? "null" : typeof value}`,
-  );
+  const got = value instanceof AbortController ? "a controller; pass its signal" : kindOf(value);
+  throw new TypeError(`signal must be an AbortSignal, got ${got}`);
 }
 
 /**
@@ -141,7 +204,7 @@ export function checkSignal(value: unknown): asserts value is AbortSignal | unde
  */
 export function checkFunction(name: string, value: unknown): void {
   if (typeof value === "function") return;
-  throw new TypeError(`${name} must be a function, got ${typeof value}`);
+  throw new TypeError(`${name} must be a function, got ${kindOf(value)}`);
 }
 
 /**
@@ -152,8 +215,9 @@ export function checkFunction(name: string, value: unknown): void {
 export function checkIterable(name: string, value: unknown): asserts value is Iterable<unknown> {
   const isIterable = typeof value === "object" && value !== null && Symbol.iterator in value;
   if (isIterable) return;
-  const type = value === null ? "null" : typeof value;
-  throw new TypeError(`${name} must be an array or another iterable object, got ${type}`);
+  throw new TypeError(
+    `${name} must be an array or another iterable object, got ${kindOf(value)}; put a single one into an array`,
+  );
 }
 
 /**
@@ -173,4 +237,26 @@ export function checkWhere(value: unknown): string {
 const MAX_KEY_BYTES = 200;
 
 // So that a deadline, which adds the server's clock of 13 digits, stays below 9e15, where doubles are exact.
-const MAX_DURATION = 8_990_000_000_000_000;
+const MAX_TIME = 8_990_000_000_000_000;
+
+/** The present epoch milliseconds are almost twice as many. */
+const THIRTY_YEARS = 30 * 365.25 * 86_400_000;
+
+/** 3 March 1973. The present epoch seconds are a fiftieth of it. */
+export const YEAR_1973 = 100_000_000_000;
+
+/** The last millisecond of the year 9999. The present epoch microseconds are seven times as many. */
+export const YEAR_9999 = 253_402_300_799_999;
+
+/** Epoch seconds of the years 2001 to 2286. */
+const SECONDS_OF_2001 = 1_000_000_000;
+const SECONDS_OF_2286 = 10_000_000_000;
+
+/** The type of a refused value. The value itself may be a payload, if the arguments were swapped. */
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (value instanceof Date) return "a Date";
+  if (value instanceof Promise) return "a Promise";
+  const isNumeric = typeof value === "string" && value.trim() !== "" && !Number.isNaN(+value);
+  return isNumeric ? "string; convert it with Number" : typeof value;
+}

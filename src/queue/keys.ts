@@ -36,6 +36,14 @@ export const KEYS = {
     type: "list",
     holds: "ready payloads, as the codec wrote them",
   },
+  /** See `lua/fragments/listed.ts`. */
+  listed: {
+    prefix: "delayline_listed:",
+    type: "string",
+    holds:
+      "exists while the LIST of ready messages holds any, as of the last sweep; expires 30 days after it",
+    marksQueue: true,
+  },
   channel: {
     prefix: "redisson_delay_queue_channel:",
     type: "channel",
@@ -51,7 +59,7 @@ export const KEYS = {
     prefix: "delayline_keys:",
     type: "hash",
     holds:
-      "business key -> address of the delayed message, outcome of its offer, instant of the first offer",
+      "business key -> address of the delayed or retrying message that holds it, outcome of its offer, instant of the first offer",
     marksQueue: true,
   },
   mover: {
@@ -93,6 +101,12 @@ export const KEYS = {
       "ready messages of a reliable queue, and those in flight; its existence makes the queue reliable",
     marksQueue: true,
   },
+  returned: {
+    prefix: "delayline_returned:",
+    type: "string",
+    holds:
+      "how many entries were appended to the stream for messages that were given back; goes with the stream",
+  },
   retries: {
     prefix: "delayline_retries:",
     type: "zset",
@@ -131,7 +145,7 @@ export const KEYS = {
     prefix: "delayline_journal:",
     type: "hash",
     holds:
-      "of a partition: the batch on its way to other partitions, and the number of the last one",
+      "of a partition: the batch on its way to other partitions, and the number of the last one; of partition 0: when the last change began",
   },
   arrivals: {
     prefix: "delayline_arrivals:",
@@ -197,6 +211,15 @@ function hashTagged(name: unknown): string {
   throw new TypeError(
     `queue name must have no braces or a whole non-empty {tag}, or its keys land in different Cluster slots; got ${JSON.stringify(name)}`,
   );
+}
+
+/**
+ * The name of the queue that has the same keys as this one, except the LIST of ready messages: `{orders}` for `orders`,
+ * and the other way round. Undefined if there is none: the name has a tag and more.
+ */
+export function otherNameOf(name: string): string | undefined {
+  if (!/[{}]/.test(name)) return `{${name}}`;
+  return /^\{([^{}]+)\}$/.exec(name)?.[1];
 }
 
 /** The beginning of every key of a queue except the ready LIST; also of keys that may be added later. */

@@ -1,11 +1,17 @@
 import type { Codec } from "../codecs/codec.ts";
-import type { CodecName } from "../codecs/built-in.ts";
+import type { CodecName, CodecNameOf } from "../codecs/built-in.ts";
 import { resolveCodec } from "../codecs/built-in.ts";
-import type { ConnectionOptions } from "../redis/client.ts";
+import type { ConnectionOptions } from "../redis/address.ts";
 import type { LentClient } from "../redis/lent-client.ts";
 import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 
-/** Options of one queue. The client's options apply to what is left out. */
+/**
+ * Options of one queue.
+ *
+ * What a handle leaves out (`transfer` aside) is as an earlier handle of the queue in this client has given it, or else
+ * as the client's options say. The queue's first handle in a client decides `codec` and `interop`; another value is
+ * refused.
+ */
 export interface QueueOptions<T = unknown> {
   /**
    * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or a codec of your own.
@@ -15,15 +21,17 @@ export interface QueueOptions<T = unknown> {
    * that are `undefined`. Some values would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`):
    * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an {@link EncodeError}.
    *
-   * All processes that share a queue must use the same codec. Defaults to `"msgpack"`.
+   * All processes that share a queue must use the same codec, and all handles in a client the same object. Defaults to
+   * `"msgpack"`.
    */
-  readonly codec?: CodecName | Codec<T>;
+  readonly codec?: CodecNameOf<T> | Codec<T>;
 
   /**
    * Whether this process moves due messages of the queue. One that only offers can do without, as long as others move.
    *
    * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
    * queue. `false` saves nothing in a process that takes, since that process has to know whether the queue is paused.
+   * It moves them if one of its handles says so, or leaves the option out.
    *
    * Defaults to `true`.
    */
@@ -47,11 +55,20 @@ export interface QueueOptions<T = unknown> {
   readonly maxPayloadBytes?: number;
 
   /**
+   * Whether offering and rescheduling accept every delay and every instant, also those that are nearly always mistakes.
+   *
+   * `false` refuses a delay above 30 years (an instant), a number below 100,000,000,000 as an instant (a delay, or
+   * seconds), an instant after the year 9999 (microseconds), and a date made from seconds. With `true` nobody notices
+   * such a mistake: the message is delivered at once, or in decades. Defaults to `false`.
+   */
+  readonly anyTime?: boolean;
+
+  /**
    * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
    * number, this value is ignored, and `Delayline.setPartitions` changes the number.
    *
-   * A process that moves or takes messages follows without this option when the queue has partitions. One that only
-   * offers needs it: what it offers without waits in the ordinary queue.
+   * A process follows without this option when the queue has partitions. One that only offers notices within 30 seconds;
+   * what it has offered until then moves into the partitions.
    *
    * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
    * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary
@@ -100,9 +117,9 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   /**
    * How long `close()` may try to reach Redis to finish its work, in milliseconds.
    *
-   * The wait for running handlers and loops does not count: see `close({ timeout })`. Defaults to 10,000.
+   * The wait for running handlers and loops has its own bound: `close({ handlerTimeout })`. Defaults to 10,000.
    */
-  readonly closeTimeout?: number;
+  readonly unreachableTimeout?: number;
 }
 
 /** The defaults of all options of a client. */
@@ -112,8 +129,9 @@ export const DEFAULTS = {
   transfer: true,
   interop: "none",
   maxPayloadBytes: 1_048_576,
+  anyTime: false,
   callTimeout: 5_000,
-  closeTimeout: 10_000,
+  unreachableTimeout: 10_000,
 } as const satisfies Required<DelaylineOptions>;
 
 /** A queue's options, complete and checked. */
@@ -122,6 +140,7 @@ export interface QueueSettings<T> {
   readonly transfer: boolean;
   readonly interop: "none" | "redisson";
   readonly maxPayloadBytes: number;
+  readonly anyTime: boolean;
   /** How many partitions to create, if the handle is one of a partitioned queue. */
   readonly partitions: number | undefined;
 }
@@ -147,6 +166,10 @@ export function queueSettings<T>(
   const maxPayloadBytes =
     options.maxPayloadBytes ?? client.maxPayloadBytes ?? DEFAULTS.maxPayloadBytes;
   checkWhole("maxPayloadBytes", maxPayloadBytes, 1, MAX_STRING_BYTES);
+  const anyTime = options.anyTime ?? client.anyTime ?? DEFAULTS.anyTime;
+  if (typeof anyTime !== "boolean") {
+    throw new TypeError(`anyTime must be a boolean, got ${shown(anyTime)}`);
+  }
   // The type of the client's codec is not known here: it applies to all its queues.
   const codec = options.codec ?? (client.codec as CodecName | Codec<T> | undefined);
   const { partitions } = options;
@@ -160,6 +183,7 @@ export function queueSettings<T>(
     transfer,
     interop,
     maxPayloadBytes,
+    anyTime,
     partitions,
   };
 }
@@ -171,14 +195,14 @@ export function queueSettings<T>(
  */
 export function clientSettings(options: DelaylineOptions): {
   readonly callTimeout: number;
-  readonly closeTimeout: number;
+  readonly unreachableTimeout: number;
 } {
   checkOptions("option", options, CLIENT_OPTIONS);
   const callTimeout = options.callTimeout ?? DEFAULTS.callTimeout;
-  checkWhole("callTimeout", callTimeout, 1, MAX_TIMEOUT);
-  const closeTimeout = options.closeTimeout ?? DEFAULTS.closeTimeout;
-  checkDuration("closeTimeout", closeTimeout);
-  return { callTimeout, closeTimeout };
+  checkWhole("callTimeout", callTimeout, 1, MAX_TIMEOUT, " ms");
+  const unreachableTimeout = options.unreachableTimeout ?? DEFAULTS.unreachableTimeout;
+  checkDuration("unreachableTimeout", unreachableTimeout);
+  return { callTimeout, unreachableTimeout };
 }
 
 // Node's longest timeout, 24.8 days.
@@ -188,13 +212,20 @@ const MAX_TIMEOUT = 2 ** 31 - 1;
 const MAX_STRING_BYTES = 512 * 1024 * 1024;
 
 /** The names of the {@link QueueOptions}. */
-export const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes", "partitions"];
+export const QUEUE_OPTIONS = [
+  "codec",
+  "transfer",
+  "interop",
+  "maxPayloadBytes",
+  "anyTime",
+  "partitions",
+];
 /** A client's options cover all options of its queues, except the number of partitions. */
 const CLIENT_OPTIONS = [
-  ...QUEUE_OPTIONS.filter((name) => name !== "partitions"),
   "redis",
+  ...QUEUE_OPTIONS.filter((name) => name !== "partitions"),
   "callTimeout",
-  "closeTimeout",
+  "unreachableTimeout",
 ];
 
 /** The last partition's number fits into a byte. */

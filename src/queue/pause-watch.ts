@@ -112,8 +112,12 @@ export class PauseWatch implements Pauses, Listener {
 
   async #ask(): Promise<void> {
     const { background } = this.#queue.server.connections;
-    // Where no sweep tells of partitions, this does. Whoever may not ask, or finds a foreign key, takes nevertheless.
-    const asking = this.#queue.askForPartitions(background).catch(() => {});
+    // Where no sweep tells of partitions and of the stream, this does. Whoever may not ask, or finds a foreign key, takes
+    // nevertheless.
+    const asking = Promise.allSettled([
+      this.#queue.askForPartitions(background),
+      this.#queue.askForStream(background),
+    ]);
     // Replies come in the order of the questions, so the last one to be noted is the latest.
     this.note(await this.#queue.isPaused(background));
     await asking;

@@ -1,4 +1,5 @@
 import type { Codec } from "../codecs/codec.ts";
+import { findCycle } from "../codecs/cycle.ts";
 import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
 import type { Queue } from "./queue.ts";
@@ -28,7 +29,7 @@ export class Payloads<T> {
       encoded = this.#codec.encode(payload);
       if (!(encoded instanceof Uint8Array)) throw new TypeError("encode gave no Uint8Array");
     } catch (error) {
-      throw new EncodeError(this.#queue.name, this.#codec.name, error);
+      throw new EncodeError(this.#queue.name, this.#codec.name, error, findCycle(payload));
     }
     if (encoded.length > this.#maxBytes) {
       throw new PayloadTooLargeError(this.#queue.name, encoded.length, this.#maxBytes);

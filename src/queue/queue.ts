@@ -33,6 +33,8 @@ export interface QueueLink {
   readonly knownFact?: () => string | undefined;
   /** Receives the fact when a script is refused for an older one, or Redis tells an ordinary queue of it. */
   readonly learn?: (fact: string) => void;
+  /** Receives whether the stream exists, whenever Redis has told. */
+  readonly noteStream?: (exists: boolean) => void;
 }
 
 /**
@@ -55,6 +57,8 @@ export class Queue {
   readonly knownFact: () => string | undefined;
   /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
+  /** Called with whether the stream exists, so that the queue is reliable. */
+  readonly noteStream: (exists: boolean) => void;
   #makesStream = false;
   #isClosed = false;
 
@@ -67,6 +71,7 @@ export class Queue {
       counters = new Counters(name),
       knownFact = () => undefined,
       learn = () => {},
+      noteStream = () => {},
     }: QueueLink = {},
   ) {
     this.name = name;
@@ -77,6 +82,7 @@ export class Queue {
     this.#layout = layout;
     this.knownFact = knownFact;
     this.learn = learn;
+    this.noteStream = noteStream;
   }
 
   /** Reports an error that nobody awaits. */
@@ -110,7 +116,7 @@ export class Queue {
 
   /** @throws {ClosedError} after {@link close}. */
   checkOpen(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(`queue "${this.name}"`);
   }
 
   /** Refuses every call from now on. */
@@ -210,6 +216,15 @@ export class Queue {
   async askForPartitions(redis: RedisClient): Promise<void> {
     const fact = await redis.get(this.keys.partitions);
     if (fact !== null) this.learn(fact);
+  }
+
+  /**
+   * Asks whether the queue is reliable, through one of the client's connections, and notes the reply.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async askForStream(redis: RedisClient): Promise<void> {
+    this.noteStream(asFlag(await redis.exists(this.keys.stream)));
   }
 
   /**

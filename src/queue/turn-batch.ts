@@ -2,6 +2,7 @@ import type { UnansweredError } from "../failure.ts";
 import type { Call } from "./call.ts";
 import { aborted, overdue } from "../redis/call.ts";
 import type { Expiries } from "../time/expiries.ts";
+import { nextTick } from "../time/runtime.ts";
 
 /** How requests are batched. */
 export interface BatchRule<Request, Result> {
@@ -46,7 +47,7 @@ export class TurnBatch<Request, Result> {
     const waiting = new Waiting<Request, Result>(request);
     if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
     if (!waiting.isDone) {
-      if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
+      if (this.#waiting.length === 0) nextTick(() => this.#flush());
       this.#waiting.push(waiting);
     }
     return waiting.promise;

@@ -8,9 +8,13 @@ import { Pause } from "../time/pause.ts";
 import { grouped } from "../queue/grouped.ts";
 import type { Waiters } from "../run/waiters.ts";
 import type { Taken } from "./pops.ts";
+import { performance } from "../time/runtime.ts";
 
 /** What a taker uses of the server that its LISTs are on. */
-export type TakerServer = Pick<Server, "connections" | "report" | "troubles" | "closeTimeout">;
+export type TakerServer = Pick<
+  Server,
+  "connections" | "report" | "troubles" | "unreachableTimeout"
+>;
 
 /**
  * Puts messages that nobody took back to the heads of their LISTs, and retries until that has worked.
@@ -51,9 +55,12 @@ export class GiveBack {
     await this.#track(Promise.all(groups));
   }
 
-  /** Makes failures final once `closeTimeout` is over. */
+  /** Makes failures final once `unreachableTimeout` is over. */
   close(): void {
-    this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#server.closeTimeout);
+    this.#givesUpAt = Math.min(
+      this.#givesUpAt,
+      performance.now() + this.#server.unreachableTimeout,
+    );
   }
 
   /** Resolves once nothing is under way: each message is back or given up, each receipt removed or left to expire. */

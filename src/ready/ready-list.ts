@@ -37,7 +37,7 @@ export class ReadyList {
     options: WaitOptions,
     others: readonly ReadyList[],
   ): Promise<readonly Taken[]> {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(`queue "${this.#queue.name}"`);
     const taken = await this.#taker(others).wait(max, options);
     for (const { source } of taken) {
       const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;

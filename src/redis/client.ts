@@ -1,17 +1,12 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
 import { isFromReplica } from "../failure.ts";
+import { checkAddress, type ConnectionOptions } from "./address.ts";
+import { guardHandshake } from "./handshake.ts";
 import type { LentClient } from "./lent-client.ts";
+import { queueMicrotask } from "../time/runtime.ts";
 
 /** A client of ioredis that sends commands. */
 export type RedisClient = Redis | Cluster;
-
-/**
- * The options of ioredis, and a `url` that may stand in for `host`, `port` and the like.
- *
- * They may come from any copy of ioredis. `Connector` is left out: it takes a class with protected members, which
- * would only match the class of our own copy.
- */
-export type ConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url?: string };
 
 /** The options of our own connections, whatever the caller's options are. */
 const OURS = {
@@ -55,13 +50,12 @@ export function isCluster(client: RedisClient): client is Cluster {
 /**
  * Makes a client for the calls that users await. It keeps the caller's timeouts and retries.
  *
- * @throws {TypeError} unless `redis` is a URL or options.
+ * @throws {TypeError} unless `redis` is a URL or options, with parts that are legal.
  */
 export function connectForCalls(redis: string | ConnectionOptions): Redis {
-  if (typeof redis === "string") return fromUrl(redis, optionsForCalls({}));
-  const { url, ...options } = checkOptions(redis);
-  if (url === undefined) return new Redis(optionsForCalls(options));
-  return fromUrl(url, optionsForCalls(options));
+  const { url, options } = checkAddress(redis);
+  const ours = optionsForCalls(options);
+  return guardHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours));
 }
 
 function optionsForCalls(options: RedisOptions) {
@@ -94,7 +88,7 @@ function optionsForCalls(options: RedisOptions) {
 /** Makes a client for background work, to the same address as `client`. It reconnects for ever. */
 export function duplicateForBackground(client: RedisClient): RedisClient {
   const ours = { ...OURS, connectionName: connectionName("background") };
-  if (!isCluster(client)) return client.duplicate(ours);
+  if (!isCluster(client)) return guardHandshake(client.duplicate(ours));
   return client.duplicate([], {
     clusterRetryStrategy: OURS.retryStrategy,
     // 0: do not send again. The next refresh of the slots finds the new master.
@@ -120,15 +114,17 @@ export function duplicateForOneLife(
   name: string,
   keyPrefix = client.options.keyPrefix,
 ): Redis {
-  return client.duplicate({
-    ...OURS,
-    retryStrategy: null,
-    // It follows the background client, whose detector is enough.
-    failoverDetector: false,
-    lazyConnect: true,
-    connectionName: name,
-    ...(keyPrefix !== undefined && { keyPrefix }),
-  });
+  return guardHandshake(
+    client.duplicate({
+      ...OURS,
+      retryStrategy: null,
+      // It follows the background client, whose detector is enough.
+      failoverDetector: false,
+      lazyConnect: true,
+      connectionName: name,
+      ...(keyPrefix !== undefined && { keyPrefix }),
+    }),
+  );
 }
 
 /** The name that CLIENT LIST shows for a connection. It holds no spaces. A random `id` makes it unique. */
@@ -158,25 +154,4 @@ export function revive(client: Redis): void {
   queueMicrotask(() => {
     if (client.status === "end") client.connect().catch(() => {});
   });
-}
-
-function fromUrl(url: unknown, options: ReturnType<typeof optionsForCalls>): Redis {
-  // Neither the URL nor the error about it is shown: both may hold a password.
-  if (typeof url !== "string" || !/^(rediss?:)?\/\//.test(url)) {
-    throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
-  }
-  try {
-    return new Redis(url, options);
-  } catch {
-    throw new TypeError("redis must be a valid URL");
-  }
-}
-
-function checkOptions(options: unknown): ConnectionOptions {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new TypeError(
-      `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${typeof options}`,
-    );
-  }
-  return options;
 }

@@ -1,4 +1,5 @@
 import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
+import { clearTimeout, setTimeout } from "../time/runtime.ts";
 
 /** Finds the master that serves a key; without a key, any master. Rejects if there is none. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
@@ -47,7 +48,7 @@ async function ready(cluster: Cluster): Promise<void> {
       if (error) reject(error);
       else resolve();
     };
-    const timeout = setTimeout(settle, 5000, new Error("the cluster is not ready"));
+    const timeout = setTimeout(() => settle(new Error("the cluster is not ready")), 5000);
     cluster.once("ready", settle);
   });
 }

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { isSameNode, nodeOf, ownerOf, peerOf } from "./cluster-node.ts";
+import type { ConnectionOptions } from "./address.ts";
 import { ClosedError } from "../errors.ts";
 import {
   isEnded,
@@ -12,6 +13,7 @@ import {
 import { callWithin, type CallLimit } from "./call.ts";
 import { DedicatedConnections, type Role } from "./dedicated.ts";
 import type { Heartbeat } from "./heartbeat.ts";
+import { HandshakeError } from "./handshake.ts";
 import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
 import {
   connectForCalls,
@@ -22,13 +24,13 @@ import {
   isClient,
   isCluster,
   revive,
-  type ConnectionOptions,
   type RedisClient,
 } from "./client.ts";
 import { Readiness } from "./readiness.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
+import { performance } from "../time/runtime.ts";
 
 /** Receives what {@link Connections} observe. */
 export interface ConnectionsListener {
@@ -70,7 +72,7 @@ export class Connections {
     this.#listener = listener;
     this.#isLent = isClient(redis);
     this.commands = isClient(redis) ? (redis as RedisClient) : connectForCalls(redis);
-    this.readiness = Readiness.of(this.commands);
+    this.readiness = Readiness.of(this.commands, this.#isLent);
     // Nothing is added to a client that we were lent, not even a listener.
     if (this.#isLent) warnOfMissingOptions(this.commands);
     else this.#superviseCommands(this.commands as Redis);
@@ -89,17 +91,31 @@ export class Connections {
   ): Promise<Reply> {
     const client = this[through];
     const readiness = through === "commands" ? this.readiness : this.#backgroundReadiness;
+    const sent = () => send(client);
     try {
       return await callWithin(
         limit,
         () => readiness?.wait(),
-        () => send(client),
+        through === "commands" ? () => this.confirmed(sent) : sent,
         through === "commands" ? this.mayRetry : isRefusedForNow,
         onLate,
       );
     } catch (error) {
       throw this.explain(error);
     }
+  }
+
+  /**
+   * Sends a command on `commands`. Rejects if ioredis has sent it again to another database, which only happens with a
+   * lent client.
+   */
+  confirmed<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    const { database } = this.readiness;
+    if (database === undefined) return send();
+    return send().then(async (reply) => {
+      await database.confirm();
+      return reply;
+    });
   }
 
   /** Whether a command on `commands` may be sent again after this error, provided that sending it twice is safe. */
@@ -109,7 +125,7 @@ export class Connections {
   /** Adds to a call's error why Redis cannot be reached, if that made the call fail. */
   explain(error: unknown): unknown {
     const why = this.#unreachable;
-    if (why === undefined) return error;
+    if (why === undefined || error instanceof HandshakeError) return error;
     if (isGivenUp(error)) return new Error(`Redis cannot be reached: ${why}`);
     if (!(error instanceof UnansweredError) || error.cause !== undefined) return error;
     return new UnansweredError(`${error.message}: ${why}`, error.wasSent);
@@ -208,7 +224,7 @@ export class Connections {
       }
       if (client === this.commands) this.#isRevived = false;
       this.#unreachable = messageOf(error);
-      if (isNotLetIn(error)) Readiness.of(client).fail(error);
+      if (isNotLetIn(error) || error instanceof HandshakeError) Readiness.of(client).fail(error);
       if (!this.#isClosed) work.unreachable(error);
     });
   }

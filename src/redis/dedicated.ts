@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { replyOf } from "../failure.ts";
 import { serverOf } from "./cluster-node.ts";
+import { clearTimeout, setTimeout } from "../time/runtime.ts";
 
 /** The purpose of a dedicated connection. */
 export type Role = "subscriber" | "blocking" | "probe";
@@ -25,7 +26,7 @@ export class DedicatedConnections {
     this.#roles.set(connection, role);
     connection.once("end", () => this.#roles.delete(connection));
     const timer = setTimeout(() => {
-      reason = new Error("Redis did not reply in time");
+      reason ??= new Error("Redis did not reply in time");
       connection.disconnect();
     }, timeout);
     try {

@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { clearInterval, performance, setInterval } from "../time/runtime.ts";
 
 /**
  * Notices that a connection has gone silent.

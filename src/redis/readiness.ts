@@ -1,5 +1,7 @@
 import { UnansweredError } from "../failure.ts";
-import type { RedisClient } from "./client.ts";
+import { nextTick } from "../time/runtime.ts";
+import { isCluster, type RedisClient } from "./client.ts";
+import { LentDatabase } from "./lent-client.ts";
 
 /**
  * Whether a client is connected.
@@ -9,50 +11,65 @@ import type { RedisClient } from "./client.ts";
  */
 export class Readiness {
   readonly #client: RedisClient;
+  /** Of a lent client. */
+  readonly database: LentDatabase | undefined;
   #waiting: Promise<void> | undefined;
   #fail: ((reason: unknown) => void) | undefined;
 
-  private constructor(client: RedisClient) {
+  private constructor(client: RedisClient, isLent: boolean) {
     this.#client = client;
+    // A Cluster has no databases.
+    if (isLent && !isCluster(client)) this.database = new LentDatabase(client);
   }
 
   /** Returns the only instance for a client, which may be lent to several `Delayline`s. */
-  static of(client: RedisClient): Readiness {
+  static of(client: RedisClient, isLent = false): Readiness {
     let readiness = known.get(client);
-    if (readiness === undefined) known.set(client, (readiness = new Readiness(client)));
+    if (readiness === undefined) known.set(client, (readiness = new Readiness(client, isLent)));
     return readiness;
   }
 
   /**
    * Returns undefined if commands would be sent at once, and otherwise a promise that resolves when they would. All
    * callers share the promise, and so keep their order. It rejects with Redis's refusal if Redis rejects the
-   * client's credentials.
+   * client's credentials or its database.
    *
    * @throws {UnansweredError} if the client has been ended.
    */
   wait(): Promise<void> | undefined {
     if (this.#client.status === "end") throw new UnansweredError("the connection is closed", false);
-    if (this.#waiting === undefined && !isDecided(this.#client)) {
+    if (this.#waiting === undefined && !this.#isDecided) {
       // In the next tick: a caller that comes before the earlier ones have continued has to stay behind them.
-      const end = () => process.nextTick(() => (this.#waiting = undefined));
+      const end = () => nextTick(() => (this.#waiting = undefined));
       this.#waiting = this.#wait().finally(end);
+      // Some callers only look whether there is anything to wait for.
+      this.#waiting.catch(ignore);
     }
     return this.#waiting;
   }
 
-  /** Rejects the current promise: Redis has rejected the client's credentials. */
+  /** Rejects the current promise: Redis has rejected the client's credentials or its database. */
   fail(reason: unknown): void {
     this.#fail?.(reason);
   }
 
   async #wait(): Promise<void> {
     const client = this.#client;
-    while (!isDecided(client)) {
+    while (!this.#isDecided) {
+      if (isConnected(client)) {
+        await this.database?.check();
+        continue;
+      }
       const change = this.#nextChange();
       // ioredis connects a lazy client when it gets the first command.
       if (client.status === "wait") client.connect().catch(ignore);
       await change;
     }
+  }
+
+  get #isDecided(): boolean {
+    if (this.#client.status === "end") return true;
+    return isConnected(this.#client) && this.database?.isCertain !== false;
   }
 
   /** Resolves when the client becomes ready or ends. No listener stays behind. */
@@ -79,8 +96,8 @@ export class Readiness {
 
 const known = new WeakMap<RedisClient, Readiness>();
 
-function isDecided({ status }: RedisClient): boolean {
-  return status === "ready" || status === "end";
+function isConnected({ status }: RedisClient): boolean {
+  return status === "ready";
 }
 
 function ignore(): void {}

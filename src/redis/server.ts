@@ -2,7 +2,7 @@ import type { DelaylineError } from "../errors.ts";
 import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { isCluster } from "./client.ts";
-import type { ConnectionOptions } from "./client.ts";
+import type { ConnectionOptions } from "./address.ts";
 import { Connections } from "./connections.ts";
 import type { LentClient } from "./lent-client.ts";
 import { Subscriber } from "./subscriber.ts";
@@ -21,7 +21,7 @@ export class Server {
   /** The time limit of every awaited call. */
   readonly expiries: Expiries;
   /** Milliseconds for which a task still tries what has to be done before the client is closed. */
-  readonly closeTimeout: number;
+  readonly unreachableTimeout: number;
   /** Reports an error that nobody awaits. */
   readonly report: (error: DelaylineError) => void;
   /** The offers under way to each queue. All of them share one connection. */
@@ -34,7 +34,7 @@ export class Server {
    */
   constructor(
     redis: string | ConnectionOptions | LentClient,
-    limits: { readonly callTimeout: number; readonly closeTimeout: number },
+    limits: { readonly callTimeout: number; readonly unreachableTimeout: number },
     listener: TroublesListener,
   ) {
     this.troubles = new Troubles(listener);
@@ -47,7 +47,7 @@ export class Server {
     });
     this.subscriber = new Subscriber(this.connections, this.troubles);
     this.expiries = new Expiries(limits.callTimeout);
-    this.closeTimeout = limits.closeTimeout;
+    this.unreachableTimeout = limits.unreachableTimeout;
     this.report = listener.report;
   }
 

@@ -1,5 +1,6 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { isConnectionCut, isOfWholeServer } from "../failure.ts";
+import { clearTimeout, performance, setTimeout } from "../time/runtime.ts";
 
 /** A state of trouble that is over. */
 export interface Recovery {

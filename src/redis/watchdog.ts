@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Heartbeat } from "./heartbeat.ts";
+import { sleep } from "../time/sleep.ts";
 
 /**
  * Reconnects a connection once it has died silently. The connection's options decide whether the commands under way are

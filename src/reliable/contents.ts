@@ -8,6 +8,7 @@ import {
 import { consumers, type ConsumerInfo } from "../lua/reliable/consumers.ts";
 import { getRetries, retryPage } from "../lua/reliable/retries.ts";
 import { groups, openGroup } from "../lua/reliable/groups.ts";
+import { inFlightPage, type InFlightPage } from "../lua/reliable/in-flight-page.ts";
 import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
@@ -33,8 +34,8 @@ export interface Content {
   readonly heldBackUntil?: number;
   /** The consumer that it is in flight for. */
   readonly consumer?: string;
-  /** Milliseconds since the consumer took it or renewed the lease of this entry. */
-  readonly heldFor?: number;
+  /** When that consumer got it (epoch ms); undefined while it waits for its turn in strict order. */
+  readonly takenAt?: number;
   /** Why it is dead; `"unreadable"` for a letter in a foreign format. */
   readonly reason?: string;
   /** When it died (epoch ms). */
@@ -83,6 +84,24 @@ export class Contents {
       const page: StreamPage = await this.#queue.read("look into", streamPage, all, call);
       for (const claimed of page.entries) yield* contentsOf(claimed, page.groupCount);
       after = page.next;
+    }
+  }
+
+  /** The messages in flight, those of each group in the order of the stream. O(N) in these alone. */
+  async *inFlight(call?: Call): AsyncGenerator<Content, void, void> {
+    for (const group of await this.groups(call)) {
+      let after: string | undefined = "";
+      while (after !== undefined) {
+        const args = { group, after, limit: STEP, maxBytes: PAGE_BYTES };
+        const page: InFlightPage = await this.#queue.read("look into", inFlightPage, args, call);
+        for (const { entry, ...claim } of page.entries) {
+          const claims = [{ group, ...claim }];
+          // Nobody has acknowledged an entry for another group yet.
+          if (entry.group === undefined || entry.group === group)
+            yield* contentsOf({ entry, claims }, 1);
+        }
+        after = page.next;
+      }
     }
   }
 
@@ -147,14 +166,14 @@ function* contentsOf(
     yield { ...common, state: "ready", attempts, group: undefined };
     return;
   }
-  for (const { group, consumer, idle, deliveries } of claims) {
+  for (const { group, consumer, takenAt, deliveries } of claims) {
     if (consumer === undefined) yield { ...common, state: "ready", attempts, group };
     else {
       // An entry that a script keeps in flight has no delivery before it is handed out.
       const waits = deliveries === 0 && heldBackUntil !== undefined;
       const made = attempts + deliveries;
       const all = { ...(waits ? { ...message, heldBackUntil } : common), group, consumer };
-      yield { ...all, state: "in flight", attempts: made, heldFor: idle };
+      yield { ...all, state: "in flight", attempts: made, ...(deliveries > 0 && { takenAt }) };
     }
   }
 }

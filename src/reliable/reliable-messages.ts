@@ -1,28 +1,20 @@
-import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
-import type { Due, Offering, OfferResult } from "../delayed/offering/offering.ts";
+import { DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
+import { clearRetries, nextDue, sizeWithRetries } from "../lua/reliable/retries.ts";
 import type { Call } from "../queue/call.ts";
-import { isMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { aborted } from "../redis/call.ts";
 import type { Group } from "./group/group.ts";
-import type { Retries } from "./retries.ts";
 
-/**
- * The messages of a reliable queue that are delayed or retrying.
- *
- * Look-ups ask for a delayed message first, then for a retrying one. In this order they miss none: a delayed message
- * may become a retrying one, never the other way round.
- */
+/** The messages of a reliable queue that are delayed or retrying. */
 export class ReliableMessages extends DelayedMessages {
   readonly #group: Group;
-  readonly #retries: Retries;
   readonly #queue: Queue;
 
-  constructor(group: Group, retries: Retries, queue: Queue) {
+  constructor(group: Group, queue: Queue) {
     super(queue);
     this.#group = group;
-    this.#retries = retries;
     this.#queue = queue;
   }
 
@@ -56,38 +48,21 @@ export class ReliableMessages extends DelayedMessages {
     return await super.offerMany(offerings, call);
   }
 
-  override async cancel(idOrKey: string, call?: Call): Promise<boolean> {
-    const wasDelayed = await super.cancel(idOrKey, call);
-    if (wasDelayed || !isMessageId(idOrKey)) return wasDelayed;
-    return await this.#retries.cancel(idOrKey, call);
-  }
-
-  override async get(idOrKey: string, call?: Call): Promise<DelayedBytes | undefined> {
-    const delayed = await super.get(idOrKey, call);
-    if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.get(idOrKey, call);
-  }
-
-  override async reschedule(
-    idOrKey: string,
-    due: Due | "now",
-    call?: Call,
-  ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    const delayed = await super.reschedule(idOrKey, due, call);
-    if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.reschedule(idOrKey, due, call);
-  }
-
+  /** Counts a retrying message once for each group. O(1). */
   override size(call?: Call): Promise<number> {
-    return this.#retries.size(call);
+    return this.#queue.read("measure", sizeWithRetries, {}, call);
   }
 
   override nextDeadline(call?: Call): Promise<number | undefined> {
-    return this.#retries.nextDeadline(call);
+    return this.#queue.read("look at", nextDue, {}, call);
   }
 
+  /** Counts a retrying message once for each group. */
   override async clear(call?: Call): Promise<number> {
-    return (await super.clear(call)) + (await this.#retries.clear(call));
+    const delayed = await super.clear(call);
+    const retrying = await this.#queue.change("clear", clearRetries, {}, call);
+    this.#queue.counters.cancelled += retrying;
+    return delayed + retrying;
   }
 
   /** The error of an offer whose stream and group could not be created: it was not stored. */

@@ -1,10 +1,11 @@
 import { RedisError } from "../errors.ts";
-import { isPassing } from "../failure.ts";
+import { hadNoEffect, isPassing } from "../failure.ts";
 import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
 import type { Server } from "../redis/server.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { Waiters } from "./waiters.ts";
+import { nextTick, setTimeout } from "../time/runtime.ts";
 
 /** What the owner of a {@link BlockingLoop} does in it. */
 export interface Steps<Message> {
@@ -84,6 +85,7 @@ export class BlockingLoop<Message> {
       // A resting loop sends nothing, so no waiter has to wait for a connection.
       isConnected: () => this.client !== undefined || this.#mode === "resting",
       onChange: () => this.review(),
+      explain: (error) => server.connections.explain(error),
     });
   }
 
@@ -195,7 +197,7 @@ export class BlockingLoop<Message> {
     for (;;) {
       // Run after the reactions to promises that the last step settled, so that a caller who waits again at once joins
       // the next step.
-      await new Promise<void>((resolve) => process.nextTick(resolve));
+      await new Promise<void>((resolve) => nextTick(resolve));
       if (this.waiters.areThere) {
         try {
           await (this.#stepping = this.#steps.step());
@@ -220,15 +222,20 @@ export class BlockingLoop<Message> {
   }
 
   async #recover(error: unknown): Promise<void> {
+    // Before that, nothing was sent that takes.
+    const wasSent = this.#mode !== "connecting" && !hadNoEffect(error);
+    if (wasSent) this.waiters.loseReply();
     this.#enter("recovering");
     this.waiters.dismissExpired();
     if ((await this.#steps.recover?.(error)) === true) return;
-    const failure = new RedisError(`cannot take from ${this.#steps.name}`, error);
+    const reason = this.#server.connections.explain(error);
+    const effect = wasSent ? "unknown" : "none";
+    const failure = new RedisError(`cannot take from ${this.#steps.name}`, reason, "REDIS", effect);
     if (!isPassing(failure.reply)) {
       this.waiters.failAll(failure);
     } else if (!this.waiters.isClosed) {
       this.#work.failed(failure);
-      this.waiters.failUnserved(failure);
+      this.waiters.failUnserved(reason);
       this.disconnect();
       await this.#pause.wait();
     }
@@ -248,7 +255,7 @@ export class BlockingLoop<Message> {
         // If the connection was not blocked, this command overtook the blocking one. If it was, the reply is under
         // way. Look again in both cases: it may be blocked then.
         await this.#client?.unblock();
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await new Promise<void>((resolve) => setTimeout(resolve, 5));
       }
       this.#unblocks.succeeded();
     } catch (error) {

@@ -2,6 +2,7 @@ import { RedisError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { Pause } from "../time/pause.ts";
+import { performance } from "../time/runtime.ts";
 
 /**
  * Something that a process does in the background, again and again: at intervals, when it is woken, or both.

@@ -1,6 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../errors.ts";
+import { UnansweredError } from "../failure.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
+import { performance, setTimeout } from "../time/runtime.ts";
 
 /** The limits of a wait. */
 export interface WaitOptions {
@@ -15,6 +17,8 @@ export interface WaitersOwner {
   readonly isConnected: () => boolean;
   /** Called when a waiter has come, or has left without a message. */
   readonly onChange: () => void;
+  /** Adds to an error why Redis cannot be reached, if that is known. */
+  readonly explain?: (error: unknown) => unknown;
 }
 
 interface Waiter<Message> {
@@ -22,6 +26,8 @@ interface Waiter<Message> {
   readonly max: number;
   readonly resolve: (messages: readonly Message[]) => void;
   readonly reject: (error: unknown) => void;
+  /** Whether a reply that might have carried a message for it was lost. */
+  hasLostReply: boolean;
 }
 
 /**
@@ -37,7 +43,7 @@ interface Waiter<Message> {
  * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is a connection.
  *
  * Expired and unserved waiters stay for a second at most. An unserved one then rejects, since whether Redis has a
- * message is not known.
+ * message is not known. Its error says that nothing was sent for it, unless a reply was lost while it waited.
  */
 export class Waiters<Message> {
   readonly #queue: string;
@@ -63,7 +69,7 @@ export class Waiters<Message> {
    */
   wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Message[]> {
     return new Promise((resolve, reject) => {
-      if (this.#isClosed) throw new ClosedError("the client");
+      if (this.#isClosed) throw new ClosedError(this.#queue);
       signal?.throwIfAborted();
       // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
       if (signal !== undefined) setMaxListeners(0, signal);
@@ -75,6 +81,7 @@ export class Waiters<Message> {
       };
       const waiter: Waiter<Message> = {
         max,
+        hasLostReply: false,
         resolve: (messages) => {
           finish();
           resolve(messages);
@@ -162,16 +169,22 @@ export class Waiters<Message> {
     this.#expired.clear();
   }
 
-  /** Rejects the unserved waiters. */
-  failUnserved(error: unknown): void {
-    for (const waiter of this.#unserved) waiter.reject(error);
+  /** A reply was lost that may have carried messages. */
+  loseReply(): void {
+    for (const waiters of [this.#waiting, this.#expired, this.#unserved]) {
+      for (const waiter of waiters) waiter.hasLostReply = true;
+    }
+  }
+
+  /** Rejects the unserved waiters: Redis could not be asked for them. */
+  failUnserved(reason: unknown): void {
+    for (const waiter of this.#unserved) waiter.reject(this.#unservedError(waiter, reason));
     this.#unserved.clear();
   }
 
   /** Rejects all waiters. */
   failAll(error: unknown): void {
-    this.failUnserved(error);
-    for (const waiters of [this.#expired, this.#waiting]) {
+    for (const waiters of [this.#unserved, this.#expired, this.#waiting]) {
       for (const waiter of waiters) waiter.reject(error);
       waiters.clear();
     }
@@ -180,7 +193,7 @@ export class Waiters<Message> {
   /** Rejects all waiters, and later ones, with a {@link ClosedError}. */
   close(): void {
     this.#isClosed = true;
-    this.failAll(new ClosedError("the client"));
+    this.failAll(new ClosedError(this.#queue));
     this.#owner.onChange();
   }
 
@@ -206,8 +219,15 @@ export class Waiters<Message> {
   #dismiss(waiter: Waiter<Message>): void {
     if (this.#expired.delete(waiter)) waiter.resolve([]);
     if (!this.#unserved.delete(waiter)) return;
-    const silence = new Error("Redis did not reply in time");
-    waiter.reject(new RedisError(`cannot take from ${this.#queue}`, silence));
+    const late = new UnansweredError("Redis could not be reached in time", false);
+    waiter.reject(this.#unservedError(waiter, this.#owner.explain?.(late) ?? late));
+  }
+
+  #unservedError({ hasLostReply }: Waiter<Message>, reason: unknown): RedisError {
+    const doing = `cannot take from ${this.#queue}`;
+    if (hasLostReply) return new RedisError(doing, reason, "REDIS", "unknown");
+    const nothing = `${doing} (nothing was sent, so nothing was taken)`;
+    return new RedisError(nothing, reason, "REDIS", "none");
   }
 }
 

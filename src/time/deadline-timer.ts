@@ -1,3 +1,5 @@
+import { clearImmediate, clearTimeout, performance, setImmediate, setTimeout } from "./runtime.ts";
+
 /**
  * One timer for one deadline, however far away it is.
  *

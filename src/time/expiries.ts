@@ -1,3 +1,5 @@
+import { performance, setTimeout } from "./runtime.ts";
+
 /**
  * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to
  * nothing.

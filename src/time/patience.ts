@@ -1,4 +1,5 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
+import { performance } from "./runtime.ts";
 
 /** Waits for work to end: for ever, until {@link limit} sets a time limit. */
 export class Patience {

@@ -1,3 +1,5 @@
+import { clearTimeout, setTimeout } from "./runtime.ts";
+
 /** The pause before another attempt: it doubles each time, from `least` up to `most` milliseconds. */
 export class Pause {
   readonly #least: number;

@@ -1,3 +1,5 @@
+import { nextTick, performance } from "./runtime.ts";
+
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
  *
@@ -66,7 +68,7 @@ export class ServerClock {
       const end = () => (this.#asking = undefined);
       // In the next tick: until the callers that waited have continued, a new caller has to wait behind them.
       this.#asking = this.#ask(ask).then(() => {
-        process.nextTick(end);
+        nextTick(end);
       });
       this.#asking.catch(end);
     }

@@ -1,4 +1,5 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
+import { performance } from "./runtime.ts";
 
 /**
  * Resolves after `duration` milliseconds, however many, or as soon as one of the signals is aborted. Never rejects:

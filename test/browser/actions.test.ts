@@ -77,7 +77,12 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
   await page.getByRole("region", { name: "Payload" }).first().waitFor();
 
-  await change(page, "Redrive all");
+  // Whoever types 5 means seconds, not days.
+  await page.getByRole("button", { name: "Redrive all" }).click();
+  const dialog = page.getByRole("dialog");
+  expect(await dialog.getByRole("combobox", { name: "Unit" }).inputValue()).toBe("seconds");
+  await dialog.getByRole("spinbutton", { name: "Amount" }).fill("0.001");
+  await dialog.getByRole("button", { name: "Redrive all" }).click();
   await says(page, "4 dead letters were redriven.");
   await page.getByText("No dead letters.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
@@ -168,4 +173,20 @@ inBrowser("a queue can be paused and resumed; the dialog shows a refusal", async
   await dialog.getByRole("alert").getByText("Redis is away").waitFor();
   await dialog.getByRole("button", { name: "Go back" }).click();
   expect(await orders.isPaused()).toBe(false);
+});
+
+inBrowser("a search by the beginning of keys finds messages in every state", async () => {
+  const { url } = await openBoard(async (seed) => {
+    const queue = seed.getReliableQueue<string>("orders");
+    await queue.offer("x", HOUR, { key: "order:later" });
+    await queue.offer("x", 0, { key: "order:dead" });
+    await (await queue.take()).reject("no");
+  });
+  const page = await visit(`${url}#/queue/orders/messages?prefix=order:`);
+  await page.getByRole("row", { name: /^order:later delayed / }).waitFor();
+  await page
+    .getByRole("row", { name: /^order:dead dead / })
+    .getByRole("link")
+    .click();
+  await page.getByText("Not delivered again unless someone redrives it.").waitFor();
 });

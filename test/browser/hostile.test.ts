@@ -74,7 +74,9 @@ inBrowser("a search for a hostile key finds it", async () => {
   const page = await visit(`${url}#/queue/orders/messages`);
   await page.getByRole("searchbox", { name: "Key begins with" }).fill(`${IMAGE}&#?=+ %`);
   await page.getByRole("button", { name: "Search" }).click();
-  await page.getByRole("table", { name: /^Delayed messages with keys beginning with/ }).waitFor();
+  await page
+    .getByRole("table", { name: /^Messages in any state with keys beginning with/ })
+    .waitFor();
   await page.getByRole("rowheader", { name: IMAGE }).waitFor();
   await page.getByRole("textbox", { name: "Find a message" }).fill(`${IMAGE}&#?=+ %41`);
   await page.getByRole("button", { name: "Find" }).click();

@@ -57,7 +57,7 @@ const PAGES = [
   ["message-dead", "queue/orders/message?key=reject", "Failed attempts"],
   ["dead", "queue/orders/dead", "the card was refused"],
   ["quarantine", "queue/reminders/quarantine", "2 in quarantine"],
-  ["consumers", "queue/orders/consumers", "default"],
+  ["consumers", "queue/orders/consumers", "Process id"],
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 

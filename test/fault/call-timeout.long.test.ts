@@ -129,14 +129,14 @@ describe("while Redis does not reply", () => {
 
 describe("close()", () => {
   test("does not wait for an offer that timed out before it was sent", async () => {
-    const { proxy, line, name } = await clientBehindProxy({ closeTimeout: 60_000 });
+    const { proxy, line, name } = await clientBehindProxy({ unreachableTimeout: 60_000 });
     proxy.refuse();
     await failure(line.getDelayedQueue<string>(name).offer("a", 60_000));
     await line.close();
   });
 
   test("does not wait for the replies to calls that timed out", async () => {
-    const { roles, line, name } = await connectedClient({ closeTimeout: 60_000 });
+    const { roles, line, name } = await connectedClient({ unreachableTimeout: 60_000 });
     const queue = line.getDelayedQueue<string>(name);
     roles.only("commands").swallow("reply");
     const abort = new AbortController();
@@ -152,8 +152,8 @@ describe("a reply that comes too late", () => {
   test.each(["its time was over", "it was aborted"])(
     "carries a ready message for a poll, after %s: the message goes back to the head",
     async (how) => {
-      const { proxy, line, name } = await connectedClient();
-      const queue = line.getBlockingQueue<string>(name, { codec: "string" });
+      const { proxy, line, name } = await connectedClient({ codec: "string" });
+      const queue = line.getBlockingQueue<string>(name);
       const redis = newRedis();
       await queue.putMany(["warm", "a", "b"]);
       await queue.poll();

@@ -26,7 +26,7 @@ async function connectionCount(url: string): Promise<number> {
 
 test("closes before anything has connected, and a second time", async () => {
   const line = new Delayline({ redis: redisUrl() });
-  expect(line.close()).toBe(line.close());
+  await Promise.all([line.close(), line.close()]);
   await line.close();
   await line.close();
 });
@@ -69,7 +69,7 @@ test("leaves nothing behind that keeps the process alive", async () => {
 });
 
 test("outstanding waits reject, and no message that arrives is lost", async () => {
-  const line = newLine({ closeTimeout: 30_000 });
+  const line = newLine({ unreachableTimeout: 30_000 });
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name, { codec: "string" });
   const waits = [
@@ -87,7 +87,7 @@ test("outstanding waits reject, and no message that arrives is lost", async () =
   const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
   await eventually(isBlocked);
 
-  // At once, and not when `closeTimeout` has passed.
+  // At once, and not when `unreachableTimeout` has passed.
   expect(await timeOf(() => line.close())).toBeLessThan(15_000);
   await Promise.all(rejections);
   await iterating;
@@ -114,7 +114,7 @@ test("waits for running handlers, which may still offer, put and read", async ()
   await eventually(() => steps.length === 1);
 
   const closing = line.close().then(() => steps.push("closed"));
-  // It still waits long after `closeTimeout` (2 s here).
+  // It still waits long after `unreachableTimeout` (2 s here).
   await sleep(2_500);
   expect(steps).toEqual(["begins message 1"]);
   allowed.abort();
@@ -270,7 +270,7 @@ test("no queue is opened during close once no handler runs, or after its timeout
   });
   await ready.put("first");
   await eventually(async () => (await ready.size()) === 0);
-  await line.close({ timeout: 50 });
+  await line.close({ handlerTimeout: 50 });
   left.abort();
   await eventually(() => outcome instanceof ClosedError);
 });
@@ -288,8 +288,8 @@ test("offers in progress are settled", async () => {
 });
 
 /** A client with every kind of work in progress. */
-async function busyLine(url: string, closeTimeout: number) {
-  const line = newLineThatMayFail({ redis: url, closeTimeout });
+async function busyLine(url: string, unreachableTimeout: number) {
+  const line = newLineThatMayFail({ redis: url, unreachableTimeout });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<string>(name);
   const ready = line.getBlockingQueue<string>(name);
@@ -301,20 +301,20 @@ async function busyLine(url: string, closeTimeout: number) {
 }
 
 test.for(["gone", "frozen", "silent"] as const)(
-  "gives up after closeTimeout while Redis is %s",
+  "gives up after unreachableTimeout while Redis is %s",
   async (how) => {
     const server = await startOwnServer();
     const proxy = await startProxy(server.url);
-    const closeTimeout = 1_500;
+    const unreachableTimeout = 1_500;
     // Some have just lost Redis, others have tried to reach it for a while, and one never could.
-    const busy = await Promise.all(upTo(3).map(() => busyLine(proxy.url, closeTimeout)));
+    const busy = await Promise.all(upTo(3).map(() => busyLine(proxy.url, unreachableTimeout)));
     if (how === "gone") {
       proxy.refuse();
       proxy.cut();
     }
     if (how === "frozen") server.pause();
     if (how === "silent") proxy.swallow();
-    const never = newLineThatMayFail({ redis: proxy.url, closeTimeout });
+    const never = newLineThatMayFail({ redis: proxy.url, unreachableTimeout });
     busy.push({
       line: never,
       delayed: never.getDelayedQueue(uniqueName()),
@@ -335,7 +335,7 @@ test.for(["gone", "frozen", "silent"] as const)(
         const outcomes = Promise.allSettled(calls);
         await sleep(i * 400);
         // A busy machine takes longer. Without the limit it would not end at all while Redis is away.
-        expect(await timeOf(() => line.close())).toBeLessThan(closeTimeout + 10_000);
+        expect(await timeOf(() => line.close())).toBeLessThan(unreachableTimeout + 10_000);
         const left = sleep(10_000, "some calls are not settled");
         const settled = await Promise.race([outcomes, left]);
         expect(settled).toEqual(calls.map(() => expect.objectContaining({ status: "rejected" })));
@@ -347,7 +347,7 @@ test.for(["gone", "frozen", "silent"] as const)(
 test("a message held by the process is given back when Redis comes back in time", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
-  const line = newLineThatMayFail({ redis: proxy.url, closeTimeout: 10_000 });
+  const line = newLineThatMayFail({ redis: proxy.url, unreachableTimeout: 10_000 });
   const queue = line.getBlockingQueue<string>(name, { codec: "string", transfer: false });
   const redis = newRedis();
   const controller = new AbortController();
@@ -374,11 +374,11 @@ test("a message held by the process is given back when Redis comes back in time"
   expect(await redis.lrange(name, 0, -1)).toEqual(["in hand"]);
 });
 
-test("a closeTimeout may be longer than Node's longest timer", async () => {
+test("a unreachableTimeout may be longer than Node's longest timer", async () => {
   const warnings: Error[] = [];
   const listen = (warning: Error) => warnings.push(warning);
   process.on("warning", listen);
-  const line = newLine({ closeTimeout: 2 ** 31 });
+  const line = newLine({ unreachableTimeout: 2 ** 31 });
   await line.getDelayedQueue<number>(uniqueName()).offer(1, 0);
   await line.close();
   process.off("warning", listen);
@@ -389,7 +389,7 @@ test("a closeTimeout may be longer than Node's longest timer", async () => {
 test("lent clients stay usable, even if Redis was down", async () => {
   const proxy = await startProxy(redisUrl());
   const lent = newRedis(proxy.url, { retryStrategy: () => 20 });
-  const line = newLineThatMayFail({ redis: lent, closeTimeout: 200 });
+  const line = newLineThatMayFail({ redis: lent, unreachableTimeout: 200 });
   const name = uniqueName();
   await line.getDelayedQueue(name).offer("message", 60_000);
   proxy.refuse();

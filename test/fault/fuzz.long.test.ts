@@ -356,6 +356,7 @@ class Case {
       claim: this.#random.below(2),
       task: "fuzz",
       makes: this.#random.below(2),
+      mark: this.#random.below(2),
     };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);

@@ -226,7 +226,7 @@ test("connections that are lost, time out or are closed show no secret", async (
 
   // Nobody listens there at all, and the client is closed while it waits.
   proxy.refuse();
-  const line = newLineThatMayFail({ redis: { port, password }, closeTimeout: 50 });
+  const line = newLineThatMayFail({ redis: { port, password }, unreachableTimeout: 50 });
   const failures = callsWith(line, uniqueName()).map(failureOf);
   await eventually(() => line.errors.length > 0);
   await line.close();

@@ -56,7 +56,7 @@ test("Redis goes away and comes back: 1 error and 1 recovered, with 3 queues", a
   await eventually(() => received.length === 6);
 
   expect(messagesOf(line)).toEqual([
-    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}`,
+    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}; start the server, or correct host and port`,
   ]);
   expect(line.errors[0]).toBeInstanceOf(RedisError);
   expect(line.recoveries).toEqual([{ error: line.errors[0], duration: expect.any(Number) }]);
@@ -84,7 +84,7 @@ test("Redis is absent at first: 1 error, and 1 recovered when it comes", async (
   expect(await Promise.all(takes)).toEqual(names);
   await eventually(() => line.recoveries.length > 0, { within: 15_000 });
   expect(messagesOf(line)).toEqual([
-    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}`,
+    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}; start the server, or correct host and port`,
   ]);
   expect(line.recoveries).toHaveLength(1);
 });

@@ -11,7 +11,7 @@ export class TestLine extends Delayline {
   readonly recoveries: Recovery[] = [];
 
   constructor(options: DelaylineOptions = {}) {
-    super({ redis: redisUrl(), closeTimeout: 2_000, ...options });
+    super({ redis: redisUrl(), unreachableTimeout: 2_000, ...options });
     this.on("error", (error) => this.errors.push(error));
     this.on("recovered", (recovery) => this.recoveries.push(recovery));
   }

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Packages that users have installed beside this one, taken from this repository's dependencies. */
-const BESIDE = ["msgpackr", "@types/node", "undici-types"];
+const BESIDE = ["msgpackr", "undici-types"];
 
 /**
  * Directories of users who have installed the package: packed by `npm pack`, unpacked into their
@@ -43,14 +43,18 @@ export class InstalledPackage implements AsyncDisposable {
     return new InstalledPackage(home);
   }
 
-  /** The directory of a user with this version of ioredis, by its name in `node_modules`. */
-  async user(ioredis: "ioredis" | "ioredis5"): Promise<User> {
+  /** The directory of a user with these versions of ioredis and of Node's types, by their names in `node_modules`. */
+  async user(
+    ioredis: "ioredis" | "ioredis5",
+    types: "@types/node" | "newest-types-node" = "@types/node",
+  ): Promise<User> {
     const directory = await mkdtemp(join(this.#home, `${ioredis}-`));
     const modules = join(directory, "node_modules");
     await mkdir(join(modules, "@types"), { recursive: true });
     // Copied, not linked: Node.js would resolve ioredis from the link's target.
     await cp(join(this.#home, "package"), join(modules, "delayline"), { recursive: true });
     await symlink(join(root, "node_modules", ioredis), join(modules, "ioredis"));
+    await symlink(join(root, "node_modules", types), join(modules, "@types/node"));
     for (const name of BESIDE) await symlink(join(root, "node_modules", name), join(modules, name));
     return new User(directory);
   }

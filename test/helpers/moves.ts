@@ -21,6 +21,7 @@ export interface QueueState {
   readonly businessKeys?: Readonly<Record<string, Bytes>>;
   readonly unreadable?: readonly Bytes[];
   readonly mover?: string;
+  readonly listed?: string;
   readonly paused?: string;
   /** Without their times, which are about now. */
   readonly receipts?: readonly string[];
@@ -83,7 +84,7 @@ export async function newMoves(url?: string): Promise<Moves> {
 }
 
 async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
-  const { timeouts = [], businessKeys = {}, mover, paused, receipts = [] } = state;
+  const { timeouts = [], businessKeys = {}, mover, listed, paused, receipts = [] } = state;
   for (const [member, score] of timeouts) await redis.zadd(keys.timeouts, score, bytes(member));
   for (const list of ["order", "compacted", "ready", "quarantine", "unreadable"] as const) {
     for (const element of state[list] ?? []) await redis.rpush(keys[list], bytes(element));
@@ -93,6 +94,7 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
   for (const fields of state.stream ?? [])
     await redis.xadd(keys.stream, "*", ...Object.entries(fields).flat().map(bytes));
   if (mover !== undefined) await redis.set(keys.mover, mover);
+  if (listed !== undefined) await redis.set(keys.listed, listed);
   if (paused !== undefined) await redis.set(keys.paused, paused);
   // Older than receipts that a script writes now.
   const before = Date.now() - 60_000;
@@ -129,6 +131,7 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   };
   const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
+  const listed = await redis.get(keys.listed);
   const paused = await redis.get(keys.paused);
   return {
     timeouts: await scored(redis, keys.timeouts),
@@ -139,6 +142,7 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     unreadable: await list(keys.unreadable),
     businessKeys: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
     ...(mover !== null && { mover }),
+    ...(listed !== null && { listed }),
     ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
     stream: await entries(keys.stream),

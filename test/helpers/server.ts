@@ -6,7 +6,7 @@ interface ServerOptions {
   readonly url?: string;
   readonly report?: (error: DelaylineError) => void;
   readonly callTimeout?: number;
-  readonly closeTimeout?: number;
+  readonly unreachableTimeout?: number;
 }
 
 /** Opens the shared Redis by default, as a client opens a server. */
@@ -14,7 +14,7 @@ export function newServer({
   url = redisUrl(),
   report = () => {},
   callTimeout = 5000,
-  closeTimeout = 2000,
+  unreachableTimeout = 2000,
 }: ServerOptions = {}): Server {
-  return new Server(url, { callTimeout, closeTimeout }, { report, onRecovered: () => {} });
+  return new Server(url, { callTimeout, unreachableTimeout }, { report, onRecovered: () => {} });
 }

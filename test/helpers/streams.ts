@@ -109,7 +109,8 @@ async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
         fields[String(words[i])] = (words[i + 1] as Buffer).toString("latin1");
       }
       payloads.set(String(id), fields["p"] ?? "foreign");
-      const { a = "", t, ...others } = fields;
+      // The place names an entry that is mostly gone.
+      const { a = "", t, o: _, ...others } = fields;
       // Show an address only if it does not follow from the payload.
       const isShown = a !== addressOf(fields["p"] ?? "-");
       return { ...(isShown && { a }), ...others, ...(t !== undefined && withTold(t)) };

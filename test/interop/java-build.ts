@@ -33,7 +33,7 @@ export async function buildJava(): Promise<string | undefined> {
     await writeFile(file(version, "stamp"), stamp);
   }
   // The classes may have been compiled on another machine.
-  return (await attempt("java", ["-version"])) === undefined
+  return (await whyItFailed("java", ["-version"])) === undefined
     ? undefined
     : "there is no java on PATH";
 }
@@ -68,8 +68,8 @@ async function isBuilt(version: RedissonVersion, stamp: string): Promise<boolean
 }
 
 async function build(version: RedissonVersion): Promise<string | undefined> {
-  if ((await attempt("javac", ["-version"])) !== undefined) return "there is no JDK on PATH";
-  if ((await attempt("mvn", ["-version"])) !== undefined) return "there is no Maven on PATH";
+  if ((await whyItFailed("javac", ["-version"])) !== undefined) return "there is no JDK on PATH";
+  if ((await whyItFailed("mvn", ["-version"])) !== undefined) return "there is no Maven on PATH";
   await rm(`${root}target/${version}`, { recursive: true, force: true });
   const doing = `Maven fetches Redisson ${version}, once per machine, and compiles against it`;
   console.log(`${doing} ...`);
@@ -77,7 +77,7 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
   const progress = setInterval(() => {
     console.log(`${doing}: ${Math.round((performance.now() - startedAt) / 1000)} s so far ...`);
   }, PROGRESS);
-  const failure = await attempt("mvn", [
+  const failure = await whyItFailed("mvn", [
     "--quiet",
     "--batch-mode",
     "--no-transfer-progress",
@@ -95,7 +95,10 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
 const PROGRESS = 10_000;
 
 /** Runs a program. Returns the first line of its error, or undefined if it succeeded. */
-async function attempt(program: string, args: readonly string[]): Promise<string | undefined> {
+export async function whyItFailed(
+  program: string,
+  args: readonly string[],
+): Promise<string | undefined> {
   try {
     await promisify(execFile)(program, args, { timeout: 300_000 });
     return undefined;

@@ -100,9 +100,19 @@ describe.each(["ioredis", "ioredis5"] as const)("with %s", (version) => {
     const config = JSON.stringify({ rootDir: user.path("jest") });
     const jest = join(modules, "jest/bin/jest.js");
     const { stdout } = await user.execute(jest, "--ci", "--json", "--config", config);
-    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 2 });
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 3 });
   });
 });
+
+test.each(["@types/node", "newest-types-node"] as const)(
+  "its types compile with %s, and refuse what is not legal",
+  async (types) => {
+    const user = await installed.user("ioredis", types);
+    await cp(join(here, "projects/esm"), user.path("esm"), { recursive: true });
+    await cp(join(here, "types.ts"), user.path("esm/main.ts"));
+    for (const compiler of Object.values(COMPILERS)) await user.execute(compiler, "-p", "esm");
+  },
+);
 
 test("a client of another copy and version of ioredis may be lent", async () => {
   const user = await installed.user("ioredis");

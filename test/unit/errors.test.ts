@@ -18,6 +18,7 @@ import {
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  WrongHandleError,
   type AnyDelaylineError,
   type DelaylineEvents,
   type ErrorCode,
@@ -85,13 +86,15 @@ const samples = [
     type: RedisError,
     error: new RedisError('cannot clear queue "orders"', refusal("WRONGTYPE no list")),
     code: "REDIS",
-    message: 'cannot clear queue "orders": WRONGTYPE no list',
+    message:
+      'cannot clear queue "orders": WRONGTYPE no list; another program uses that key: give the queue another name, or delete the key',
   },
   {
     type: OfferError,
     error: new OfferError('cannot offer to queue "orders"', refusal("OOM full")),
     code: "OFFER",
-    message: 'cannot offer to queue "orders": OOM full',
+    message:
+      'cannot offer to queue "orders": OOM full; raise maxmemory (CONFIG SET maxmemory), or delete what fills it (redis-cli --bigkeys)',
   },
   {
     type: OfferManyError,
@@ -101,7 +104,8 @@ const samples = [
       new OfferError("cannot offer", new Error("lost")),
     ]),
     code: "OFFER_MANY",
-    message: '2 of 3 offers to queue "orders" failed, the first with: cannot offer: OOM full',
+    message:
+      '2 of 3 offers to queue "orders" failed, the first with: cannot offer: OOM full; raise maxmemory (CONFIG SET maxmemory), or delete what fills it (redis-cli --bigkeys)',
   },
   {
     type: QuarantineError,
@@ -128,6 +132,12 @@ const samples = [
     code: "LEFT_RUNNING",
     message:
       '2 handler(s) of queue "orders" were still running when close() stopped waiting for them',
+  },
+  {
+    type: WrongHandleError,
+    error: new WrongHandleError("orders", "is reliable: use getReliableQueue"),
+    code: "WRONG_HANDLE",
+    message: 'queue "orders" is reliable: use getReliableQueue',
   },
 ];
 
@@ -209,7 +219,7 @@ describe("a RedisError", () => {
       "cannot",
       refusal(`ERR unknown command 'EVALSHA', with args beginning with: 'abc' '${SECRET}' \n 'x'`),
     );
-    expect(error.message).toBe("cannot: ERR unknown command 'EVALSHA'");
+    expect(error.message).toMatch(/^cannot: ERR unknown command 'EVALSHA'; remove its rename/);
     expect(printed(error)).not.toContain(SECRET);
   });
 
@@ -299,6 +309,7 @@ const told = (error: AnyDelaylineError) => {
     case "LEFT_RUNNING":
       return error.count;
     case "HANDLER":
+    case "WRONG_HANDLE":
       return error.queue;
     case "CLOSED":
     case "ENCODE":
@@ -308,7 +319,14 @@ const told = (error: AnyDelaylineError) => {
   }
 };
 
+const caught = (error: unknown) => {
+  if (!(error instanceof DelaylineError)) return;
+  expectTypeOf(error).toEqualTypeOf<AnyDelaylineError>();
+  if (error.code === "HANDLER") expectTypeOf(error).toEqualTypeOf<HandlerError>();
+};
+
 test("the code identifies the error, in TypeScript as well", () => {
+  for (const { error } of samples) caught(error);
   expectTypeOf<AnyDelaylineError["code"]>().toEqualTypeOf<ErrorCode>();
   expectTypeOf<DelaylineEvents["error"]>().toEqualTypeOf<[error: AnyDelaylineError]>();
   for (const { error } of samples) expect(() => told(error as AnyDelaylineError)).not.toThrow();

@@ -22,5 +22,6 @@ test("the package exports these names, and no others", () => {
     "ReliableQueue",
     "RoutedSubscription",
     "Subscription",
+    "WrongHandleError",
   ]);
 });

@@ -12,7 +12,7 @@ const PLACES = ["delayed", "ready", "reliable"];
 /** But a reliable queue is a delayed queue, and more: its classes extend the other's. */
 const EXTENDS: Readonly<Record<string, string>> = { reliable: "delayed" };
 
-const MAX_GROUND_FLOOR_FILES = 4;
+const MAX_GROUND_FLOOR_FILES = 5;
 
 /** Known violations. This list only gets shorter: mended ones must leave it. */
 const KNOWN: readonly string[] = [];

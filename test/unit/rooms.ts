@@ -61,6 +61,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   { run: "What runs in the background and knows no queue: tasks, blocking loops, those who wait." },
   { redis: "Connections, and how they survive." },
   { "errors.ts": "The errors that all rooms throw." },
+  { "cause.ts": "Why Redis refuses or cannot be used, and the way out." },
   { "failure.ts": "The one place that knows what ioredis's errors mean." },
 ];
 
@@ -68,6 +69,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
 export const FOUNDATIONS: Readonly<Record<string, string>> = {
   time: "Clocks and timers; no Redis.",
   codecs: "Bytes and values.",
+  words: "What an unknown name may mean.",
 };
 
 export interface Annex {
@@ -80,8 +82,11 @@ export interface Annex {
  * the house stands for all rooms in it: `queue` for `queue/message`, too.
  */
 export const ANNEXES: Readonly<Record<string, Annex>> = {
-  "adapters/redisson": { rule: "`delayline/redisson`: Java's codecs.", imports: ["codecs"] },
-  "adapters/testing": { rule: "`delayline/testing`: a Redis for tests.", imports: [] },
+  "adapters/redisson": {
+    rule: "`delayline/redisson`: Java's codecs.",
+    imports: ["codecs", "words"],
+  },
+  "adapters/testing": { rule: "`delayline/testing`: a Redis for tests.", imports: ["time"] },
   tools: { rule: "The package's version.", imports: [] },
   "tools/inspect": {
     rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",
@@ -93,7 +98,9 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "delayed",
       "queue",
       "observe",
+      "redis",
       "errors.ts",
+      "cause.ts",
       "codecs",
       "time",
     ],
@@ -105,24 +112,37 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "tools/doctor/looks",
       "tools/inspect",
       "client",
+      "partitions",
       "queue",
+      "cause.ts",
       "errors.ts",
+      "words",
+      "time",
     ],
   },
   "tools/doctor/checks": {
     rule: "Judges what was seen; asks nothing.",
-    imports: ["tools/doctor/looks", "tools/inspect", "observe", "partitions", "failure.ts"],
+    imports: [
+      "tools/doctor/looks",
+      "tools/inspect",
+      "observe",
+      "partitions",
+      "cause.ts",
+      "failure.ts",
+    ],
   },
   "tools/doctor/looks": {
-    rule: "Asks Redis.",
+    rule: "Asks Redis, and changes nothing there.",
     imports: [
       "tools/inspect",
       "client",
       "partitions",
       "reliable",
+      "delayed",
       "queue",
       "observe",
       "redis",
+      "cause.ts",
       "errors.ts",
       "failure.ts",
       "time",
@@ -143,6 +163,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/dashboard/calls": {
     rule: "Answers one request each: reads queues and acts on them.",
     imports: [
+      "time",
       "tools/dashboard/readings",
       "tools/dashboard/http",
       "tools/inspect",
@@ -153,12 +174,20 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/dashboard/readings": {
     rule: "Samples the numbers of queues and keeps their history.",
-    imports: ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts"],
+    imports: ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts", "cause.ts", "time"],
   },
-  "tools/dashboard/http": { rule: "Requests, replies and who may send them.", imports: [] },
+  "tools/dashboard/http": { rule: "Requests, replies and who may send them.", imports: ["time"] },
   "tools/cli": {
     rule: "The `delayline` command: picks a subcommand and runs it.",
-    imports: ["tools/cli/commands", "tools/cli/session", "tools/inspect", "tools", "errors.ts"],
+    imports: [
+      "tools/cli/commands",
+      "tools/cli/session",
+      "tools/inspect",
+      "tools",
+      "errors.ts",
+      "cause.ts",
+      "words",
+    ],
   },
   "tools/cli/commands": {
     rule: "The subcommands: one per file, small neighbours together.",
@@ -171,11 +200,13 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "queue",
       "observe",
       "errors.ts",
+      "words",
+      "time",
     ],
   },
   "tools/cli/session": {
     rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",
-    imports: ["tools/inspect", "queue", "observe", "errors.ts", "time"],
+    imports: ["tools/inspect", "queue", "observe", "errors.ts", "words", "time"],
   },
   "tools/dashboard/page": {
     rule: "The page in the browser: it reaches the server by HTTP alone.",
@@ -212,13 +243,16 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     rule: "Libraries of the page, copied in, with their licenses.",
     imports: [],
   },
-  "adapters/opentelemetry": { rule: "Spans and metrics of OpenTelemetry.", imports: ["observe"] },
+  "adapters/opentelemetry": {
+    rule: "Spans and metrics of OpenTelemetry.",
+    imports: ["time", "observe"],
+  },
   "adapters/prometheus": {
     rule: "Metrics of Prometheus.",
-    imports: ["client", "queue", "observe"],
+    imports: ["time", "client", "queue", "observe"],
   },
   "adapters/nestjs": {
     rule: "A module for NestJS.",
-    imports: ["client", "handles", "queue", "observe"],
+    imports: ["time", "client", "handles", "queue", "observe"],
   },
 };

@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { Inject } from "@nestjs/common";
 import type { Delayline } from "../../client/delayline.ts";
 import { QUEUE_GAUGES } from "../../observe/queue-gauges.ts";
 import { checkOptions, checkWhole } from "../../queue/checks.ts";
@@ -82,4 +83,21 @@ export class DelaylineHealthIndicator {
     const overdueFor = Math.round(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
     return { delayed, overdueFor, ready, dead, quarantined, isPaused };
   }
+}
+
+/**
+ * Injects the health indicator of a connection, or of the one without a name. The class is the token of the latter, so a
+ * parameter of type `DelaylineHealthIndicator` needs no decorator where metadata is emitted.
+ */
+export function InjectDelaylineHealth(connection?: string): ParameterDecorator & PropertyDecorator {
+  return Inject(getDelaylineHealthToken(connection));
+}
+
+/** The token that {@link InjectDelaylineHealth} injects by. */
+export function getDelaylineHealthToken(
+  connection?: string,
+): typeof DelaylineHealthIndicator | string {
+  return connection === undefined
+    ? DelaylineHealthIndicator
+    : `delayline health of connection "${connection}"`;
 }

@@ -12,34 +12,44 @@ import { Delayline } from "../../client/delayline.ts";
 import { checkDuration } from "../../queue/checks.ts";
 import type { CloseOptions } from "../../queue/consuming/consumer.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
-import { DelaylineHealthIndicator } from "./delayline-health-indicator.ts";
-import { getQueueToken, openQueue, type QueueRegistration } from "./queue-registration.ts";
+import { DelaylineHealthIndicator, getDelaylineHealthToken } from "./delayline-health-indicator.ts";
+import {
+  getDelaylineToken,
+  getQueueToken,
+  openQueue,
+  type QueueRegistration,
+} from "./queue-registration.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
- * Queues in a Nest application: one client for the whole application, and a provider for each queue that a module
- * registers.
+ * Queues in a Nest application: a client for the whole application, or several with names, and a provider for each queue
+ * that a module registers.
  *
- * The client is closed with the application: by `app.close()` or, after `app.enableShutdownHooks()`, by a signal. Its
+ * A client is closed with the application: by `app.close()` or, after `app.enableShutdownHooks()`, by a signal. Its
  * errors go to Nest's log.
  */
 export class DelaylineModule {
   /**
-   * Provides the client to the whole application. Import it once, in the root module.
+   * Provides a client to the whole application. Import it once for each connection, in the root module. For a second
+   * connection give it a name: `forRoot("archive", { redis })`, then `registerQueue({ name, kind, connection: "archive" })`
+   * and `@InjectQueue(name, { connection: "archive" })`.
    *
-   * @throws when the application starts: {TypeError | RangeError} if an option is not legal.
+   * @throws when the application starts: {TypeError | RangeError} if an option is not legal, or a connection is there
+   * twice.
    */
-  static forRoot(options: DelaylineModuleOptions = {}): DynamicModule {
-    return rootModule({ useFactory: () => new DelaylineLifecycle(options) });
+  static forRoot(options?: DelaylineModuleOptions): DynamicModule;
+  static forRoot(connection: string, options?: DelaylineModuleOptions): DynamicModule;
+  static forRoot(...args: Named<DelaylineModuleOptions>): DynamicModule {
+    const { connection, options = {} } = named(args);
+    return rootModule(connection, { useFactory: () => options });
   }
 
   /** As {@link forRoot}, with options that depend on other providers. */
-  static forRootAsync(options: DelaylineModuleAsyncOptions): DynamicModule {
-    const { imports = [], inject = [], useFactory } = options;
-    const lifecycle = {
-      inject,
-      useFactory: async (...args: unknown[]) => new DelaylineLifecycle(await useFactory(...args)),
-    };
-    return { ...rootModule(lifecycle), imports };
+  static forRootAsync(options: DelaylineModuleAsyncOptions): DynamicModule;
+  static forRootAsync(connection: string, options: DelaylineModuleAsyncOptions): DynamicModule;
+  static forRootAsync(...args: Named<DelaylineModuleAsyncOptions>): DynamicModule {
+    const { connection, options } = named(args);
+    return rootModule(connection, options as DelaylineModuleAsyncOptions);
   }
 
   /**
@@ -50,19 +60,24 @@ export class DelaylineModule {
    */
   static registerQueue(...queues: readonly QueueRegistration[]): DynamicModule {
     const providers = queues.flatMap((queue): Provider[] => {
-      const { name, kind } = queue;
-      const sameName = queues.filter((other) => other.name === name);
+      const { name, kind, connection } = queue;
+      const choice = connection === undefined ? {} : { connection };
+      const sameName = queues.filter(
+        (other) => other.name === name && other.connection === connection,
+      );
       if (sameName.filter((other) => other.kind === kind).length > 1) {
         throw new TypeError(`queue "${name}" is registered twice as "${kind}"`);
       }
-      const token = getQueueToken(name, kind);
+      const token = getQueueToken(name, { ...choice, kind });
       return [
         {
           provide: token,
-          inject: [Delayline],
+          inject: [getDelaylineToken(connection)],
           useFactory: (line: Delayline) => openQueue(line, queue),
         },
-        ...(sameName.length === 1 ? [{ provide: getQueueToken(name), useExisting: token }] : []),
+        ...(sameName.length === 1
+          ? [{ provide: getQueueToken(name, choice), useExisting: token }]
+          : []),
       ];
     });
     return { module: DelaylineModule, providers, exports: providers.map(tokenOf) };
@@ -72,28 +87,72 @@ export class DelaylineModule {
 // Called as a function: decorator syntax is not part of the language yet.
 Module({})(DelaylineModule);
 
+/** The name of a connection, if it has one, and options. */
+type Named<Options> =
+  | readonly [options?: Options | undefined]
+  | readonly [connection: string, options?: Options | undefined];
+
+function named<Options>(args: Named<Options>): {
+  readonly connection: string | undefined;
+  readonly options: Options | undefined;
+} {
+  const [first, second] = args;
+  if (typeof first !== "string") return { connection: undefined, options: first };
+  if (first !== "") return { connection: first, options: second };
+  throw new TypeError("the name of a connection must not be empty; leave it out for the only one");
+}
+
 function rootModule(
-  lifecycle: Pick<FactoryProvider<DelaylineLifecycle>, "inject" | "useFactory">,
+  connection: string | undefined,
+  { imports = [], inject = [], useFactory }: DelaylineModuleAsyncOptions,
 ): DynamicModule {
+  const lifecycle =
+    connection === undefined ? DelaylineLifecycle : `delayline lifecycle "${connection}"`;
+  const line = getDelaylineToken(connection);
+  const health = getDelaylineHealthToken(connection);
   return {
     module: DelaylineModule,
     global: true,
+    imports: [ConnectionsModule, ...imports],
     providers: [
-      { provide: DelaylineLifecycle, ...lifecycle },
       {
-        provide: Delayline,
-        inject: [DelaylineLifecycle],
-        useFactory: ({ line }: DelaylineLifecycle) => line,
+        provide: lifecycle,
+        inject: [Connections, ...inject],
+        useFactory: async (connections: Connections, ...args: unknown[]) => {
+          connections.add(connection);
+          return new DelaylineLifecycle(await useFactory(...args), connection);
+        },
       },
+      { provide: line, inject: [lifecycle], useFactory: (of: DelaylineLifecycle) => of.line },
       {
-        provide: DelaylineHealthIndicator,
-        inject: [Delayline],
-        useFactory: (line: Delayline) => new DelaylineHealthIndicator(line),
+        provide: health,
+        inject: [line],
+        useFactory: (of: Delayline) => new DelaylineHealthIndicator(of),
       },
     ],
-    exports: [Delayline, DelaylineHealthIndicator],
+    exports: [line, health],
   };
 }
+
+/** The connections of one application: a module without options exists once in it. */
+class Connections {
+  readonly #names = new Set<string | undefined>();
+
+  /** @throws {TypeError} if it is there already: Nest would inject one of the two everywhere. */
+  add(connection: string | undefined): void {
+    if (!this.#names.has(connection)) return void this.#names.add(connection);
+    const which =
+      connection === undefined
+        ? "a connection without a name"
+        : `the connection ${JSON.stringify(connection)}`;
+    throw new TypeError(
+      `DelaylineModule.forRoot must be imported once for each connection, got ${which} twice; give each further one a name of its own, as in forRoot("archive", { redis })`,
+    );
+  }
+}
+
+class ConnectionsModule {}
+Module({ providers: [Connections], exports: [Connections] })(ConnectionsModule);
 
 function tokenOf(provider: Provider) {
   return typeof provider === "function" ? provider : provider.provide;
@@ -142,11 +201,11 @@ class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   #endsAt: number | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. */
-  constructor(options: DelaylineModuleOptions) {
+  constructor(options: DelaylineModuleOptions, connection?: string) {
     const { client, shutdownTimeout } = checkModuleOptions(options);
     this.#shutdownTimeout = shutdownTimeout;
     this.line = new Delayline(client);
-    log(this.line);
+    log(this.line, connection);
   }
 
   async onModuleDestroy(): Promise<void> {
@@ -162,13 +221,13 @@ class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   #timeLeft(): CloseOptions {
     if (this.#shutdownTimeout === undefined) return {};
     this.#endsAt ??= performance.now() + this.#shutdownTimeout;
-    return { timeout: Math.max(0, this.#endsAt - performance.now()) };
+    return { handlerTimeout: Math.max(0, this.#endsAt - performance.now()) };
   }
 }
 
 /** Logs `error` and `recovered` events to Nest's log. */
-function log(line: Delayline): void {
-  const logger = new Logger("Delayline");
+function log(line: Delayline, connection?: string): void {
+  const logger = new Logger(connection === undefined ? "Delayline" : `Delayline ${connection}`);
   line.on("error", (error) => {
     // The stack of a handler's own error shows where it failed.
     const { cause } = error;

@@ -3,7 +3,11 @@
  *
  * @module
  */
-export { DelaylineHealthIndicator } from "./delayline-health-indicator.ts";
+export {
+  DelaylineHealthIndicator,
+  getDelaylineHealthToken,
+  InjectDelaylineHealth,
+} from "./delayline-health-indicator.ts";
 export type { DelaylineHealth, HealthCheckOptions } from "./delayline-health-indicator.ts";
 export {
   DelaylineModule,
@@ -11,9 +15,11 @@ export {
   type DelaylineModuleOptions,
 } from "./delayline-module.ts";
 export {
+  getDelaylineToken,
   getQueueToken,
   InjectDelayline,
   InjectQueue,
+  type QueueChoice,
   type QueueKind,
   type QueueRegistration,
 } from "./queue-registration.ts";

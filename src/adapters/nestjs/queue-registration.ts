@@ -21,6 +21,8 @@ export type QueueKind = QueueRegistration["kind"];
 interface Registration<Kind extends string, Options> {
   readonly name: string;
   readonly kind: Kind;
+  /** The connection, as `forRoot` names it. Defaults to the one without a name. */
+  readonly connection?: string;
   /** The handle's options. Options that are left out are taken from the client. */
   readonly options?: Options;
 }
@@ -47,26 +49,43 @@ export function openQueue(
 }
 
 /**
- * Injects the client. Its class is the token, so a parameter of type `Delayline` needs no decorator where metadata is
- * emitted.
+ * Injects the client of a connection, or of the one without a name. The class is the token of the latter, so a parameter
+ * of type `Delayline` needs no decorator where metadata is emitted.
  */
-export function InjectDelayline(): ParameterDecorator & PropertyDecorator {
-  return Inject(Delayline);
+export function InjectDelayline(connection?: string): ParameterDecorator & PropertyDecorator {
+  return Inject(getDelaylineToken(connection));
+}
+
+/** The token that {@link InjectDelayline} injects by. */
+export function getDelaylineToken(connection?: string): typeof Delayline | string {
+  return connection === undefined ? Delayline : `delayline connection "${connection}"`;
+}
+
+/** Which handle of a queue is meant. */
+export interface QueueChoice {
+  /** Required if the module has registered several handles of the queue. */
+  readonly kind?: QueueKind;
+  /** The connection, as `forRoot` names it. Defaults to the one without a name. */
+  readonly connection?: string;
 }
 
 /**
  * Injects a queue that the module has registered.
  *
- * @param kind required if the module has registered several handles of the queue.
+ * @param choice the kind, or kind and connection. The kind is required if the module has registered several handles of
+ * the queue, the connection if it has a name.
  */
 export function InjectQueue(
   name: string,
-  kind?: QueueKind,
+  choice?: QueueKind | QueueChoice,
 ): ParameterDecorator & PropertyDecorator {
-  return Inject(getQueueToken(name, kind));
+  return Inject(getQueueToken(name, choice));
 }
 
 /** The token that {@link InjectQueue} injects by: for factories, and for replacing a queue in a test. */
-export function getQueueToken(name: string, kind?: QueueKind): string {
-  return kind === undefined ? `delayline queue "${name}"` : `delayline ${kind} queue "${name}"`;
+export function getQueueToken(name: string, choice: QueueKind | QueueChoice = {}): string {
+  const { kind, connection } = typeof choice === "string" ? { kind: choice } : choice;
+  const queue =
+    kind === undefined ? `delayline queue "${name}"` : `delayline ${kind} queue "${name}"`;
+  return connection === undefined ? queue : `${queue} of connection "${connection}"`;
 }

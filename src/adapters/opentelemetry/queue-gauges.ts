@@ -106,6 +106,7 @@ const GAUGES = [
   ["overdue", "overdue"],
   ["overdueBy", "overdue_age"],
   ["oldestReadyAge", "ready_age"],
+  ["oldestInFlightAge", "in_flight_age"],
   ["consumers", "consumers"],
 ] as const satisfies readonly (readonly [GaugeName, string])[];
 

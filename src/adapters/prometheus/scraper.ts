@@ -3,6 +3,7 @@ import type { Delayline } from "../../client/delayline.ts";
 import type { QueueCounters } from "../../observe/counters.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
+import { clearTimeout, performance, queueMicrotask, setTimeout } from "../../time/runtime.ts";
 
 /**
  * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A

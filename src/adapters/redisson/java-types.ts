@@ -12,6 +12,7 @@
  * `String`, `byte[]` or `String[]` has none.
  */
 import { UnreadableError } from "../../codecs/unreadable-error.ts";
+import { wayOutOf } from "../../words/did-you-mean.ts";
 import { isClassName, isNatural, isWrapper } from "./java-class.ts";
 import { JavaValue } from "./java-value.ts";
 
@@ -59,7 +60,9 @@ export class JavaTypes {
   constructor(options: JacksonOptions, isText: boolean) {
     const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
     if (unknown !== undefined) {
-      throw new TypeError(`codec option must be one of ${OPTIONS.join(", ")}, got "${unknown}"`);
+      throw new TypeError(
+        `codec option must be one of ${OPTIONS.join(", ")}, got "${unknown}"${wayOutOf(unknown, OPTIONS)}`,
+      );
     }
     const { classOf = () => undefined, keepTypes = false } = options;
     if (typeof classOf !== "function") {

@@ -1,5 +1,6 @@
 import type { Codec } from "../../codecs/codec.ts";
 import { UnreadableError } from "../../codecs/unreadable-error.ts";
+import { UnwritableError } from "../../codecs/unwritable-error.ts";
 
 /**
  * Redisson's `LongCodec` (and `IntegerCodec`): a whole number of 64 bits as decimal text.
@@ -12,7 +13,7 @@ export class LongCodec implements Codec<number | bigint> {
   /** @throws {TypeError | RangeError} if it is not a whole number, or not one of 64 bits. */
   encode(payload: number | bigint): Uint8Array {
     if (typeof payload !== "bigint" && typeof payload !== "number") {
-      throw new TypeError(`LongCodec takes whole numbers, got ${typeof payload}`);
+      throw new UnwritableError(`LongCodec takes whole numbers, got ${typeof payload}`);
     }
     if (typeof payload === "number" && !Number.isSafeInteger(payload)) {
       throw new RangeError("LongCodec takes whole numbers, from 2^53 on as a bigint");

@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { findServer, messageOf, RedisStartError, type ServerBinary } from "./find-server.ts";
 import { freePort, ServerProcess } from "./server-process.ts";
+import { performance } from "../../time/runtime.ts";
+import { sleep } from "../../time/sleep.ts";
 
 /** How {@link startRedis} starts a server. Has no effect on a server at `REDIS_URL`. */
 export interface StartRedisOptions {
@@ -70,14 +71,29 @@ const MAX_PORT_RETRIES = 5;
  * console.log(redis.description);
  * ```
  *
+ * @throws {TypeError} if an option is not known.
  * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is no server to start, `REDIS_START_FAILED` if the server does
  *   not become ready, `REDIS_UNREACHABLE` if the server at `REDIS_URL` does not answer.
  */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
+  checkOptions(options);
   const { env = process.env } = options;
   const url = env["REDIS_URL"] ?? "";
   return url === "" ? await start(await findServer(env), options) : await lent(url);
 }
+
+/** Without this check, a misspelt option would start a server on another port, or with other data. */
+function checkOptions(options: unknown): void {
+  if (typeof options !== "object" || options === null) {
+    const got = options === null ? "null" : typeof options;
+    throw new TypeError(`startRedis options must be an object, got ${got}`);
+  }
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown === undefined) return;
+  throw new TypeError(`startRedis option must be one of ${OPTIONS.join(", ")}, got "${unknown}"`);
+}
+
+const OPTIONS: readonly string[] = ["args", "port", "directory", "env"];
 
 /** The server at `REDIS_URL`. */
 async function lent(url: string): Promise<RedisServer> {

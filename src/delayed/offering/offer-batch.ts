@@ -7,13 +7,14 @@ import type { Row, Script } from "../../lua/script.ts";
 import type { Call } from "../../queue/call.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
-import { createId, formatMessageId } from "../../queue/message/message.ts";
+import { createId, formatMessageId, messageIdAt } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch, type Batch } from "../../queue/turn-batch.ts";
 import { retrying } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
 type OfferScript = "plain" | "keyed";
@@ -109,13 +110,18 @@ export class OfferBatch {
       const connecting = readiness.wait();
       if (connecting !== undefined) await connecting;
       const asking = this.#queue.clock.ready(() => this.#queue.time(commands));
-      if (asking !== undefined) await asking;
+      if (asking !== undefined) {
+        await asking;
+        // The connection may have been replaced meanwhile.
+        await readiness.wait();
+      }
       const offerings = batch.seal();
       if (offerings.length === 0) return [];
       // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
       // connection, ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
-      const send = () => this.#sendUnder(commands, script, offerings, ids);
+      const send = () =>
+        this.#connections.confirmed(() => this.#sendUnder(commands, script, offerings, ids));
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
         await readiness.wait();
         return performance.now() < batch.endsAt;
@@ -128,9 +134,9 @@ export class OfferBatch {
     }
   }
 
-  #idOf({ bucket, sentAs }: Offering): Buffer {
-    if (sentAs === undefined) return createId(this.#queue.clock.nextStamp(), bucket);
-    return (sentAs.id ??= createId(this.#queue.clock.nextStamp(), bucket));
+  #idOf({ hash, sentAs }: Offering): Buffer {
+    if (sentAs === undefined) return createId(this.#queue.clock.nextStamp(), hash);
+    return (sentAs.id ??= createId(this.#queue.clock.nextStamp(), hash));
   }
 
   #failure(error: unknown, effect?: Effect): OfferError {
@@ -182,8 +188,8 @@ export class OfferBatch {
     const sentAt = performance.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
-    return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
-      id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
+    return reply.results.map(({ deadline, outcome, holder }, i) => ({
+      id: holder === undefined ? formatMessageId(deadline, ids[i] as Buffer) : messageIdAt(holder),
       deadline,
       outcome,
     }));

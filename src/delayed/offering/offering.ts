@@ -10,8 +10,9 @@ export interface OfferResult {
   /** When the message is due: epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   /**
-   * `"added"` for a new message. If the key already had a delayed message: `"rejected"` left that message, whose `id`
-   * and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old deadline.
+   * `"added"` for a new message. If a delayed or retrying message held the key: `"rejected"` left that message,
+   * whose `id` and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old
+   * deadline.
    */
   readonly outcome: Outcome;
 }
@@ -24,13 +25,13 @@ export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
   readonly key?: string | undefined;
-  /** The rule for a key that already has a delayed message. */
+  /** The rule for a key that another message holds. */
   readonly rule?: "reject" | "replace" | "keep" | undefined;
   /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
-  /** The bucket to write into the id. Defaults to a random one. */
-  readonly bucket?: number | undefined;
+  /** The hash of its key to write into the id. Defaults to a random one. */
+  readonly hash?: number | undefined;
   /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
   readonly knownFact?: string | undefined;
   /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */

@@ -75,7 +75,7 @@ export class StandBy {
 
   /** Announces that the task ends. If that fails, a task that stands by notices a little later. */
   async retire({ background }: Connections, keys: QueueKeys): Promise<void> {
-    if (this.#isOn || background.status !== "ready") return;
+    if (background.status !== "ready") return;
     const args = { channel: keys.channel, task: this.task };
     await run(background, retire, keys, args).catch(() => {});
   }

@@ -1,4 +1,5 @@
 import { spread } from "../../time/spread.ts";
+import { clearTimeout, setTimeout } from "../../time/runtime.ts";
 
 /** The average intervals between two sweeps, in milliseconds. */
 export interface Sweeps {

@@ -13,6 +13,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * Moves due messages of one queue to its ready LIST, or to its stream if the queue is reliable. A client has one
@@ -70,6 +71,8 @@ export class TransferTask implements Listener {
   /** The earliest deadline heard during the current transfer. */
   #heard = Infinity;
   #transferring: Promise<void> | undefined;
+  /** Whether the key `listed` is set, as far as this task knows. */
+  #isMarked = false;
   /** Why the next transfer has to be a sweep. */
   #sweepDue: "subscribed" | "called" | "interval" | undefined;
 
@@ -260,12 +263,14 @@ export class TransferTask implements Listener {
       task: this.#standBy.task,
       claim: isClaiming ? 1 : 0,
       makes: queue.makesStream ? 1 : 0,
+      mark: this.#isMarked ? 0 : 1,
     };
     const { background } = queue.server.connections;
     const reply = await queue.run(background, scripts, args, [], queue.knownFact());
     const { moved, quarantined } = reply;
     if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
     queue.clock.observe(reply.serverTime, sentAt);
+    this.#isMarked = reply.isListed ?? (this.#isMarked || (moved > 0 && reply.wentInto === "list"));
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
     if (quarantined > 0) queue.report(new QuarantineError(queue.name, quarantined));
     if (moved > 0) this.#count(reply);

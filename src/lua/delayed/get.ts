@@ -1,6 +1,6 @@
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { delayedWith, resolve } from "../fragments/key-index.ts";
-import { asBuffer, asFlags, asNumber, asRow, asRows, type RawReply } from "../reply.ts";
+import { resolve } from "../fragments/key-index.ts";
+import { asBuffer, asFlags, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A delayed message as scripts return it. */
@@ -9,18 +9,24 @@ export interface DelayedMember {
   readonly member: Buffer;
 }
 
+/** A delayed or retrying message as scripts return it. */
+export interface WaitingMember extends DelayedMember {
+  /** The address of a retrying message, which keeps its id; its deadline is when it is due next. */
+  readonly address: Buffer | undefined;
+}
+
 /** Reads a list of deadlines, each followed by its member. */
 export function asMembers(raw: RawReply | undefined): DelayedMember[] {
   return asRows(raw, { deadline: asDeadline, member: asBuffer });
 }
 
 /**
- * Returns the delayed messages that the rows name, by address or by business key, in the order of the rows; and how many
- * rows it has looked up: it stops early at `maxBytes`. O(log N) for each row.
+ * Returns the delayed and retrying messages that the rows name, by address or by business key, in the order of the rows;
+ * and how many rows it has looked up: it stops early at `maxBytes`. O(log N) for each row.
  */
 export const get = defineScript({
   name: "get",
-  keys: ["timeouts", "businessKeys"],
+  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
   args: ["maxBytes"],
   each: ["id", "key"],
   needs: [resolve, replied],
@@ -28,30 +34,43 @@ export const get = defineScript({
 local messages, bytes, looked = {}, 0, 0
 for each row do
   if bytes >= tonumber(maxBytes) then break end
-  local member, deadline = resolve(id, key)
+  local member, deadline, waiting = resolve(id, key)
+  local first = not member and waiting[1]
+  if first then member, deadline = asMember(first), first.due end
   if member then
     messages[#messages + 1] = replied(deadline)
     messages[#messages + 1] = member
+    messages[#messages + 1] = first and first.a
     bytes = bytes + #member
   end
   looked = looked + 1
 end
 return { looked, messages }
 `,
-  reply: (raw) => asRow(raw, { lookedUp: asNumber, messages: asMembers }),
+  reply: (raw) => asRow(raw, { lookedUp: asNumber, messages: asWaitingMembers }),
 });
 
-/** Returns which of these business keys have a delayed message. */
-export const areDelayed = defineScript({
-  name: "are-delayed",
-  keys: ["timeouts", "businessKeys"],
+function asWaitingMembers(raw: RawReply | undefined): WaitingMember[] {
+  return asRows(raw, WAITING);
+}
+
+/** The columns of a {@link WaitingMember}. */
+export const WAITING = { deadline: asDeadline, member: asBuffer, address: orNothing(asBuffer) };
+
+/** Returns which of these business keys have a delayed or retrying message. */
+export const areWaiting = defineScript({
+  name: "are-waiting",
+  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
   args: [],
   each: ["key"],
-  needs: [delayedWith],
+  needs: [resolve],
   lua: /* lua */ `
-local delayed = {}
-for each row do delayed[#delayed + 1] = delayedWith(key) and 1 or 0 end
-return delayed
+local flags = {}
+for each row do
+  local member, _, waiting = resolve("", key)
+  flags[#flags + 1] = (member or waiting[1]) and 1 or 0
+end
+return flags
 `,
   reply: asFlags,
 });

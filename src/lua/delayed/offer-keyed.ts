@@ -1,9 +1,10 @@
 import { byElements } from "../family.ts";
-import { bytes, packAddress } from "../fragments/address.ts";
+import { address, bytes, idOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { deadlineAfter, asDeadline, replied } from "../fragments/deadline.ts";
-import { delayedWith, indexEntry } from "../fragments/key-index.ts";
+import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { holderOf, indexEntry } from "../fragments/key-index.ts";
 import { forget } from "../fragments/forget.ts";
+import { dropRetries } from "../fragments/retry-moves.ts";
 import { refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -16,17 +17,19 @@ export type Outcome = (typeof OUTCOMES)[number];
 export interface KeyedReply {
   readonly deadline: number;
   readonly outcome: Outcome;
-  /** If the offer was rejected: the id of the delayed message that has the key. */
-  readonly delayedId: Buffer | undefined;
+  /** If the offer was rejected: the address of the message that holds the key. */
+  readonly holder: Buffer | undefined;
 }
 
 /**
- * Offers messages with business keys. Like `offer`, but a key has at most one delayed message. An empty `key` means no
- * key: such a message is added as by `offer`, and not indexed.
+ * Offers messages with business keys. Like `offer`, but a key is held by at most one delayed or retrying message. An
+ * empty `key` means no key: such a message is added as by `offer`, and not indexed.
  *
- * `rule` says what to do if the key already has a delayed message: `reject`, `replace` or `keep`. `maxWait` may be
- * empty; otherwise a message is due at the latest that many milliseconds after the first offer since the key was last
- * free.
+ * `rule` says what to do if the key is held already: `reject`, `replace` or `keep`. `maxWait` may be empty; otherwise a
+ * message is due at the latest that many milliseconds after the first offer since the key was last free.
+ *
+ * A retrying message is replaced for all groups that retry it, and its deadline is when it is due for the first of them.
+ * Its key was free while it was ready and in flight, so the offer that replaces it is the first since then.
  *
  * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
  * copy. See the fragment `indexEntry`.
@@ -40,15 +43,18 @@ export interface KeyedReply {
 export const offerKeyed = byElements((elements) =>
   defineScript({
     name: `offer-keyed-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys"],
+    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
     args: ["channel"],
     each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
     needs: [
       clock,
       deadlineAfter,
       packAddress,
+      address,
       bytes,
-      delayedWith,
+      dropRetries,
+      holderOf,
+      idOf,
       indexEntry,
       refuseOffer,
       replied,
@@ -61,31 +67,41 @@ local results, members, elements, puts = {}, {}, {}, {}
 
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
-local function sinceOf(old, entry)
-  local since = sinceIn(entry) or wholeAt(old, 2) / 1000
+local function sinceOf(old)
+  local since = old.waiting and now or sinceIn(old.entry) or wholeAt(old.id, 1) / 1000
   return math.floor(math.min(since, now))
 end
 
 -- The messages that this script is about to put, by their keys.
 local puttingWith = {}
-local function holderOf(key)
+local function delayedAs(member, deadline, entry)
+  return { id = member:sub(2, 17), address = addressIn(entry), member = member, deadline = deadline, entry = entry }
+end
+local function findHolder(key)
+  if key == "" then return nil end
   local put = puttingWith[key]
-  if put then return put.member, put.deadline, put.entry end
-  return delayedWith(key)
+  if put then return delayedAs(put.member, put.deadline, put.entry) end
+  local member, deadline, entry = delayedWith(key)
+  if member then return delayedAs(member, deadline, entry) end
+  local waiting = retriesWith(key, entry)
+  local first = waiting[1]
+  if not first then return nil end
+  -- Others may have written any score.
+  local due = math.min(math.max(math.ceil(first.due), 0), ${LAST_DEADLINE})
+  return { id = idOf(first.a), address = first.a, waiting = waiting, deadline = due, entry = entry }
 end
 
 local function decide(member, delay, deadline, key, rule, maxWait)
-  local old, oldDeadline, entry
-  if key ~= "" then old, oldDeadline, entry = holderOf(key) end
-  if old and old:sub(2, 17) == member:sub(2, 17) then
-    return oldDeadline, outcomeIn(entry), false
+  local old = findHolder(key)
+  if old and old.id == member:sub(2, 17) then
+    return deadlineOf(old.address), outcomeIn(old.entry), false
   end
-  if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
+  if old and rule == "reject" then return old.deadline, 1, old.address end
 
-  local since = old and sinceOf(old, entry)
+  local since = old and sinceOf(old)
   local outcome = old and 2 or 0
   if old and rule == "keep" then
-    deadline, outcome = oldDeadline, 3
+    deadline, outcome = old.deadline, 3
   else
     deadline = tonumber(deadline) or deadlineAfter(now, delay)
     if maxWait ~= "" then
@@ -95,7 +111,7 @@ local function decide(member, delay, deadline, key, rule, maxWait)
   end
 
   local address = packAddress(deadline, member)
-  local put = { member = member, deadline = deadline, old = old, oldEntry = entry, at = #results + 1 }
+  local put = { member = member, deadline = deadline, old = old, oldEntry = old and old.entry, at = #results + 1 }
   if key ~= "" then
     put.key, put.entry = key, address .. packOutcome(outcome, since)
     puttingWith[key] = put
@@ -107,24 +123,27 @@ end
 
 for each row do
   members[#members + 1] = member
-  local dueAt, outcome, delayedId = decide(member, delay, deadline, key, rule, maxWait)
+  local dueAt, outcome, holder = decide(member, delay, deadline, key, rule, maxWait)
   results[#results + 1] = replied(dueAt)
   results[#results + 1] = outcome
-  results[#results + 1] = delayedId
+  results[#results + 1] = holder
 end
 if #puts == 0 then return { now * 1000, results } end
 
 -- Nothing was written so far, and all reads are done.
-local entries, replaces = {}, false
+local entries, replaces, replacesRetry = {}, false, false
 for _, put in ipairs(puts) do
   if put.key then
     entries[#entries + 1] = put.key
     entries[#entries + 1] = put.entry
   end
   replaces = replaces or put.old
+  replacesRetry = replacesRetry or put.old and put.old.waiting
 end
 -- Replaced messages are removed last. Check that removing is permitted before writing anything.
 local done = replaces and redis.pcall("ZREM", timeouts, "delayline: no such member") or 0
+if replacesRetry and type(done) == "number" then done = redis.pcall("ZREM", retries, "delayline: no such member") end
+if replacesRetry and type(done) == "number" then done = redis.pcall("HDEL", retrying, "delayline: no such field") end
 if type(done) == "number" then done = redis.pcall("RPUSH", order, unpack(elements)) end
 if type(done) == "table" then return refuseOffer(done, members) end
 
@@ -132,7 +151,7 @@ local function index(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
   elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
 end
-local replaced, added, fresh, known, first = {}, {}, {}, {}, math.huge
+local replaced, replacedRetries, added, fresh, known, first = {}, {}, {}, {}, {}, math.huge
 local function takeBack(refusal)
   local removed = #added > 0 and redis.pcall("ZREM", timeouts, unpack(added)) or 0
   if type(removed) == "number" then
@@ -150,7 +169,8 @@ for i, put in ipairs(puts) do
   done = redis.pcall("ZADD", timeouts, "NX", put.deadline, put.member)
   if type(done) == "table" then return takeBack(done) end
   if done == 1 then
-    replaced[#replaced + 1] = put.old
+    replaced[#replaced + 1] = put.old and put.old.member
+    for _, one in ipairs(put.old and put.old.waiting or {}) do replacedRetries[#replacedRetries + 1] = one.name end
     added[#added + 1] = put.member
     fresh[#fresh + 1] = elements[i]
     first = math.min(first, put.deadline)
@@ -177,6 +197,7 @@ if #replaced > 0 then
   redis.call("ZREM", timeouts, unpack(replaced))
   forget(replaced)
 end
+dropRetries(replacedRetries, #replacedRetries)
 return { now * 1000, results }
 `,
     reply: (raw: RawReply) =>
@@ -186,7 +207,7 @@ return { now * 1000, results }
           asRows(rows, {
             deadline: asDeadline,
             outcome: (number) => OUTCOMES[asNumber(number)] ?? "added",
-            delayedId: orNothing(asBuffer),
+            holder: orNothing(asBuffer),
           }),
       }),
   }),

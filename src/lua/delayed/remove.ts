@@ -1,14 +1,16 @@
 import { byElements } from "../family.ts";
 import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { resolve, takeOut } from "../fragments/key-index.ts";
+import { keyHold, resolve, takeOut } from "../fragments/key-index.ts";
 import { findNext } from "../fragments/locate.ts";
+import { dropRetries } from "../fragments/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Removes the messages that the rows name; returns for each whether it was delayed. Only one caller gets `true` for a
- * message, which is then never delivered.
+ * Removes the messages that the rows name; returns for each whether it was delayed or retrying. Only one caller gets
+ * `true` for a message, which is then never delivered. A retrying message is removed for every group; where another
+ * group has it in flight, it stays in flight.
  *
  * If the elements of the insertion order are addresses, they stay behind, like those of moved messages.
  *
@@ -21,25 +23,35 @@ const defineRemove = <const Column extends string>(
   byElements((elements) =>
     defineScript({
       name: `${name}-${elements}`,
-      keys: ["timeouts", "order", "compacted", "businessKeys"],
+      keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
       args: [],
       each: columns,
-      needs: [needs, takeOut, forget[elements]],
+      needs: [needs, dropRetries, keyHold, takeOut, forget[elements]],
       lua: /* lua */ `
-local members, isChosen, flags = {}, {}, {}
+local members, leaving, names, isChosen, flags = {}, {}, {}, {}, {}
 for each row do
-  local member = ${found}
-  local isFirst = member and not isChosen[member]
+  local member, _, waiting = ${found}
+  local first = not member and waiting and waiting[1]
+  local place = member or first and first.name
+  local isFirst = place and not isChosen[place]
   if isFirst then
-    isChosen[member] = true
-    members[#members + 1] = member
+    isChosen[place] = true
+    if member then members[#members + 1] = member end
+    for _, one in ipairs(first and waiting or {}) do
+      leaving[#leaving + 1] = one
+      names[#names + 1] = one.name
+    end
   end
   flags[#flags + 1] = isFirst and 1 or 0
 end
+local keys = keysOfRetries(leaving)
+if #leaving > 0 then mayDropRetries() end
 if #members > 0 then
   takeOut(members, keysOf(members))
   forget(members)
 end
+dropRetries(names, #names)
+if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 return flags
 `,
       reply: asFlags,
@@ -60,14 +72,18 @@ export const removeElements = defineRemove("remove-elements", {
   needs: findNext,
 });
 
-/** Drops all delayed messages; returns how many there were. Redis frees the memory in the background. */
+/**
+ * Drops all delayed messages; returns how many there were. Redis frees the memory in the background. While there are
+ * retries, which may hold keys, the index stays: its other entries point to nothing, and tidying removes them.
+ */
 export const clearDelayed = defineScript({
   name: "clear-delayed",
-  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: [],
   lua: /* lua */ `
 local count = redis.call("ZCARD", timeouts)
-redis.call("UNLINK", timeouts, order, compacted, businessKeys)
+local mayHoldKeys = redis.call("ZCARD", retries) > 0
+redis.call("UNLINK", timeouts, order, compacted, mayHoldKeys and order or businessKeys)
 return count
 `,
   reply: asNumber,

@@ -1,11 +1,12 @@
 import { byElements } from "../family.ts";
 import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
-import { asDeadline, deadlineAfter, replied } from "../fragments/deadline.ts";
+import { deadlineAfter, earliestDue, replied } from "../fragments/deadline.ts";
 import { indexEntry, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { asBuffer, asRow, orNothing } from "../reply.ts";
+import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { WAITING } from "./get.ts";
 
 /** Raises Redis's error if {@link removeOlder} is not permitted. The compacted list is nearly always missing. */
 const mayRemoveOlder = /* lua */ `
@@ -24,23 +25,52 @@ if redis.call("LINDEX", order, -1) ~= member then
 end`;
 
 /**
- * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its address changes, and it goes to the end of the
- * insertion order. If the deadline stays the same to the millisecond, nothing changes.
+ * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its
+ * address changes, and it goes to the end of the insertion order. If the deadline stays the same to the millisecond,
+ * nothing changes. A retrying message becomes due at another time for every group that it waits for, and keeps its
+ * address.
  *
  * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
  * due now; a message that is already due keeps its deadline, and so its place.
  *
- * Returns the new deadline and the member, or nil if the message is not delayed.
+ * Returns the message as it is then; of a retrying one, when it is due for the first of its groups. Returns nil if it is
+ * neither.
  */
 export const reschedule = byElements((elements) =>
   defineScript({
     name: `reschedule-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys"],
+    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
     args: ["channel", "id", "key", "delay", "deadline"],
-    needs: [clock, deadlineAfter, indexEntry, packAddress, replied, unpackMember, resolve],
+    needs: [
+      clock,
+      deadlineAfter,
+      earliestDue,
+      indexEntry,
+      packAddress,
+      replied,
+      unpackMember,
+      resolve,
+    ],
     lua: /* lua */ `
-local member, oldDeadline = resolve(id, key)
-if not member then return false end
+local function rescheduleRetries(waiting, now)
+  local earliest = earliestDue()
+  local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
+  local first, changes = math.huge, {}
+  for _, one in ipairs(waiting) do
+    local own = due or math.min(one.due, math.floor(now))
+    changes[#changes + 1] = own
+    changes[#changes + 1] = one.name
+    first = math.min(first, own)
+  end
+  -- Timers are armed for the earliest message. Only an earlier one needs a wake-up. Publish first: if that is refused,
+  -- nothing has changed. Nobody can look before the script has ended.
+  redis.call("ZADD", retries, "XX", 0, "delayline: no such member")
+  if first < earliest then redis.call("PUBLISH", channel, first) end
+  redis.call("ZADD", retries, "XX", unpack(changes))
+  return { replied(first), asMember(waiting[1]), waiting[1].a }
+end
+local member, oldDeadline, waiting = resolve(id, key)
+if not member then return waiting[1] and rescheduleRetries(waiting, clock() / 1000) or false end
 local ownId, _, ownKey = unpackMember(member)
 -- A member of an unknown layout is not a message.
 if not ownId then return false end
@@ -50,7 +80,7 @@ if not deadline then
   deadline = delay ~= "" and deadlineAfter(now, delay) or math.min(oldDeadline, math.floor(now))
 end
 -- The address stays the same, so there is nothing to do. A second element would list the message twice.
-if deadline == oldDeadline then return { replied(deadline), member } end
+if deadline == oldDeadline then return { replied(deadline), member, false } end
 local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
 local isIndexed = pointsTo(entry, ownId)
 -- Publish for a new head only, as in offer. A message that stays the head and becomes later needs no wake-up: the timers
@@ -69,8 +99,8 @@ if type(pushed) == "table" then
 end
 ${elements === "members" ? removeOlder : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
-return { replied(deadline), member }
+return { replied(deadline), member, false }
 `,
-    reply: orNothing((raw) => asRow(raw, { deadline: asDeadline, member: asBuffer })),
+    reply: orNothing((raw) => asRow(raw, WAITING)),
   }),
 );

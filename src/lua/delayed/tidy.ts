@@ -1,7 +1,7 @@
 import { byElements, type ByElements } from "../family.ts";
 import { defineFragment, type Fragment } from "../fragment.ts";
 import { address, bytes } from "../fragments/address.ts";
-import { delayedWith } from "../fragments/key-index.ts";
+import { holderOf } from "../fragments/key-index.ts";
 import { findNext, locate } from "../fragments/locate.ts";
 import { asFlag, asNumber, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -76,6 +76,17 @@ end
   }),
 };
 
+/** `dropAll()`: drops the insertion order of a queue without delayed messages, and the index, unless retries use it. */
+const dropAll = defineFragment({
+  keys: ["order", "compacted", "businessKeys", "retries"],
+  lua: /* lua */ `
+local function dropAll()
+  local mayHoldKeys = redis.call("ZCARD", retries) > 0
+  redis.call("UNLINK", order, compacted, mayHoldKeys and order or businessKeys)
+end
+`,
+});
+
 /** The parts of a queue that need tidying. */
 export interface Untidy {
   /** The insertion order. */
@@ -93,15 +104,20 @@ export interface Untidy {
  */
 export const untidy = byElements((elements) =>
   defineFragment({
-    keys: ["timeouts", "order", "compacted", "businessKeys"],
+    keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
     needs: [isUntidy[elements]],
     lua: /* lua */ `
 local function untidy()
   local function look()
     local live = redis.call("ZCARD", timeouts)
-    if live == 0 then return redis.call("EXISTS", order, compacted, businessKeys) > 0 and 1 or 0 end
-    local isOrder = redis.call("EXISTS", compacted) == 1 or isUntidy(live)
-    return (isOrder and 1 or 0) + (redis.call("HLEN", businessKeys) > live and 2 or 0)
+    if live == 0 and redis.call("EXISTS", order, compacted, businessKeys) == 0 then return 0 end
+    local isOrder
+    if live == 0 then isOrder = redis.call("EXISTS", order, compacted) > 0 or redis.call("ZCARD", retries) == 0
+    else isOrder = redis.call("EXISTS", compacted) == 1 or isUntidy(live) end
+    local keyCount = redis.call("HLEN", businessKeys)
+    -- Retries hold keys as well.
+    local areKeys = keyCount > live and keyCount > live + redis.call("ZCARD", retries)
+    return (isOrder and 1 or 0) + (areKeys and 2 or 0)
   end
   local isDone, found = pcall(look)
   return isDone and found or 3
@@ -144,13 +160,13 @@ export interface TidyReply {
  */
 export const tidyAddresses = defineScript({
   name: "tidy-addresses",
-  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step", "thorough"],
-  needs: [locate, findNext, deadBelow, isLong],
+  needs: [locate, findNext, deadBelow, dropAll, isLong],
   lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
-  redis.call("UNLINK", order, compacted, businessKeys)
+  dropAll()
   return 0
 end
 local isDead = deadBelow(head[1], tonumber(head[2]))
@@ -197,13 +213,13 @@ return thorough == "0" and 1 or 0
  */
 export const tidyMembers = defineScript({
   name: "tidy-members",
-  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step"],
-  needs: [locate, findNext, hasStrays],
+  needs: [dropAll, locate, findNext, hasStrays],
   lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
-  redis.call("UNLINK", order, compacted, businessKeys)
+  dropAll()
   return 0
 end
 if redis.call("EXISTS", compacted) == 0 and not hasStrays(live) then return 0 end
@@ -234,20 +250,21 @@ return 0
  * the next step, "0" at the end.
  *
  * Delayline's scripts remove a message's entry together with the message. Java clients do not. So if there are more
- * keys than messages, some entries must be dead. Otherwise the index is no larger than the queue, and a step does
- * nothing.
+ * keys than delayed messages and retries, some entries must be dead. Otherwise the index is no larger than the queue,
+ * and a step does nothing.
  */
 export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",
-  keys: ["timeouts", "businessKeys"],
+  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
   args: ["cursor", "step"],
-  needs: [delayedWith],
+  needs: [holderOf],
   lua: /* lua */ `
-if cursor == "0" and redis.call("HLEN", businessKeys) <= redis.call("ZCARD", timeouts) then return "0" end
+local function count() return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries) end
+if cursor == "0" and redis.call("HLEN", businessKeys) <= count() then return "0" end
 local scanned = redis.call("HSCAN", businessKeys, cursor, "COUNT", step)
 for i = 1, #scanned[2], 2 do
   local key, entry = scanned[2][i], scanned[2][i + 1]
-  if not resolveEntry(key, entry) then redis.call("HDEL", businessKeys, key) end
+  if not isHeld(key, entry) then redis.call("HDEL", businessKeys, key) end
 end
 return scanned[1]
 `,

@@ -5,16 +5,18 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { appendAll } from "../fragments/entry.ts";
 import { forget } from "../fragments/forget.ts";
-import { ownKeys } from "../fragments/key-index.ts";
+import { keyHold, ownKeys } from "../fragments/key-index.ts";
+import { listed } from "../fragments/listed.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { bringBack } from "../fragments/retry.ts";
+import { bringBack } from "../fragments/retry-moves.ts";
 import { asFlag, asNumber, asRow, orNothing, type RawReply, asText } from "../reply.ts";
 import { defineScript, type Script } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
 /*
  * A transfer moves up to `limit` due messages out of the ZSET, earliest deadline first. With `grace`, only messages that
- * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`.
+ * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`. With
+ * `mark` (1 or 0), a run that moves any to the LIST sets `listed`.
  *
  * A queue is reliable if its stream exists in Redis. So there are two scripts, each in a form for every kind of elements
  * in the insertion order. `transfer.list` serves processes that know only the plain queue: when something is due it
@@ -51,10 +53,14 @@ export interface TransferReply {
   readonly hasListed: boolean;
   /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;
+  /** Of a sweep, unless the queue is paused: whether the ready LIST holds messages, so that `listed` is set. */
+  readonly isListed: boolean | undefined;
   /** Of a sweep: whether the queue is paused. If so, nothing was moved. */
   readonly isPaused: boolean | undefined;
   /** Of a sweep: how many partitions the queue has; undefined for an ordinary queue. */
   readonly fact: string | undefined;
+  /** Of a sweep, unless the queue is paused: whether it is reliable, so that its stream exists. */
+  readonly isReliable: boolean | undefined;
 }
 
 /**
@@ -173,15 +179,17 @@ const KEYS = [
   "compacted",
   "businessKeys",
   "ready",
+  "listed",
   "unreadable",
   "mover",
   "paused",
   "stream",
+  "retries",
 ] as const;
 
-const ARGS = ["limit", "grace", "claim", "task", "makes"] as const;
+const ARGS = ["mark", "limit", "grace", "claim", "task", "makes"] as const;
 
-const SHARED = [clock, due, replied, unpackDue, isOutrun, pushAll, appendAll];
+const SHARED = [clock, due, replied, unpackDue, isOutrun, listed, pushAll, appendAll];
 
 /** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
 const toList = byElements((elements) =>
@@ -222,8 +230,9 @@ forget(gone)
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = headOf(timeouts) end
--- No message is left, so every element of the insertion order is dead.
-if not head then redis.pcall("UNLINK", order, compacted, businessKeys) end
+-- No message is left, so every element of the insertion order is dead. Retries of a reliable queue may hold keys.
+if not head then redis.pcall("UNLINK", order, compacted, isStream and order or businessKeys) end
+if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
 if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 since = moved > 0 and since < math.huge and replied(since)
@@ -240,9 +249,9 @@ return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1
 const toStream = byElements((elements) =>
   defineScript({
     name: `transfer-to-stream-${elements}`,
-    keys: [...KEYS, "retries", "retrying"],
+    keys: [...KEYS, "retrying"],
     args: ARGS,
-    needs: [...SHARED, forget[elements], bringBack],
+    needs: [...SHARED, forget[elements], bringBack, keyHold],
     lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
@@ -265,6 +274,7 @@ if isMore then members, scores = allDue(timeouts, latest, limit) end
 local messages, readable, poison, own, since = unpackDue(members, scores, isStream, now)
 if areMoreRetries then names = allDue(retries, latest, limit) end
 local found = readRetries(names)
+local freed = keysOfRetries(found.entries)
 
 if #names > 0 then mayDropRetries() end
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
@@ -282,6 +292,7 @@ elseif #names > 0 then
   if back > 0 then since = math.min(since, dues[1]) end
   moved, quarantined = moved + back, quarantined + #found.unreadable
   areMoreRetries = areMoreRetries or refusal
+  for i = 1, refusal and 0 or #freed do own[#own + 1] = freed[i] end
 end
 -- If anything has moved, the reply has to say so. The next run returns the refusal.
 if refusal and moved + quarantined == 0 then return refusal end
@@ -292,7 +303,9 @@ if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = headOf(timeouts) end
 if areMoreRetries then retryHead = headOf(retries) end
 -- No message is left, so every element of the insertion order is dead.
-if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, businessKeys) end
+local mayHoldKeys = retryHead or not isStream
+if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, mayHoldKeys and order or businessKeys) end
+if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
 if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 since = moved > 0 and since < math.huge and replied(since)
@@ -318,7 +331,7 @@ export const transfer: Readonly<Record<Into, ByElements<TransferScript>>> = {
 
 /**
  * Moves due messages unless the queue is paused, and also returns whether it is, whether there is something to tidy,
- * and whether the queue was given partitions.
+ * whether the queue was given partitions, and whether it is reliable.
  *
  * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */
@@ -328,7 +341,6 @@ export const sweep = { list: defineSweep("list"), stream: defineSweep("stream") 
 function defineSweep(into: Into): ByElements<TransferScript> {
   return byElements((elements) => {
     const { name, keys, args, reply, source } = transfer[into][elements];
-    const lookAtList = `if reply[6] ~= 1 then reply[7] = redis.call("EXISTS", ready) end`;
     return defineScript({
       name: name.replace("transfer", "sweep"),
       keys: [...keys, "partitions"],
@@ -338,14 +350,16 @@ function defineSweep(into: Into): ByElements<TransferScript> {
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
-if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1, fact } end
+if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1, fact, false, false } end
 local function transfer()
 ${source.body}
 end
 local reply = transfer()
 if reply.err then return reply end
-${into === "stream" ? lookAtList : ""}
-reply[9], reply[10], reply[11] = untidy(), 0, fact
+local isListed = checkListed(task)
+${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
+reply[9], reply[10], reply[11], reply[12] = untidy(), 0, fact, isListed
+reply[13] = redis.call("EXISTS", stream)
 return reply
 `,
       reply,
@@ -366,6 +380,8 @@ function asTransfer(raw: RawReply): TransferReply {
     untidy: orNothing(asUntidy),
     isPaused: orNothing(asFlag),
     fact: orNothing(asText),
+    isListed: orNothing(asFlag),
+    isReliable: orNothing(asFlag),
   });
 }
 
@@ -380,15 +396,17 @@ const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
 
 /**
  * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns
- * whether the task was the last mover.
+ * whether the task was the last mover. Brings `listed` in step: this may have been the queue's last task.
  *
  * `0` on the channel means "look now", for Java clients as well.
  */
 export const retire = defineScript({
   name: "retire",
-  keys: ["mover"],
+  keys: ["mover", "ready", "listed"],
   args: ["channel", "task"],
+  needs: [listed],
   lua: /* lua */ `
+checkListed(task)
 if redis.pcall("GET", mover) ~= task then return 0 end
 -- Publish first: if that is refused, nothing has changed, and nobody can look before the script has ended.
 redis.call("PUBLISH", channel, 0)

@@ -31,7 +31,7 @@ export interface Entry {
 }
 
 /**
- * `appendEntry(entry)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
+ * `appendEntry(entry, place)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
  * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
  * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
  *
@@ -39,13 +39,17 @@ export interface Entry {
  * deliveries before this one (decimal); `g`, the only group that the entry is for; `d` (any text) if a consumer that had
  * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
  * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
+ *
+ * `placeOf(id, entry)`: the id that tells where in the order of its key the message of an entry has to be handled. This is
+ * the entry's own id, unless it was appended with a `place`: in strict order a failed message gets a new entry, behind
+ * entries that have to wait for it. The field in the stream is `o`.
  */
 export const entry = defineFragment({
   keys: ["stream"],
   needs: [fieldsOf],
   lua: /* lua */ `
 local optional = { "t", "n", "g", "d", "u" }
-local function appendEntry(entry)
+local function appendEntry(entry, place)
   local fields = { "a", entry.a, "p", entry.p }
   for _, name in ipairs(optional) do
     local value = entry[name]
@@ -54,7 +58,14 @@ local function appendEntry(entry)
       fields[#fields + 1] = value
     end
   end
+  if place then
+    fields[#fields + 1] = "o"
+    fields[#fields + 1] = place
+  end
   return redis.pcall("XADD", stream, "*", unpack(fields))
+end
+local function placeOf(id, entry)
+  return entry and entry.o and entry.o:match("^%d+%-%d+$") or id
 end
 local function entryOf(fields)
   local entry = fieldsOf(fields)

@@ -52,8 +52,8 @@ export interface DrainedPage extends Batch {
  * moves no entry a second time.
  *
  * `fenced` names consumers that cannot handle a message any more, one line each, as in `orphans` of `hold.ts`: the
- * holders of the partition before a change has taken the lease. What they have in flight goes first. What belongs here
- * stays in flight for the next holder, who handles it first.
+ * holders of the partition before a change has taken the lease. What they have in flight goes first, in the order of its
+ * places (`placeOf`). What belongs here stays in flight for the next holder, who handles it first.
  *
  * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too: for each a failed attempt
  * is counted, as `reclaim` does. A message that has had `maxDeliveries`, as the consumer's name tells, migrates as a
@@ -233,25 +233,38 @@ local function belongsHere(fields)
   local entry = entryOf(fields)
   return isRemoved ~= "1" and (not entry or destinationOf(idOf(entry.a)) == tonumber(own))
 end
-local function takeInFlight(group, consumer, hasDied)
-  local last, ids, isOwn = "-", {}, {}
+local function takeInFlight(group, found)
+  local at, ids, isOwn = 0, {}, {}
   takeEach(function(count)
-    return last == "(" .. greatest and {} or inFlight(group, last, "+", count, consumer)
-  end, function(found)
-    local id = found[1]
-    last = "(" .. id
-    -- An entry that was deleted from the stream is only acknowledged.
-    local entry = redis.call("XRANGE", stream, id, id)[1]
-    if entry and belongsHere(entry[2]) then
-      seen = seen - 1
-      return
-    end
-    ids[#ids + 1] = id
-    isOwn[id] = entry and takeEntry(id, entry[2], group, hasDied and found[4] > 0 and consumer)
+    local page = { unpack(found, at + 1, math.min(at + count, #found)) }
+    at = at + #page
+    return page
+  end, function(row)
+    ids[#ids + 1] = row.id
+    isOwn[row.id] = row.fields and takeEntry(row.id, row.fields, group, row.lost)
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() mayFinish(group) end
   removals[#removals + 1] = function() finish(group, ids, isOwn) end
+end
+-- What is in flight for a consumer and does not belong here, up to most entries.
+local function inFlightElsewhere(group, consumer, hasDied, most, found)
+  local last = "-"
+  while #found < most and last ~= "(" .. greatest do
+    local page = inFlight(group, last, "+", 100, consumer)
+    for _, row in ipairs(page) do
+      local id = row[1]
+      last = "(" .. id
+      -- An entry that was deleted from the stream is only acknowledged.
+      local fields = (redis.call("XRANGE", stream, id, id)[1] or {})[2]
+      if not fields or not belongsHere(fields) then
+        local place = placeOf(id, fields and entryOf(fields))
+        found[#found + 1] = { id = id, fields = fields, place = place, lost = hasDied and row[4] > 0 and consumer }
+      end
+    end
+    if #page < 100 then break end
+  end
+  return found
 end
 
 -- Returns the last entry to look at, and whether all unread entries go up to there.
@@ -306,18 +319,24 @@ local bound, isAll
 if isRemoved ~= "1" then bound, isAll = boundOf(groups)
 elseif #groups == 0 then takeUnread(nil, "") end
 for _, group in ipairs(groups) do
-  local dead = {}
+  local dead, held = {}, {}
   for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
     local isFenced = hasDied[consumer.name] ~= nil
-    if consumer.pending > 0 and isFenced then takeInFlight(group.name, consumer.name, hasDied[consumer.name]) end
+    if consumer.pending > 0 and isFenced then
+      inFlightElsewhere(group.name, consumer.name, hasDied[consumer.name], math.huge, held)
+    end
     if not isFenced and isRemoved == "1" and not isAlive(consumer, timeout) then dead[#dead + 1] = consumer end
   end
+  table.sort(held, function(one, other) return compareIds(one.place, other.place) < 0 end)
+  takeInFlight(group.name, held)
   local last = group["last-delivered-id"]
   if group.pending > 0 then noteKept(group.name, last) end
   if isRemoved == "1" then takeUnread(group.name, last)
   elseif isAll and compareIds(last, bound) < 0 then takeUnread(group.name, last, bound) end
   for _, consumer in ipairs(dead) do
-    if consumer.pending > 0 then takeInFlight(group.name, consumer.name, true) end
+    if consumer.pending > 0 then
+      takeInFlight(group.name, inFlightElsewhere(group.name, consumer.name, true, limit - seen, {}))
+    end
   end
 end
 if isRemoved ~= "1" and not isAll then takeMisplaced(groups, bound) end

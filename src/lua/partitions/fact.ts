@@ -63,10 +63,12 @@ export const changeFact = defineChange("change-fact", ["expected"], "found == ex
  *   the first exclusive consumers may be about to start.
  *
  * A process that joins later learns the fact before it consumes anything.
+ *
+ * Notes in the journal when the change began (epoch ms), for people. Redis may refuse that.
  */
 export const beginChange = defineScript({
   name: "begin-change",
-  keys: ["partitions", "members", "holder", "stream"],
+  keys: ["partitions", "members", "holder", "stream", "journal"],
   args: ["fact", "holding", "notice", "expected", "timeout"],
   needs: [clock],
   lua: /* lua */ `
@@ -80,6 +82,7 @@ for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now 
 end
 if isExclusive or not isTaken and redis.call("EXISTS", stream) == 1 then fact = holding end
 redis.call("SET", partitions, fact)
+redis.pcall("HSET", journal, "began", now)
 redis.pcall("PUBLISH", notice, fact)
 return fact
 `,

@@ -4,6 +4,7 @@ import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
 import { holds } from "./hold.ts";
 import { orBury } from "../fragments/failure.ts";
 import { keepInFlight } from "../fragments/in-flight.ts";
+import { streamId } from "../fragments/stream.ts";
 import { settle } from "../fragments/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -20,20 +21,21 @@ export interface Inheritance {
 
 /**
  * Notes the holder's consumer, and passes to it what is in flight for the consumers of its predecessors, `limit`
- * entries of each at most, to be handled before any undelivered message. `counted` (1 or 0) is whether the lost
- * delivery counts as an attempt; a message that has had `maxDeliveries` attempts becomes a dead letter. A predecessor
- * that kept a message without having handed it out has not attempted it, so nothing is counted; see `handOut`. A message
- * that is held back stays so, for the rest of its pause.
+ * entries of each at most, in the order of their places (`placeOf`). Those of one key have to be handled in this order,
+ * and before any undelivered message. `counted` (1 or 0) is whether the lost delivery counts as an attempt; a message
+ * that has had `maxDeliveries` attempts becomes a dead letter. A predecessor that kept a message without having handed
+ * it out has not attempted it, so nothing is counted; see `handOut`. A message that is held back stays so, for the rest
+ * of its pause.
  *
- * Each message gets a new entry, which holds its attempts. The group has not reached that entry yet, so it would be
- * delivered a second time: the holder has to settle it before the next read.
+ * A message whose attempt counts gets a new entry in its place, which holds its attempts. The group may not have reached
+ * that entry yet, and then delivers it a second time to its consumer.
  */
 export const inherit = defineScript({
   name: "inherit",
   keys: ["stream", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle],
+  needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle, streamId],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
@@ -43,32 +45,45 @@ redis.call("XGROUP", "DELCONSUMER", stream, group, "delayline: no such consumer"
 redis.call("HDEL", holder, "delayline: no such field")
 local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
-  local ids, isOwn, deliveries, ours = {}, {}, {}, {}
-  for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i], deliveries[i] = found[1], found[4] end
+  local ids, isOwn, ours = {}, {}, {}
+  local function note(id, fields, place)
+    ours[#ours + 1] = id
+    kept[#kept + 1] = { place = place, row = { id, fields } }
+  end
+  for _, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do
+    local id, deliveries = found[1], found[4]
+    local entry, fields = readEntry(id)
+    local isAttempted = counted == "1" and deliveries > 0
+    if entry and (not entry.g or entry.g == group) and (not isAttempted or isHeldBack(entry, now)) then
+      note(id, fields, placeOf(id, entry))
+    else
+      ids[#ids + 1] = id
+    end
+  end
   local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
     isOwn[ids[i]] = entry.g == group
     if entry.g and entry.g ~= group then return false end
-    local function passOn()
-      entry.g = group
-      local id = appendEntry(entry)
-      if type(id) == "string" then ours[#ours + 1] = id end
-      return id
-    end
-    if isHeldBack(entry, now) or counted ~= "1" or deliveries[i] == 0 then return passOn() end
     return orBury(entry, now, tonumber(maxDeliveries), function(reason)
       local letter = appendDead(entry, group, reason)
       if type(letter) == "string" then buried = buried + 1 end
       return letter
-    end, passOn)
+    end, function()
+      entry.g = group
+      local place = placeOf(ids[i], entry)
+      local id = appendEntry(entry, place)
+      if type(id) == "string" then note(id, redis.call("XRANGE", stream, id, id)[1][2], place) end
+      return id
+    end)
   end)
   keep(group, consumer, ours)
-  for _, id in ipairs(ours) do kept[#kept + 1] = redis.call("XRANGE", stream, id, id)[1] end
   if #inFlight(group, "-", "+", 1, orphan) > 0 then isLeft = true
   else redis.call("XGROUP", "DELCONSUMER", stream, group, orphan) end
   refused = refused or refusal
 end
 if refused and #kept == 0 then return refused end
 if not isLeft then redis.call("HDEL", holder, "orphans") end
+table.sort(kept, function(one, other) return compareIds(one.place, other.place) < 0 end)
+for i, found in ipairs(kept) do kept[i] = found.row end
 return { 1, kept, buried }
 `,
   reply: (raw): Inheritance =>

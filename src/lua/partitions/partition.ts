@@ -55,6 +55,7 @@ export const removeRemains = defineScript({
     "quarantine",
     "unreadable",
     "stream",
+    "returned",
     "retries",
     "retrying",
     "dead",
@@ -68,7 +69,7 @@ if redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS",
 for _, group in ipairs(groupsOf()) do
   if group.pending > 0 then return 0 end
 end
-redis.call("DEL", order, compacted, businessKeys, paused, stream, retrying, dead)
+redis.call("DEL", order, compacted, businessKeys, paused, stream, returned, retrying, dead)
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,

@@ -1,10 +1,9 @@
-import type { Into } from "../family.ts";
-import { defineFragment, type Fragment } from "../fragment.ts";
+import { defineFragment } from "../fragment.ts";
 import { bytes, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
-import { indexEntry, resolve } from "../fragments/key-index.ts";
+import { indexEntry, keyHold, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retry, waitingFor } from "../fragments/retry.ts";
+import { retry } from "../fragments/retry.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -18,13 +17,14 @@ import { defineScript } from "../script.ts";
  * batch.
  *
  * Every command that Redis may refuse is tried before the journal is written. A refusal after that would leave messages
- * in two places. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm.
+ * in two places. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm. The
+ * entry of a message that another group still retries here stays, so that its key finds the rest.
  *
  * A member or a retry that cannot be unpacked is taken out, too, as `unreadable`.
  */
 const depart = defineFragment({
   keys: ["timeouts", "businessKeys", "retries", "retrying"],
-  needs: [destination, idOf, indexEntry, journal, retry, unpackMember],
+  needs: [destination, idOf, indexEntry, journal, keyHold, retry, unpackMember],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
 local leaving = { members = {}, keys = {}, names = {}, ids = {}, places = {} }
@@ -52,13 +52,21 @@ local function addRetry(name, due)
   waiting[name] = #rows
 end
 local function readValues()
-  if #leaving.names == 0 then return end
+  if #leaving.names == 0 then return {} end
+  local readable = {}
   for i, value in ipairs(redis.call("HMGET", retrying, unpack(leaving.names))) do
     local name = leaving.names[i]
     local row, address = rows[waiting[name]], retryOf(name)
     row[5] = value or name
-    if not (address and #address >= 8 and unpackRetry(value)) then row[2], row[3], row[4] = "unreadable", "", "" end
+    local one = address and #address >= 8 and unpackRetry(value)
+    if one then
+      one.a, one.name = address, name
+      readable[#readable + 1] = one
+    else
+      row[2], row[3], row[4] = "unreadable", "", ""
+    end
   end
+  return keysOfRetries(readable)
 end
 local function readKeys()
   local mine = {}
@@ -80,7 +88,7 @@ end
 local function depart()
   if #rows == 0 then return 0, "" end
   local mine = readKeys()
-  readValues()
+  for _, key in ipairs(readValues()) do mine[#mine + 1] = key end
   mayJournal()
   redis.call("ZREM", timeouts, "delayline: no such member")
   if #leaving.names > 0 then
@@ -99,56 +107,14 @@ end
 `,
 });
 
-/** `addRetries(address)`: chooses the retries of a message. A plain queue has none. */
-const addRetries: Readonly<Record<Into, Fragment>> = {
-  list: defineFragment({ lua: `local function addRetries() end` }),
-  stream: defineFragment({
-    keys: ["stream"],
-    needs: [depart, waitingFor],
-    lua: /* lua */ `
-local function addRetries(address)
-  local names, dues = waitingFor(address)
-  for i, name in ipairs(names) do addRetry(name, string.format("%.17g", dues[i])) end
-end
-`,
-  }),
-};
-
-const definePullOut = (name: string, into: Into) =>
-  defineScript({
-    name,
-    keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
-    args: ["own", "buckets"],
-    each: ["id", "key", "member"],
-    needs: [resolve, depart, addRetries[into]],
-    lua: /* lua */ `
-local number, batch = openBatch()
-if number > 0 then return { number, batch, 1 } end
-for each row do
-  if member ~= "" then
-    local score = redis.call("ZSCORE", timeouts, member)
-    if score then addMessage(member, score) end
-  else
-    local found, deadline = resolve(id, key)
-    if found then addMessage(found, string.format("%.17g", deadline))
-    elseif id ~= "" then addRetries(id) end
-  end
-end
-number, batch = depart()
-return { number, batch, 0 }
-`,
-    reply: (raw): Batch => asRow(raw, BATCH),
-  });
-
 /**
  * Takes the messages that the rows name out of this partition, so that they can be put into the partitions that they
  * belong to. Messages that belong to this one (`own`; -1 for the ordinary queue) stay. `buckets` holds the partition of
  * each of the 1,024 buckets, one byte each.
  *
- * A row names a message by its address (with an id of 8 or 16 bytes), its business key or its member; the other columns
- * are empty. Members are the same in each copy of an offer: for an offer that is sent again, whose deadline the caller
- * does not know. The form `stream` also looks among the retries for an address that is not delayed. O(log N) for each
- * row.
+ * A row names a delayed or retrying message by its address (with an id of 8 or 16 bytes), its business key or its
+ * member; the other columns are empty. Members are the same in each copy of an offer: for an offer that is sent again,
+ * whose deadline the caller does not know. O(log N) for each row.
  *
  * The messages are in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and
  * returns that batch.
@@ -156,10 +122,30 @@ return { number, batch, 0 }
  * If Redis refuses a write, as when its memory is full, nothing has changed. The messages' elements in the insertion
  * order stay behind, as they do when a message is cancelled.
  */
-export const pullOut = {
-  list: definePullOut("pull-out", "list"),
-  stream: definePullOut("pull-out-and-retries", "stream"),
-};
+export const pullOut = defineScript({
+  name: "pull-out",
+  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
+  args: ["own", "buckets"],
+  each: ["id", "key", "member"],
+  needs: [resolve, depart],
+  lua: /* lua */ `
+local number, batch = openBatch()
+if number > 0 then return { number, batch, 1 } end
+for each row do
+  if member ~= "" then
+    local score = redis.call("ZSCORE", timeouts, member)
+    if score then addMessage(member, score) end
+  else
+    local found, deadline, waiting = resolve(id, key)
+    if found then addMessage(found, string.format("%.17g", deadline)) end
+    for _, one in ipairs(waiting or {}) do addRetry(one.name, string.format("%.17g", one.due)) end
+  end
+end
+number, batch = depart()
+return { number, batch, 0 }
+`,
+  reply: (raw): Batch => asRow(raw, BATCH),
+});
 
 /** A batch, and the cursor of the next page. */
 export interface PulledPage extends Batch {
@@ -182,7 +168,7 @@ export const FIRST_PAGE = Buffer.alloc(0);
  */
 export const pullOutPage = defineScript({
   name: "pull-out-page",
-  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal"],
+  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
   args: ["own", "buckets", "cursor", "limit", "maxBytes"],
   needs: [bytes, depart],
   lua: /* lua */ `

@@ -1,7 +1,7 @@
 import { address, addressOf } from "../fragments/address.ts";
 import { earliestDue } from "../fragments/deadline.ts";
 import { entry } from "../fragments/entry.ts";
-import { delayedWith } from "../fragments/key-index.ts";
+import { keyHold } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { retry } from "../fragments/retry.ts";
 import { asNumber } from "../reply.ts";
@@ -12,8 +12,8 @@ import { defineScript } from "../script.ts";
  * see `journal.ts`. Returns false and changes nothing if that batch or a later one has arrived already.
  *
  * A message or a retry that is already here stays as it is. A business key is made to point to the arriving message,
- * unless it points to another delayed message. A missing consumer group of an entry is created at the beginning of the
- * stream.
+ * unless it points to another delayed message; and to an arriving retry, unless another message that waits holds it. A
+ * missing consumer group of an entry is created at the beginning of the stream.
  *
  * No rollback: every write records how to undo it, and the arrival is noted last. A batch that Redis refuses (full
  * memory, WRONGTYPE, an ACL) can thus be sent again. Everything that undoing needs is tried before the first write. A
@@ -36,7 +36,7 @@ export const pushIn = defineScript({
   ],
   args: ["channel", "source", "number"],
   each: ["kind", "score", "name", "value"],
-  needs: [address, addressOf, delayedWith, earliestDue, entry, retry, unpackMember],
+  needs: [address, addressOf, earliestDue, entry, keyHold, retry, unpackMember],
   lua: /* lua */ `
 local arrived = redis.call("HGET", arrivals, source)
 local last = tonumber(arrived or 0) or 0
@@ -54,6 +54,7 @@ if has.message then
   redis.call("HDEL", businessKeys, "")
 end
 if has.retry then
+  redis.call("HDEL", businessKeys, "")
   redis.call("ZREM", retries, "delayline: no such member")
   redis.call("HDEL", retrying, "delayline: no such field")
 end
@@ -77,6 +78,11 @@ local function push(list, element)
   elements[list][#elements[list] + 1] = element
 end
 
+local function point(key, old, entry)
+  write(function()
+    if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
+  end, "HSET", businessKeys, key, entry)
+end
 local added = {}
 local function putMessage(score, member, behind)
   local at, id, _, key = tonumber(score), unpackMember(member)
@@ -89,21 +95,22 @@ local function putMessage(score, member, behind)
   local element = #id == 16 and addressOf(at, id) or member
   push("order", isAddress(element) and element or member)
   if behind == "" or not key or not isAddress(element) or delayedWith(key) then return end
-  local old = redis.call("HGET", businessKeys, key)
-  write(function()
-    if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
-  end, "HSET", businessKeys, key, element .. behind)
+  point(key, redis.call("HGET", businessKeys, key), element .. behind)
 end
 
 local function putRetry(due, name, value)
   local at, address = tonumber(due), retryOf(name)
-  if not at or at ~= at or not address or #address < 8 or not unpackRetry(value) then
-    return push("unreadable", value)
-  end
+  local one = address and #address >= 8 and unpackRetry(value)
+  if not at or at ~= at or not one then return push("unreadable", value) end
   local function forget(isNew) if isNew == 1 then redis.pcall("HDEL", retrying, name) end end
   local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", retries, name) end end
   if redis.call("HEXISTS", retrying, name) == 0 then write(forget, "HSET", retrying, name, value) end
-  if write(takeBack, "ZADD", retries, "NX", at, name) == 1 then first = math.min(first, at) end
+  if write(takeBack, "ZADD", retries, "NX", at, name) ~= 1 then return end
+  first = math.min(first, at)
+  one.a = address
+  local key = heldKeyOf(one)
+  local old = key and redis.call("HGET", businessKeys, key)
+  if key and isFreeFor(address, key, old) then point(key, old, address .. packOutcome(0)) end
 end
 
 local isThere = {}

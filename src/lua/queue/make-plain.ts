@@ -1,6 +1,7 @@
 import { byElements, type Elements } from "../family.ts";
 import { addressOf, idOf } from "../fragments/address.ts";
-import { bringBack } from "../fragments/retry.ts";
+import { bringBack } from "../fragments/retry-moves.ts";
+import { keyHold } from "../fragments/key-index.ts";
 import { clock } from "../fragments/clock.ts";
 import { consumersOf, groupNames } from "../fragments/stream.ts";
 import { finish } from "../fragments/settle.ts";
@@ -33,7 +34,8 @@ export interface MakePlainReply {
  * Nothing happens while a consumer is alive: Redis has seen it within the visibility timeout in its name. `timeout`
  * applies to names without one.
  *
- * A message that is held back becomes a delayed one that is due when its pause is over. Entries that every group has
+ * A retrying message keeps its business key. One that is held back becomes a delayed one that is due when its pause is
+ * over. Entries that every group has
  * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
  *
  * No rollback: each message is stored in its new place before it is removed, and all that may be refused is tried
@@ -42,7 +44,17 @@ export interface MakePlainReply {
 const define = (elements: Elements) =>
   defineScript({
     name: `make-plain-${elements}`,
-    keys: ["timeouts", "order", "ready", "stream", "retries", "retrying", "unreadable"],
+    keys: [
+      "timeouts",
+      "order",
+      "businessKeys",
+      "ready",
+      "stream",
+      "returned",
+      "retries",
+      "retrying",
+      "unreadable",
+    ],
     args: ["channel", "limit", "timeout"],
     needs: [
       addressOf,
@@ -53,6 +65,7 @@ const define = (elements: Elements) =>
       groupNames,
       heldBack,
       idOf,
+      keyHold,
       packMember,
       withoutFailures,
     ],
@@ -68,15 +81,24 @@ if alive > 0 then return { 0, alive, count, waiting, 0 } end
 -- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
 redis.call("XDEL", stream, "0-0")
 -- A message that waits in two groups becomes one message, due with the first. Failures are per group.
-local members, dues, elements, isKnown = {}, {}, {}, {}
+local members, dues, elements, isKnown, keyed = {}, {}, {}, {}, {}
 local function delay(entry, due)
   local id = idOf(entry.a)
   local member = packMember(id, entry.p, withoutFailures(entry.t or ""))
-  if isKnown[member] or redis.call("ZSCORE", timeouts, member) then return end
-  isKnown[member] = true
+  local known = isKnown[member] or redis.call("ZSCORE", timeouts, member)
+  local key = heldKeyOf(entry)
+  if key then keyed[key] = addressOf(tonumber(known or due), id) end
+  if known then return end
+  isKnown[member] = due
   members[#members + 1] = member
   dues[#dues + 1] = due
   elements[#elements + 1] = ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"}
+end
+-- Behind everything else: the index may be refused, and then a message is without its key.
+local function holdKeys()
+  for key, address in pairs(keyed) do
+    if address:byte(1) == 0 then pcall(holdKey, key, address) end
+  end
 end
 -- Everything behind this that may be refused is tried before the first push.
 local function mayStore(list)
@@ -101,6 +123,7 @@ if waiting > 0 then
   mayStore()
   store(found.unreadable, {})
   dropRetries(names, #names)
+  holdKeys()
   return { 0, 0, count, waiting - #names, #found.entries }
 end
 if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end
@@ -129,7 +152,8 @@ redis.call("PUBLISH", channel, "0")
 redis.call("UNLINK", retrying)
 mayStore(ready)
 store(foreign, payloads)
-redis.call("UNLINK", stream)
+holdKeys()
+redis.call("UNLINK", stream, returned)
 return { 1, 0, 0, 0, #payloads + delayed }
 `,
     reply: (raw): MakePlainReply =>

@@ -1,5 +1,6 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
+import { inFlight } from "../fragments/in-flight.ts";
 import { fieldsOf } from "../fragments/stream.ts";
 import { asArray, asFlag, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -34,6 +35,11 @@ export interface QueueCounts {
    * queue, whose ready LIST holds no times.
    */
   readonly oldestReadyAge: number | undefined;
+  /**
+   * For how many milliseconds the message that was handed out longest ago has been in flight: how long its handler has
+   * run. Undefined if none is in flight, or each waits for the rest of its pause in strict order.
+   */
+  readonly oldestInFlightAge: number | undefined;
   /**
    * How many messages have become ready in a reliable queue since its stream was created; each retry counts again. It
    * grows until the stream is dropped: the difference between two calls is the throughput.
@@ -72,13 +78,24 @@ export interface StatsReply extends QueueCounts {
  *
  * How many entries were ever added: those that a group has read, plus those that it has not. Redis counts the former
  * from the group's first read on (7.0). `XINFO STREAM` replies with the number, but also with two whole entries, so it
- * is asked only about an empty stream.
+ * is asked only about an empty stream. A message that is given back gets a new entry, but has become ready only once:
+ * `returned` counts these.
  */
 export const stats = defineScript({
   name: "stats",
-  keys: ["timeouts", "ready", "paused", "quarantine", "unreadable", "stream", "retries", "dead"],
+  keys: [
+    "timeouts",
+    "ready",
+    "paused",
+    "quarantine",
+    "unreadable",
+    "stream",
+    "returned",
+    "retries",
+    "dead",
+  ],
   args: ["channel"],
-  needs: [clock, fieldsOf, replied],
+  needs: [clock, fieldsOf, inFlight, replied],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
@@ -93,7 +110,7 @@ for _, key in ipairs({ timeouts, retries }) do
   end
 end
 local listed, length = redis.call("LLEN", ready), redis.call("XLEN", stream)
-local readable, inFlight, consumers, oldest, added = 0, 0, 0, false, false
+local readable, pending, longest, consumers, oldest, added = 0, 0, false, 0, false, false
 local isReliable = redis.call("EXISTS", stream)
 if isReliable == 1 then
   local groups = redis.call("XINFO", "GROUPS", stream)
@@ -116,7 +133,15 @@ if isReliable == 1 then
   if #groups == 0 then look("-") end
   for _, fields in ipairs(groups) do
     local group = fieldsOf(fields)
-    inFlight = inFlight + group.pending
+    pending = pending + group.pending
+    -- A group hands out entries in the order of the stream. Only an exclusive consumer keeps some aside that it has not
+    -- handed out, and Redis counts no delivery of these.
+    for _, most in ipairs(group.pending > 0 and { 20, 1000 } or {}) do
+      for _, row in ipairs(inFlight(group.name, "-", "+", most)) do
+        if row[4] > 0 then longest = math.max(longest or 0, row[3]) end
+      end
+      if longest or group.pending <= most then break end
+    end
     consumers = consumers + group.consumers
     local rest = math.max(0, length - group.pending)
     if #groups > 1 then rest = math.min(rest, group.lag or behindOf(group) or rest) end
@@ -129,6 +154,10 @@ if isReliable == 1 then
   end
   if not added and length == 0 then added = fieldsOf(redis.call("XINFO", "STREAM", stream))["entries-added"] end
 end
+if added then
+  local again = redis.pcall("GET", returned)
+  added = math.max(length, added - (type(again) == "string" and tonumber(again) or 0))
+end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
@@ -138,12 +167,13 @@ return {
   count,
   overdue,
   listed + readable,
-  inFlight,
+  pending,
   waiting,
   redis.call("XLEN", dead),
   redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
   next and replied(next),
   age,
+  longest,
   consumers,
   subscribed[2] or -1,
   added or false,
@@ -164,6 +194,7 @@ return {
       quarantined: asNumber,
       nextDeadline: orNothing(asDeadline),
       oldestReadyAge: orNothing(asNumber),
+      oldestInFlightAge: orNothing(asNumber),
       consumers: asNumber,
       listeners: asNumber,
       readied: orNothing(asNumber),

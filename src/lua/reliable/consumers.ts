@@ -35,6 +35,7 @@ return rows
  *
  * Redis records when it last saw a consumer. An XCLAIM of an entry that the consumer already has updates this, while
  * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew, so nothing is written.
+ * With IDLE the entry itself is not renewed: Redis goes on to say since when it is in flight.
  */
 export const beat = defineScript({
   name: "beat",
@@ -47,8 +48,8 @@ local ids = {}
 for i, row in ipairs(found) do ids[i] = row[1] end
 -- One successful XCLAIM is enough. From Redis 7.0 on it removes an entry whose data are gone, and claims nothing. Such
 -- an id is returned nevertheless, because a page that is not full counts as the last one.
-for _, id in ipairs(ids) do
-  if redis.call("XCLAIM", stream, group, consumer, 0, id, "JUSTID")[1] then break end
+for _, row in ipairs(found) do
+  if redis.call("XCLAIM", stream, group, consumer, 0, row[1], "IDLE", row[3], "JUSTID")[1] then break end
 end
 return ids
 `,

@@ -3,7 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { letter, unpackLetter, type Letter } from "../fragments/letter.ts";
 import { keyOf } from "../fragments/member.ts";
-import { putRetry } from "../fragments/retry.ts";
+import { putRetry } from "../fragments/retry-moves.ts";
 import { asArray, asBuffers, asNumber, asRow, asRows, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -127,7 +127,7 @@ return { cursor, letters }
  */
 export const redrive = defineScript({
   name: "redrive",
-  keys: ["dead", "timeouts", "retries", "retrying"],
+  keys: ["dead", "stream", "timeouts", "businessKeys", "retries", "retrying"],
   args: ["channel", "wanted", "after", "last", "limit", "maxBytes", "delay"],
   needs: [clock, deadlineAfter, eachLetter, earliestDue, putRetry],
   lua: /* lua */ `

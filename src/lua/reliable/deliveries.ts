@@ -4,7 +4,7 @@ import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
 import { failure } from "../fragments/failure.ts";
 import { inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
 import { deadLetter } from "../fragments/letter.ts";
-import { putRetry } from "../fragments/retry.ts";
+import { putRetry } from "../fragments/retry-moves.ts";
 import { finish, settle } from "../fragments/settle.ts";
 import { asArray, asFlags, asNumber, asRow, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -37,7 +37,8 @@ return math.max(0, left)
 /**
  * Renews the leases of entries; returns for each whether it is in flight for this consumer.
  *
- * It counts no delivery. From Redis 7.0 on, an entry whose data are gone is removed, and returns false.
+ * It counts no delivery, and since when an entry is in flight stays as it is; see `beat`. From Redis 7.0 on, an entry
+ * whose data are gone is removed, and returns false.
  */
 export const extend = defineScript({
   name: "extend",
@@ -46,19 +47,13 @@ export const extend = defineScript({
   each: ["entry"],
   needs: [inFlightFor],
   lua: /* lua */ `
-local ids, own = {}, {}
+local ids, extended = {}, {}
 for each row do ids[#ids + 1] = entry end
 local mine = inFlightFor(group, consumer, ids, #ids)
-for _, id in ipairs(ids) do
-  if mine[id] then own[#own + 1] = id end
+for i, id in ipairs(ids) do
+  local claimed = mine[id] and redis.call("XCLAIM", stream, group, consumer, 0, id, "IDLE", mine[id], "JUSTID")
+  extended[i] = claimed and claimed[1] and 1 or 0
 end
-local isClaimed, extended = {}, {}
-if #own > 0 then
-  local claim = { group, consumer, 0, unpack(own) }
-  claim[#claim + 1] = "JUSTID"
-  for _, id in ipairs(redis.call("XCLAIM", stream, unpack(claim))) do isClaimed[id] = true end
-end
-for i, id in ipairs(ids) do extended[i] = isClaimed[id] and 1 or 0 end
 return extended
 `,
   reply: asFlags,
@@ -111,10 +106,12 @@ return settled
  *
  * An entry whose data are gone is only acknowledged, one in a foreign format is set aside (see `settle`), and both
  * return false. If Redis refuses to append an entry the script fails, and those before it have been given back.
+ *
+ * Counts in `returned` the new entries of deliveries that do not count; see `stats`.
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
-  keys: ["stream", "retries", "retrying", "unreadable"],
+  keys: ["stream", "returned", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
   needs: [clock, failure, heldBack, putRetry, settle],
@@ -126,6 +123,7 @@ for each row do
   failures[#failures + 1] = counted == "1" and reason
 end
 local now
+local returnedCount = 0
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
   if entry.g and entry.g ~= group then return false end
@@ -137,8 +135,15 @@ local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function
     return putHeldBack(entry, group, channel)
   end
   entry.g = group
-  return appendEntry(entry)
+  local added = appendEntry(entry)
+  if type(added) == "string" and not failures[i] then returnedCount = returnedCount + 1 end
+  return added
 end)
+-- Redis counts every entry. Only what became ready is to be counted; a refusal costs no more than that.
+if returnedCount > 0 then
+  local before = redis.pcall("GET", returned)
+  redis.pcall("SET", returned, (tonumber(before) or 0) + returnedCount)
+end
 return refused or settled
 `,
   reply: asFlags,
@@ -165,7 +170,7 @@ export interface RetryLaterReply {
  */
 export const retryLater = defineScript({
   name: "retry-later",
-  keys: ["stream", "timeouts", "retries", "retrying", "unreadable"],
+  keys: ["stream", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
   needs: [clock, deadlineAfter, earliestDue, failure, putRetry, settle],
@@ -201,9 +206,9 @@ return refused or { now, settled }
 });
 
 /**
- * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry. For strict order: the
- * consumer handles it again, before it reads another one, but not for `delay` milliseconds; see `heldBack`. Returns the
- * new entry, or undefined if the old one was not in flight for this consumer.
+ * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry in the place of the old
+ * one. For strict order: the consumer handles it again, before any other message with its key, but not for `delay`
+ * milliseconds; see `heldBack`. Returns the new entry, or undefined if the old one was not in flight for this consumer.
  *
  * Sent a second time, the script changes nothing and returns undefined, although the message is in flight for this
  * consumer.
@@ -222,7 +227,7 @@ local _, refused = settle(group, consumer, heldCount, { entry }, { [entry] = own
   if found.g and found.g ~= group then return false end
   countFailure(found, reason, now)
   found.g, found.u = group, deadlineAfter(now / 1000, delay)
-  local id = appendEntry(found)
+  local id = appendEntry(found, placeOf(entry, found))
   if type(id) == "string" then kept[1] = id end
   return id
 end)

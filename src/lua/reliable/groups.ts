@@ -12,7 +12,7 @@ import { defineScript } from "../script.ts";
  */
 export const openGroup = defineScript({
   name: "open-group",
-  keys: ["stream"],
+  keys: ["stream", "returned"],
   args: ["channel", "group", "start"],
   lua: /* lua */ `
 local isNew = redis.call("EXISTS", stream) == 0
@@ -23,7 +23,11 @@ if made.err then
   return made
 end
 -- A refused PUBLISH does no harm: the other processes find the stream by themselves.
-if isNew then redis.pcall("PUBLISH", channel, "0") end
+if isNew then
+  redis.pcall("PUBLISH", channel, "0")
+  -- It counted what came back to a stream that was deleted.
+  redis.pcall("DEL", returned)
+end
 return 1
 `,
   reply: asFlag,

@@ -3,7 +3,7 @@ import { consumersOf } from "../fragments/stream.ts";
 import { deadLetter } from "../fragments/letter.ts";
 import { heldBack } from "../fragments/entry.ts";
 import { orBury } from "../fragments/failure.ts";
-import { putRetry } from "../fragments/retry.ts";
+import { putRetry } from "../fragments/retry-moves.ts";
 import { settle } from "../fragments/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -33,7 +33,7 @@ export interface ReclaimReply {
  */
 export const reclaim = defineScript({
   name: "reclaim",
-  keys: ["stream", "retries", "retrying", "dead", "unreadable"],
+  keys: ["stream", "timeouts", "businessKeys", "retries", "retrying", "dead", "unreadable"],
   args: ["channel", "group", "consumer", "idle", "maxDeliveries", "limit"],
   needs: [clock, consumersOf, deadLetter, heldBack, orBury, putRetry, settle],
   lua: /* lua */ `

@@ -1,14 +1,7 @@
-import { clock } from "../fragments/clock.ts";
-import {
-  asDeadline,
-  deadlineAfter,
-  earliestDue,
-  LAST_DEADLINE,
-  replied,
-} from "../fragments/deadline.ts";
+import { asDeadline, earliestDue, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { keyOf } from "../fragments/member.ts";
-import { retry, unpackRetry, unpackRetryName, waitingFor, type Retry } from "../fragments/retry.ts";
-import { asArray, asBuffer, asFlags, asNumber, asRow, asText } from "../reply.ts";
+import { retriesOf, retry, unpackRetry, unpackRetryName, type Retry } from "../fragments/retry.ts";
+import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A retry of a message in one group. */
@@ -18,19 +11,15 @@ export interface WaitingRetry extends Retry {
   readonly due: number;
 }
 
-/** Returns the retries of the message with the address `wanted`, one for each group. O(log N) for each group. */
+/** Returns the retries of the message with the address `wanted`, the earliest first. O(log N) for each group. */
 export const getRetries = defineScript({
   name: "get-retries",
   keys: ["stream", "retries", "retrying"],
   args: ["wanted"],
-  needs: [replied, waitingFor],
+  needs: [replied, retriesOf],
   lua: /* lua */ `
 local found = {}
-local names, dues, owners = waitingFor(wanted)
-for i, name in ipairs(names) do
-  local value = redis.call("HGET", retrying, name)
-  if value then found[#found + 1] = { owners[i], replied(dues[i]), value } end
-end
+for i, one in ipairs(retriesOf(wanted)) do found[i] = { one.g, replied(one.due), packRetry(one) } end
 return found
 `,
   reply: (raw): WaitingRetry[] =>
@@ -99,82 +88,17 @@ return { lookedUp, found }
 });
 
 /**
- * Removes messages from the retries of every group; returns for each whether it was there. `wanted` is an address. A
- * message that is in flight for another group stays in flight.
- *
- * Must not be sent twice: the reply says what this run has done.
+ * Removes all retries; returns how many. Redis frees their memory in the background. Entries of the index that point to
+ * them stay, if there are delayed messages; tidying removes them.
  */
-export const removeRetries = defineScript({
-  name: "remove-retries",
-  keys: ["stream", "retries", "retrying"],
-  args: [],
-  each: ["wanted"],
-  needs: [waitingFor],
-  lua: /* lua */ `
-local flags = {}
--- Try first whether HDEL is permitted. If it failed after ZREM, the message would stay in the HASH, where nothing
--- finds it.
-redis.call("HDEL", retrying, "delayline: no such field")
-for each row do
-  local names = waitingFor(wanted)
-  flags[#flags + 1] = 0
-  if #names > 0 then
-    redis.call("ZREM", retries, unpack(names))
-    -- A member of the ZSET without a value in the HASH is not a message. A foreign program wrote it.
-    if redis.call("HDEL", retrying, unpack(names)) > 0 then flags[#flags] = 1 end
-  end
-end
-return flags
-`,
-  reply: asFlags,
-});
-
-/**
- * Makes a retrying message due at another time, for every group that it waits for. Returns when it is due, for the
- * first of its groups, or undefined if it is not retrying.
- *
- * It is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty it is due now;
- * if it was due before, its time stays.
- */
-export const rescheduleRetries = defineScript({
-  name: "reschedule-retries",
-  keys: ["stream", "timeouts", "retries", "retrying"],
-  args: ["channel", "wanted", "delay", "deadline"],
-  needs: [clock, deadlineAfter, earliestDue, replied, waitingFor],
-  lua: /* lua */ `
-local names, dues = waitingFor(wanted)
-local now = clock() / 1000
-local earliest = earliestDue()
-local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
-local first, changes = math.huge, {}
-for i, name in ipairs(names) do
-  -- A member of the ZSET without a value in the HASH is not a message. A foreign program wrote it.
-  if redis.call("HEXISTS", retrying, name) == 1 then
-    local own = due or math.min(dues[i], math.floor(now))
-    changes[#changes + 1] = own
-    changes[#changes + 1] = name
-    first = math.min(first, own)
-  end
-end
-if #changes == 0 then return false end
--- Timers are armed for the earliest message. Only an earlier one needs a wake-up. Publish first: if that is refused,
--- nothing has changed. Nobody can look before the script has ended.
-redis.call("ZADD", retries, "XX", 0, "delayline: no such member")
-if first < earliest then redis.call("PUBLISH", channel, first) end
-redis.call("ZADD", retries, "XX", unpack(changes))
-return replied(first)
-`,
-  reply: (raw) => (raw === null ? undefined : asDeadline(raw)),
-});
-
-/** Removes all retries; returns how many. Redis frees their memory in the background. */
 export const clearRetries = defineScript({
   name: "clear-retries",
-  keys: ["retries", "retrying"],
+  keys: ["timeouts", "businessKeys", "retries", "retrying"],
   args: [],
   lua: /* lua */ `
 local count = redis.call("ZCARD", retries)
-redis.call("UNLINK", retries, retrying)
+local mayHoldKeys = redis.call("ZCARD", timeouts) > 0
+redis.call("UNLINK", retries, retrying, mayHoldKeys and retries or businessKeys)
 return count
 `,
   reply: asNumber,

@@ -1,3 +1,4 @@
+import { clock } from "../fragments/clock.ts";
 import { entry, unpackEntry, type Entry } from "../fragments/entry.ts";
 import { inFlight } from "../fragments/in-flight.ts";
 import { fieldsOf, streamId } from "../fragments/stream.ts";
@@ -11,8 +12,8 @@ export interface GroupClaim {
   readonly group: string | undefined;
   /** The consumer that it is in flight for; undefined if it is ready. */
   readonly consumer: string | undefined;
-  /** Milliseconds since the consumer got the entry or its lease was renewed. */
-  readonly idle: number;
+  /** Since when it is in flight (epoch ms); 0 if it is ready. */
+  readonly takenAt: number;
   /** How often this entry was delivered to the group. */
   readonly deliveries: number;
 }
@@ -42,7 +43,7 @@ export const streamPage = defineScript({
   name: "stream-page",
   keys: ["stream"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
-  needs: [entry, inFlight, fieldsOf, keyOf, streamId],
+  needs: [clock, entry, inFlight, fieldsOf, keyOf, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 -- Redis refuses a range behind the greatest of all ids.
@@ -68,6 +69,7 @@ while isMore and seen < limit and size < maxBytes do
   seen = seen + #some
   isMore = #some == count
 end
+local now = math.floor(clock() / 1000)
 for _, fields in ipairs(#ids > 0 and groups or {}) do
   local group, rowOf = fieldsOf(fields), {}
   if group.pending > 0 then
@@ -81,7 +83,7 @@ for _, fields in ipairs(#ids > 0 and groups or {}) do
   for _, row in ipairs(found) do
     local claim = rowOf[row[1]]
     if row[4] and row[4] ~= group.name then claim = nil
-    elseif claim then claim = { group.name, claim[2], claim[3], claim[4] }
+    elseif claim then claim = { group.name, claim[2], now - claim[3], claim[4] }
     elseif compareIds(row[1], group["last-delivered-id"]) > 0 then claim = { group.name, false, 0, 0 } end
     row[3][#row[3] + 1] = claim
   end
@@ -115,7 +117,7 @@ function asClaim(raw: RawReply): GroupClaim {
   return asRow(raw, {
     group: orNothing(asText),
     consumer: orNothing(asText),
-    idle: asNumber,
+    takenAt: asNumber,
     deliveries: asNumber,
   });
 }

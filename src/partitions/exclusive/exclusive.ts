@@ -20,7 +20,7 @@ export class Exclusive implements HeldPartitions {
    * @throws {ClosedError} after {@link close}.
    */
   check(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(`queue "${this.#parts.name}"`);
     if (!this.#isRunning) return;
     throw new TypeError(
       `queue "${this.#parts.name}" is exclusive: a client may subscribe to it only once, and this one has`,

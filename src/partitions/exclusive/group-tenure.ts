@@ -1,13 +1,16 @@
-import { ClosedError } from "../../errors.ts";
+import { ClosedError, RedisError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { TakeHeld } from "../../reliable/consuming/consuming.ts";
 import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { sleep } from "../../time/sleep.ts";
+import { Aside } from "./aside.ts";
 import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
+import type { Pauses } from "../../queue/pause-watch.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * Reads the stream of a partition while the lease lasts, one message at a time, as a separate consumer.
@@ -16,15 +19,20 @@ import type { Part } from "../parts/part.ts";
  * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have
  * held an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
  *
- * A strict tenure keeps a failed message in flight until its pause is over, and hands it out again before any other. The
- * entry says until when, so a successor waits for the rest of the pause. A script judges by the server's clock whether
- * the pause is over, and then counts the delivery; until then, the death of this process is no attempt.
+ * A strict tenure keeps a failed message in flight until its pause is over. Meanwhile it reads on, and puts {@link Aside}
+ * what has the same key. The entry says until when, so a successor waits for the rest of the pause. A script judges by
+ * the server's clock whether the pause is over, and then counts the delivery; until then, the death of this process is
+ * no attempt.
  */
 export class GroupTenure implements Tenure {
   readonly done: Promise<void>;
   readonly #lease: Lease;
   readonly #own: Group;
+  readonly #pauses: Pauses;
   readonly #counters: Counters;
+  readonly #name: string;
+  readonly #aside = new Aside();
+  #hasInherited = false;
   /** The delivery that was handed out last. */
   #current: Held | undefined;
   #isConnected = false;
@@ -33,11 +41,12 @@ export class GroupTenure implements Tenure {
   #failure: unknown;
   /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
-  /**
-   * Deliveries in flight for this process that have to be handed out before anything is read, in order: the one that
-   * failed, and those that predecessors left. Undefined before the first take.
-   */
-  #waiting: Held[] | undefined;
+  /** Ends the current wait beside a read; undefined while nobody waits there. */
+  #waking: AbortController | undefined;
+  /** A read goes on while messages that were aside are handled: its reply must not be lost. */
+  #isReading = false;
+  /** What the read returned to whoever waited beside it. */
+  #read: { readonly held?: Held | undefined; readonly error?: unknown } | undefined;
 
   constructor(
     part: Part,
@@ -46,13 +55,17 @@ export class GroupTenure implements Tenure {
     consume: (take: TakeHeld) => Promise<void>,
   ) {
     this.#lease = lease;
+    this.#pauses = part.pauses;
     this.#counters = part.queue.counters;
+    this.#name = part.queue.name;
     this.#own = part.openExclusiveGroup(settings, {
       onConnected: (id, name) => this.#onConnected(id, name),
+      onStranger: () => {
+        if (!this.#isEnded) this.end();
+      },
       keeping: settings.isStrict
         ? {
-            // The next one to hand out.
-            onKept: (entry) => this.#waiting?.unshift(...this.#own.adopt([entry])),
+            onKept: (entry) => this.#putAside(this.#own.adopt([entry]), true),
             // The script may have run. The next tenure inherits the new entry first.
             onFailed: () => {
               if (!this.#isEnded) this.end();
@@ -79,9 +92,9 @@ export class GroupTenure implements Tenure {
       if (this.#isEnded) throw new ClosedError("the lease");
       try {
         const taken = await this.#take(timeout);
-        for (const held of taken) held.lease = this.#lease;
-        [this.#current] = taken;
-        return taken;
+        if (taken !== undefined) taken.lease = this.#lease;
+        this.#current = taken;
+        return taken === undefined ? [] : [taken];
       } catch (error) {
         if (!this.#isEnded || error === this.#failure) throw error;
       }
@@ -90,8 +103,11 @@ export class GroupTenure implements Tenure {
 
   async #run(consume: (take: TakeHeld) => Promise<void>): Promise<void> {
     if (this.#lease.signal.aborted) this.end();
+    const unlisten = this.#pauses.onChange(() => this.#wake());
     await consume((wait) => this.#takeUntilEnded(wait));
-    for (const held of this.#waiting ?? []) held.lose();
+    unlisten();
+    this.#read?.held?.lose();
+    for (const held of this.#aside.all()) held.lose();
     await this.#own.stop();
     await this.#own.close();
   }
@@ -105,51 +121,127 @@ export class GroupTenure implements Tenure {
     await this.#lease.note(id, name);
   }
 
-  async #take(timeout: number): Promise<readonly Held[]> {
-    const { signal } = this.#ending;
-    if (this.#waiting === undefined) {
-      await this.#own.prepare({ signal });
-      const { member, settings } = this.#own;
-      try {
-        const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
-        this.#waiting = this.#own.adopt(entries);
-        this.#counters.dead += buried;
-        this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
-      } catch (error) {
-        // The script may have run: the entries may be this consumer's already. The next tenure inherits them in order.
-        this.end();
-        this.#failure = error;
-        throw error;
-      }
+  async #inherit(): Promise<void> {
+    await this.#own.prepare({ signal: this.#ending.signal });
+    const { member, settings } = this.#own;
+    try {
+      const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
+      this.#hasInherited = true;
+      this.#putAside(this.#own.adopt(entries));
+      this.#counters.dead += buried;
+      this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
+    } catch (error) {
+      // The script may have run: the entries may be this consumer's already. The next tenure inherits them in order.
+      this.end();
+      this.#failure = error;
+      throw error;
     }
-    if (this.#waiting.length === 0) {
-      const read = await this.#own.take(1, { timeout, signal });
-      if (read.every(({ entry }) => entry.heldBackUntil === undefined)) return read;
-      // It waited when its partition was changed. Redis has counted the read, which was no attempt: the script decides
-      // first.
-      this.#waiting.push(...read);
-      return await this.#handOutNext(this.#waiting, 0, signal);
-    }
-    const [next] = this.#waiting as [Held];
-    // An estimate, which saves a script.
-    const left = (next.entry.heldBackUntil ?? 0) - this.#own.now();
-    return await this.#handOutNext(this.#waiting, left > 0 ? left : 0, signal);
   }
 
-  /**
-   * Hands out the first of the waiting deliveries once it is no longer held back, in about `left` milliseconds; none if
-   * it is lost. The script decides, and returns how long the rest of the pause is.
-   */
-  async #handOutNext(waiting: Held[], left: number, signal: AbortSignal): Promise<readonly Held[]> {
-    const [next] = waiting as [Held];
-    let rest: number | undefined = left;
-    do {
+  /** Takes the next message; undefined if none came in time. */
+  async #take(timeout: number): Promise<Held | undefined> {
+    if (!this.#hasInherited) await this.#inherit();
+    const endsAt = performance.now() + timeout;
+    while (!this.#isEnded) {
+      const left = endsAt - performance.now();
+      const isAlone = this.#aside.isEmpty && !this.#isReading && this.#read === undefined;
+      const taken = isAlone ? await this.#takeFresh(left) : await this.#takeAside(left);
+      if (taken !== "none yet") return taken;
+    }
+    return undefined;
+  }
+
+  /** Takes the next message from the stream, while nothing is aside. */
+  async #takeFresh(timeout: number): Promise<Held | undefined | "none yet"> {
+    const [read] = await this.#own.take(1, { timeout, signal: this.#ending.signal });
+    return read === undefined ? undefined : this.#unlessAside(read);
+  }
+
+  /** Takes a message that was aside, or waits for one of these and for the stream. */
+  async #takeAside(timeout: number): Promise<Held | undefined | "none yet"> {
+    if (this.#read !== undefined) {
+      const { held, error } = this.#read;
+      this.#read = undefined;
+      if (held === undefined) throw error;
+      return this.#unlessAside(held);
+    }
+    if (this.#pauses.isPaused === undefined) await this.#askForPause();
+    const isPaused = this.#pauses.isPaused !== false;
+    const next = isPaused ? undefined : this.#aside.next(this.#own.now());
+    if (next?.held !== undefined) return await this.#handOut(next.held);
+    if (timeout <= 0) return undefined;
+    if (!this.#isReading && !this.#aside.isFull) void this.#readOn();
+    this.#waking = new AbortController();
+    const wait = Math.min(next?.wait ?? Infinity, timeout);
+    await sleep(wait, this.#waking.signal, this.#ending.signal);
+    this.#waking = undefined;
+    return "none yet";
+  }
+
+  /** Reads one message, beside the handler of another. Never rejects. */
+  async #readOn(): Promise<void> {
+    this.#isReading = true;
+    let read: { readonly held?: Held | undefined; readonly error?: unknown };
+    try {
+      const [held] = await this.#own.take(1, { timeout: Infinity, signal: this.#ending.signal });
+      read = { held };
+    } catch (error) {
+      read = { error };
+    }
+    this.#isReading = false;
+    if (this.#waking === undefined && read.held !== undefined) this.#setAside(read.held);
+    else this.#read = read;
+    this.#wake();
+  }
+
+  /** Returns a message that was read, or puts it aside if it has to wait. */
+  #unlessAside(read: Held): Held | "none yet" {
+    // It may be held back if it waited when its partition was changed.
+    if (read.entry.heldBackUntil === undefined && !this.#aside.hasBefore(read)) return read;
+    this.#setAside(read);
+    return "none yet";
+  }
+
+  /** Puts a message aside that was read. Redis has counted the read, which was no attempt. */
+  #setAside(read: Held): void {
+    this.#putAside([read]);
+    void this.#own.settlements.setAside(read);
+  }
+
+  #putAside(found: readonly Held[], isKept = false): void {
+    for (const held of found) {
+      this.#aside.put(held, isKept);
       // A consumer that is not exclusive may take it away. Then nothing has to wait for it.
-      if (rest > 0) await sleep(rest, signal, next.signal);
-      if (this.#isEnded) return [];
-      rest = next.isHeld ? await this.#own.settlements.handOut(next, { signal }) : undefined;
-    } while (rest !== undefined && rest > 0);
-    waiting.shift();
-    return next.isHeld ? [next] : [];
+      held.signal.addEventListener("abort", () => {
+        this.#aside.review();
+        this.#wake();
+      });
+    }
+  }
+
+  /** Hands out a message that is aside, if the script says that it is no longer held back. */
+  async #handOut(held: Held): Promise<Held | "none yet"> {
+    const { signal } = this.#ending;
+    const rest = held.isHeld ? await this.#own.settlements.handOut(held, { signal }) : undefined;
+    if (this.#isEnded) return "none yet";
+    if (rest !== undefined && rest > 0) {
+      this.#aside.postpone(held, this.#own.now() + rest);
+      return "none yet";
+    }
+    this.#aside.remove(held);
+    return held.isHeld ? held : "none yet";
+  }
+
+  /** Resolves once it is known whether the queue is paused, or the tenure has ended. */
+  async #askForPause(): Promise<void> {
+    try {
+      await Promise.race([this.#pauses.known(), sleep(Infinity, this.#ending.signal)]);
+    } catch (error) {
+      throw new RedisError(`cannot take from partition "${this.#name}"`, error);
+    }
+  }
+
+  #wake(): void {
+    this.#waking?.abort();
   }
 }

@@ -11,6 +11,7 @@ import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** A partition to take the lease on, and the process that takes it. */
 export interface Claim {
@@ -195,8 +196,8 @@ const RETRY = 200;
 /** Milliseconds by which a lease is over here before another process may take it. */
 const MARGIN = 100;
 
-/** More entries than a holder leaves in flight: the message of its handler, and perhaps one from a lost reply. */
-const MAX_INHERITED = 100;
+/** More entries than a holder leaves in flight; see {@link Aside}. */
+const MAX_INHERITED = 1000;
 
 /**
  * Kills the connection of a process that lost a partition without releasing it, on the server of `key`. `connection` is

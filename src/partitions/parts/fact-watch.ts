@@ -3,6 +3,7 @@ import type { Call } from "../../queue/call.ts";
 import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * This client's knowledge of the number of partitions of one queue.

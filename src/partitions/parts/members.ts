@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { attend } from "../../lua/partitions/attend.ts";
+import { processName } from "../../queue/process-name.ts";
 import type { Listener } from "../../redis/subscriber.ts";
 import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
@@ -7,6 +8,7 @@ import { UncreatedError } from "./creation.ts";
 import type { FactWatch } from "./fact-watch.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * The processes that have a partitioned queue open, including this one.
@@ -20,7 +22,8 @@ export class Members implements Listener {
   readonly #watch: FactWatch;
   readonly #onChange: () => void;
   readonly #onSeen: () => void;
-  readonly #id = randomUUID();
+  readonly #onUncreated: () => Promise<void>;
+  readonly #id = `${processName()}/${randomUUID()}`;
   readonly #signs: Task;
   #all: readonly Member[] = [];
   #exclusive: readonly string[] = [];
@@ -32,13 +35,21 @@ export class Members implements Listener {
 
   /**
    * `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition; `onSeen`
-   * whenever this process has seen the others.
+   * whenever this process has seen the others; `onUncreated` while it consumes exclusively and there are no partitions.
    */
   constructor(
     queue: string,
     first: Part,
     watch: FactWatch,
-    { onChange, onSeen }: { readonly onChange: () => void; readonly onSeen: () => void },
+    {
+      onChange,
+      onSeen,
+      onUncreated,
+    }: {
+      readonly onChange: () => void;
+      readonly onSeen: () => void;
+      readonly onUncreated: () => Promise<void>;
+    },
   ) {
     this.#first = first;
     this.#watch = watch;
@@ -50,6 +61,7 @@ export class Members implements Listener {
     );
     this.#onChange = onChange;
     this.#onSeen = onSeen;
+    this.#onUncreated = onUncreated;
   }
 
   /** All members, including this process if it attends. */
@@ -123,8 +135,9 @@ export class Members implements Listener {
       // The first process with the queue open has to create the partitions.
       if (this.#watch.fact === undefined) await this.#watch.known({ signal: this.#closing.signal });
     } catch (error) {
-      if (error instanceof UncreatedError && this.#roles.isExclusive === true) return CREATION;
-      throw error;
+      if (!(error instanceof UncreatedError) || this.#roles.isExclusive !== true) throw error;
+      await this.#onUncreated();
+      return CREATION;
     }
     await this.#sendSign(false);
     return this.#interval;
@@ -200,7 +213,7 @@ const MIN_INTERVAL = 20;
  * Milliseconds without a sign of life after which others take the partitions of an exclusive consumer, or go on with
  * the change of a process.
  */
-const LATE = 2500;
+export const LATE = 2500;
 
 /** Milliseconds without a sign of life after which a process is no longer a member. */
 export const MEMBER_TIMEOUT = 7000;

@@ -8,7 +8,6 @@ import { Queue, type QueueLink } from "../../queue/queue.ts";
 import { ORDINARY } from "../ring/fact.ts";
 import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
-import { Retries } from "../../reliable/retries.ts";
 import { ReadyList } from "../../ready/ready-list.ts";
 import { ListWatch } from "../../reliable/list-watch.ts";
 import type { Server } from "../../redis/server.ts";
@@ -94,21 +93,14 @@ export class Part {
     if (!wasReliable) this.#onReliable();
   }
 
-  /**
-   * Opens this client's consumer in a group, or returns the one that is open.
-   *
-   * @throws {TypeError} if the group is open with other settings.
-   */
+  /** Opens this client's consumer in a group, or returns the one that is open. */
   openGroup(settings: GroupSettings): OpenGroup {
     this.openReliable();
     const { group: name } = settings;
     const open = this.#groups.get(name);
-    if (open !== undefined) {
-      open.group.checkSame(settings);
-      return open;
-    }
+    if (open !== undefined) return open;
     const group = new Group(this.queue, settings, this.pauses);
-    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue);
+    const messages = new ReliableMessages(group, this.queue);
     const opened = { group, messages };
     this.#groups.set(name, opened);
     if (this.#isStopped) void group.stop();
@@ -134,10 +126,14 @@ export class Part {
     return this.queue.layout.into === "stream";
   }
 
-  #onTransferred({ wentInto, hasListed, fact }: TransferReply): void {
+  #onTransferred({ wentInto, hasListed, fact, isReliable }: TransferReply): void {
     if (fact !== undefined) this.queue.learn(fact);
+    if (isReliable !== undefined) this.queue.noteStream(isReliable);
     // Another process may have made the queue reliable, or plain again.
-    if (wentInto !== undefined) this.#follow(wentInto);
+    if (wentInto !== undefined) {
+      this.queue.noteStream(wentInto === "stream");
+      this.#follow(wentInto);
+    }
     this.#switchListWatch();
     if (!hasListed) this.#listWatch?.noteEmpty();
     else if (this.pauses.isPaused !== true) this.#listWatch?.lookOnce();

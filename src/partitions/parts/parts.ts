@@ -1,10 +1,13 @@
 import { setMaxListeners } from "node:events";
 import type { Elements } from "../../lua/family.ts";
+import { WrongHandleError } from "../../errors.ts";
 import { readFact } from "../../lua/partitions/fact.ts";
+import { isInUse } from "../../lua/partitions/partition.ts";
 import { Counters } from "../../observe/counters.ts";
 import type { Destination } from "../../queue/arrivals.ts";
 import type { Call } from "../../queue/call.ts";
 import { queueKeys } from "../../queue/keys.ts";
+import type { RedisClient } from "../../redis/client.ts";
 import type { Server, Servers } from "../../redis/server.ts";
 import {
   destinationOf,
@@ -21,8 +24,10 @@ import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import { Members } from "./members.ts";
 import { Part } from "./part.ts";
+import { PlainTakes } from "./plain-takes.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** Called for a part that the queue no longer has; resolves once this client has left it. */
 export type Leaving = (part: Part) => Promise<void>;
@@ -52,6 +57,7 @@ export class Parts {
   /** The queue's name. */
   readonly name: string;
   readonly counters: Counters;
+  readonly plainTakes: PlainTakes;
   readonly #servers: Servers;
   readonly #elements: Elements;
   readonly #names: PartitionNames;
@@ -74,6 +80,10 @@ export class Parts {
   #isExpected = false;
   /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
   isUsed = false;
+  /** Whether it was reported that this client cannot follow the queue to its partitions. */
+  #isUnableTold = false;
+  /** Whether it was reported that a queue is consumed exclusively that has no partitions. */
+  #isUncreatedTold = false;
   #leave: Leaving = () => Promise.resolve();
   #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
   /** Since when nobody has worked on the change under way (`performance.now()`). */
@@ -84,6 +94,8 @@ export class Parts {
   readonly #lookedAfter = new Set<string>();
   /** Until when this client leaves it to others to finish the change (`performance.now()`). */
   #restsUntil = -Infinity;
+  /** When an offer asks for the fact again (`performance.now()`). */
+  #asksAgainAt = -Infinity;
   /** How many changes this client works on. */
   #changes = 0;
   #active: readonly Part[];
@@ -92,6 +104,7 @@ export class Parts {
   constructor(name: string, servers: Servers, options: PartsOptions) {
     this.name = name;
     this.counters = new Counters(name);
+    this.plainTakes = new PlainTakes(name, servers[0].report);
     this.#servers = servers;
     this.#elements = options.elements;
     this.#names = new PartitionNames(name);
@@ -121,14 +134,21 @@ export class Parts {
     return this.#watch.known(call);
   }
 
-  /** Learns a fact, from whichever script has told it; see {@link FactWatch.learn}. */
-  learn(fact: string): void {
+  /**
+   * Learns a fact, from whichever script has told it; see {@link FactWatch.learn}. Reports once if an ordinary handle of
+   * this client cannot follow it.
+   */
+  learn(text: string): void {
     if (this.isOrdinary) {
-      // A queue on another number of servers is not this one, and whole members cannot be partitioned.
-      const isOurs = parseFact(fact)?.servers === this.#servers.length && this.#mayHavePartitions;
-      if (!isOurs) return;
+      const fact = parseFact(text);
+      if (fact === undefined) return;
+      const obstacle = this.#obstacle ?? obstacleOf(fact, this.#servers.length);
+      if (obstacle !== undefined) {
+        this.#noteUnable(obstacle);
+        return;
+      }
     }
-    this.#follow().watch.learn(fact);
+    this.#follow().watch.learn(text);
   }
 
   /** See {@link Members.all}. */
@@ -191,7 +211,7 @@ export class Parts {
    * @throws {TypeError} if the queue cannot have partitions.
    */
   expect(partitions: number | undefined): void {
-    if (this.isOrdinary) this.#checkPartitions();
+    if (this.isOrdinary && this.#obstacle !== undefined) throw new TypeError(this.#obstacle);
     this.#creation.partitions ??= partitions;
     this.#isExpected ||= partitions !== undefined || this.#active.length === 0;
     this.#follow();
@@ -200,7 +220,7 @@ export class Parts {
   /** Asks whether the queue has partitions, and creates none. Returns the fact; undefined for an ordinary queue. */
   async look(call?: Call): Promise<Fact | undefined> {
     if (this.fact !== undefined) return await this.fresh(call);
-    if (!this.#mayHavePartitions) return undefined;
+    if (this.#obstacle !== undefined) return undefined;
     const { queue } = this.at(0);
     const found = await queue.read("ask for the partitions of", readFact, {}, call);
     if (found !== undefined) {
@@ -208,6 +228,21 @@ export class Parts {
       this.learn(found);
     }
     return this.fact;
+  }
+
+  /**
+   * Asks now and then whether an ordinary queue was given partitions, if this process offers to it, and neither moves its
+   * messages nor takes them: nothing else tells it then. Never rejects; whoever may not ask goes on as before.
+   */
+  noteOffer(): void {
+    this.isUsed = true;
+    if (this.#isTransferring || !this.isOrdinary) return;
+    const now = performance.now();
+    if (now < this.#asksAgainAt) return;
+    this.#asksAgainAt = now + INTERVAL;
+    const { queue } = this.first;
+    const ask = (redis: RedisClient) => queue.askForPartitions(redis);
+    queue.call("ask for the partitions of", ask).catch(() => {});
   }
 
   /** See {@link FactWatch.fresh}. */
@@ -335,7 +370,8 @@ export class Parts {
     const first = this.at(0);
     const watch = new FactWatch(this.name, first, this.#creation, onChange);
     const onSeen = () => this.#lookAfterChange();
-    const members = new Members(this.name, first, watch, { onChange, onSeen });
+    const onUncreated = () => this.#noteUncreated();
+    const members = new Members(this.name, first, watch, { onChange, onSeen, onUncreated });
     this.#partitioned = { watch, members };
     if (!this.#isStopped && Object.keys(this.#roles).length > 0) members.attend(this.#roles);
     return this.#partitioned;
@@ -405,27 +441,46 @@ export class Parts {
     const name = isOrdinary ? this.name : this.#names.at(partition);
     const server = isOrdinary ? 0 : partition % this.#servers.length;
     const elements = isOrdinary ? this.#elements : "addresses";
-    return new Part(partition, name, elements, this.#servers[server] as Server, {
+    const part = new Part(partition, name, elements, this.#servers[server] as Server, {
       counters: this.counters,
       knownFact: () => this.fact && formatFact(this.fact),
       learn: (fact) => this.learn(fact),
+      noteStream: (exists) => this.plainTakes.noteStream(part.queue, exists),
     });
+    return part;
   }
 
-  /** Whether the queue may get partitions: with a brace in the key prefix, all keys would be in one Cluster slot. */
-  get #mayHavePartitions(): boolean {
-    return this.#elements === "addresses" && this.#servers.every((server) => !hasBrace(server));
-  }
-
-  #checkPartitions(): void {
+  /**
+   * Why the queue cannot have partitions as this client has opened it; undefined if it can. With a brace in the key
+   * prefix, all keys would be in one Cluster slot.
+   */
+  get #obstacle(): string | undefined {
     if (this.#elements === "members") {
-      throw new TypeError(`interop of queue "${this.name}" must be "none" with partitions`);
+      return `interop of queue "${this.name}" must be "none" with partitions`;
     }
     const server = this.#servers.find(hasBrace);
-    if (server === undefined) return;
-    throw new TypeError(
-      `keyPrefix must not contain a brace for a partitioned queue, got ${JSON.stringify(prefixOf(server))}`,
-    );
+    if (server === undefined) return undefined;
+    return `keyPrefix must not contain a brace for a partitioned queue, got ${JSON.stringify(prefixOf(server))}`;
+  }
+
+  /** Reports once that this client's ordinary queue and the partitions are two queues of one name. */
+  #noteUnable(obstacle: string): void {
+    if (this.#isUnableTold) return;
+    this.#isUnableTold = true;
+    const what = `has partitions, but this client uses the ordinary queue of that name beside them, whose messages and keys are apart: ${obstacle}; open it as the other processes do, or under another name`;
+    this.ordinary.queue.report(new WrongHandleError(this.name, what));
+  }
+
+  /** Reports once that exclusive consumers wait for partitions while messages go into the ordinary queue. */
+  async #noteUncreated(): Promise<void> {
+    if (this.#isUncreatedTold) return;
+    const { queue } = this.ordinary;
+    const { background } = queue.server.connections;
+    if (!(await queue.run(background, isInUse, { asked: "used" }))) return;
+    this.#isUncreatedTold = true;
+    const what =
+      "is in use and has no partitions, but this client consumes it exclusively, and gets nothing before it has some: set the option partitions, call setPartitions, or leave out exclusive";
+    queue.report(new WrongHandleError(this.name, what));
   }
 
   #assignDuties(): void {
@@ -457,6 +512,11 @@ export class Parts {
   }
 }
 
+function obstacleOf({ servers }: Fact, own: number): string | undefined {
+  if (servers === own) return undefined;
+  return `it is on ${servers} server(s), and the option redis names ${own}`;
+}
+
 function prefixOf({ connections }: Server): string {
   return connections.commands.options.keyPrefix ?? "";
 }
@@ -464,6 +524,9 @@ function prefixOf({ connections }: Server): string {
 function hasBrace(server: Server): boolean {
   return prefixOf(server).includes("{");
 }
+
+/** Milliseconds between two questions for the fact by a process that only offers. */
+const INTERVAL = 30_000;
 
 /** Milliseconds until the next process tries to finish a change that was abandoned. */
 const HEAD_START = 3000;

@@ -47,6 +47,17 @@ export function partitionName(queue: string, partition: number): string {
   }
 }
 
+/** The queue and the number of the partition that has this name; undefined if it is not the name of a partition. */
+export function partitionNamed(
+  name: string,
+): { readonly queue: string; readonly partition: number } | undefined {
+  const [, encoded, digits] = /^\{([^{}]+)\/(\d{1,3})\/\d+\}$/s.exec(name) ?? [];
+  const partition = Number(digits);
+  if (encoded === undefined || !(partition < MAX_PARTITIONS)) return undefined;
+  const queue = encoded.replaceAll(/%(?:25|7B|7D)/g, decodeURIComponent);
+  return partitionName(queue, partition) === name ? { queue, partition } : undefined;
+}
+
 /** The first of the slots that a partition may be in. */
 function arcOf(partition: number): number {
   const cell = CELLS[partition % CELLS.length]!;

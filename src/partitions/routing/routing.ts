@@ -49,7 +49,7 @@ export class Routing {
    * @throws {ClosedError} after {@link close}.
    */
   async during<Result>(call: () => Promise<Result>): Promise<Result> {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(`queue "${this.#parts.name}"`);
     const calling = call();
     this.#underWay.add(calling);
     try {

@@ -1,12 +1,13 @@
-import { BUCKET_COUNT } from "../../queue/message/bucket.ts";
+import { bucketOfHash } from "../../queue/message/bucket.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { sleep } from "../../time/sleep.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { destinationOf } from "../ring/fact.ts";
+import { nextTick, setImmediate } from "../../time/runtime.ts";
 
 /**
- * Chooses buckets for messages that have neither a partition key nor a business key.
+ * Chooses hashes, and with them partitions, for messages that have neither a partition key nor a business key.
  *
  * The messages of one turn of the event loop go to one partition, up to a hundred, so they need as few scripts as in an
  * ordinary queue. Partitions whose server does not reply are skipped, unless none replies.
@@ -34,22 +35,22 @@ export class Seats {
       this.#isConnecting = true;
       this.#connecting = this.#connect().finally(() => {
         // Not at once: a caller that comes before the waiting ones have resumed must queue up behind them.
-        process.nextTick(() => (this.#connecting = undefined));
+        nextTick(() => (this.#connecting = undefined));
       });
     }
     return this.#connecting;
   }
 
-  /** A bucket for the next message. The fact must be known. */
+  /** A hash for the next message, in place of a key's. The fact must be known. */
   next(): number {
     const { fact } = this.#parts;
     if (fact === undefined) throw new TypeError("the partitions are not known yet");
     if (this.#left === 0 || this.#partition >= fact.to) this.#choose(fact.to);
     this.#left--;
-    // A partition has about every P-th bucket, so this takes about P tries.
+    // A partition has about every P-th hash, so this takes about P tries.
     for (;;) {
-      const bucket = Math.floor(Math.random() * BUCKET_COUNT);
-      if (destinationOf(fact, bucket) === this.#partition) return bucket;
+      const hash = Math.floor(Math.random() * 2 ** 32);
+      if (destinationOf(fact, bucketOfHash(hash)) === this.#partition) return hash;
     }
   }
 

@@ -8,6 +8,7 @@ import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { ELSEWHERE, restOf, Taking } from "./taking.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
@@ -49,7 +50,7 @@ export class ConsumerGroup implements TakingGroup {
   }
 
   checkTaking(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(`queue "${this.#parts.name}"`);
     this.groupOf(this.#parts.first).checkTaking();
   }
 

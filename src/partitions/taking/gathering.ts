@@ -4,6 +4,7 @@ import { Waiters, type WaitOptions } from "../../run/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import { sleep } from "../../time/sleep.ts";
+import { clearTimeout, performance, setTimeout } from "../../time/runtime.ts";
 
 /** Where messages can be waited for: a partition, or the LISTs of a server. */
 export interface GatheringSource<Item> {

@@ -13,6 +13,7 @@ import type { Parts } from "../parts/parts.ts";
 import { isRefusedAsOld } from "../routing/routing.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { ELSEWHERE, restOf, Taking } from "./taking.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** A taker with its own connection, and the parts that it takes from. */
 interface Intake extends GatheringSource<Taken> {
@@ -57,7 +58,7 @@ export class ReadyMessages {
 
   /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
   checkTaking(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed) throw new ClosedError(this.#name);
   }
 
   /** @throws {ClosedError} once the queue is closed. */
@@ -76,13 +77,19 @@ export class ReadyMessages {
     others: readonly ReadyMessages[] = [],
   ): Promise<readonly Taken[]> {
     this.checkTaking();
-    if (others.length > 0) {
-      const [first, ...rest] = [this, ...others].map((one) => one.#onlyList) as [ReadyList];
-      return await first.takeAny(max, options, rest);
+    const all = [this, ...others];
+    for (const one of all) one.#parts.plainTakes.noteBegun();
+    try {
+      if (others.length > 0) {
+        const [first, ...rest] = all.map((one) => one.#onlyList) as [ReadyList];
+        return await first.takeAny(max, options, rest);
+      }
+      const taken = await this.#wait(max, options);
+      this.#parts.counters.taken += taken.length;
+      return taken;
+    } finally {
+      for (const one of all) one.#parts.plainTakes.noteDone();
     }
-    const taken = await this.#wait(max, options);
-    this.#parts.counters.taken += taken.length;
-    return taken;
   }
 
   /**
@@ -130,6 +137,11 @@ export class ReadyMessages {
 
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     this.#parts.isUsed = true;
+    this.#parts.plainTakes.noteBegun();
+    return await this.#pop(max, call).finally(() => this.#parts.plainTakes.noteDone());
+  }
+
+  async #pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     const payloads: Buffer[] = [];
     let failure: unknown;
     for (const part of await this.#rotated(call)) {

@@ -1,3 +1,4 @@
+import type { Awaiter } from "../../run/awaiters.ts";
 import { checkDuration, checkOptions } from "../checks.ts";
 
 /**
@@ -11,9 +12,11 @@ export interface Consumer {
   readonly ended: Promise<unknown>;
   /** Takes nothing more from now on. */
   stop(): void;
+  /** Whether the user's code that runs now is one of these functions. */
+  isAmong(waiting: readonly Awaiter[]): boolean;
 }
 
-/** Options of `close`. */
+/** Options of `close`, `closeQueue` and `closeSubscriptions`. */
 export interface CloseOptions {
   /**
    * How long to wait for running handlers and bodies of `for await` loops, in milliseconds.
@@ -22,11 +25,15 @@ export interface CloseOptions {
    * Their messages of a reliable queue are given back, and the delivery counts. After the client's `close()`, their
    * calls reject with a `ClosedError`. Defaults to no limit.
    */
-  readonly timeout?: number;
+  readonly handlerTimeout?: number;
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function checkCloseOptions(options: CloseOptions): void {
-  checkOptions("close option", options, ["timeout"]);
-  if (options.timeout !== undefined) checkDuration("timeout", options.timeout);
+  // Its name until 0.1, which takeMany has kept.
+  if (typeof options === "object" && options !== null && "timeout" in options) {
+    throw new TypeError('close option must be handlerTimeout, got "timeout"; use handlerTimeout');
+  }
+  checkOptions("close option", options, ["handlerTimeout"]);
+  if (options.handlerTimeout !== undefined) checkDuration("handlerTimeout", options.handlerTimeout);
 }

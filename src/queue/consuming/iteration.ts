@@ -1,4 +1,5 @@
 import { ClosedError } from "../../errors.ts";
+import { awaiters, type Awaiter } from "../../run/awaiters.ts";
 import type { Consumer } from "./consumer.ts";
 
 /**
@@ -11,6 +12,8 @@ export class Iteration<T> implements Consumer {
   readonly ended: Promise<void>;
   readonly #take: (stopping: AbortSignal) => Promise<T>;
   readonly #stopping = new AbortController();
+  /** Where the function with the loop begins; empty if that is not known. */
+  #loopsAt: string | undefined;
   #running = 0;
   #end: () => void = () => {};
 
@@ -29,7 +32,19 @@ export class Iteration<T> implements Consumer {
     this.#stopping.abort(new ClosedError("the client"));
   }
 
+  isAmong(waiting: readonly Awaiter[]): boolean {
+    const at = this.#loopsAt;
+    // Where several loops of one function run, the place does not tell which of them waits.
+    if (
+      at === "" ||
+      [...live].some((one) => one !== this && one.#loopsAt === at && one.running > 0)
+    )
+      return false;
+    return waiting.some(({ place }) => place !== undefined && place === at);
+  }
+
   async *messages(): AsyncGenerator<T, void, void> {
+    live.add(this);
     try {
       for (;;) {
         let payload: T;
@@ -39,13 +54,19 @@ export class Iteration<T> implements Consumer {
           if (error instanceof ClosedError) return;
           throw error;
         }
+        // The first is the generator that delegates to this one, for each kind of queue.
+        this.#loopsAt ??= awaiters()[1]?.place ?? "";
         this.#running = 1;
         yield payload;
         this.#running = 0;
       }
     } finally {
       this.#running = 0;
+      live.delete(this);
       this.#end();
     }
   }
 }
+
+/** The loops of this process. */
+const live = new Set<Iteration<any>>();

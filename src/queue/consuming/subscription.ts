@@ -1,9 +1,11 @@
 import { setMaxListeners } from "node:events";
 import { ClosedError, LeftRunningError, RedisError, type DelaylineError } from "../../errors.ts";
 import type { Work } from "../../redis/troubles.ts";
+import { named, type Awaiter } from "../../run/awaiters.ts";
 import { Patience } from "../../time/patience.ts";
 import { Pause } from "../../time/pause.ts";
 import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
+import { unlessAwaitedBy } from "./self-wait.ts";
 
 /** Takes items of work. */
 type Take<Item> = (wait: {
@@ -45,6 +47,8 @@ export class Subscription implements Consumer, AsyncDisposable {
   readonly #report: (error: DelaylineError) => void;
   readonly #abandon: () => void;
   readonly #stopping = new AbortController();
+  /** The name of the functions that await its handlers. */
+  readonly #name = `delayline subscription ${++count}`;
   #running = 0;
   /** Resolves once it is closed and no handler runs. */
   readonly ended: Promise<unknown>;
@@ -56,7 +60,9 @@ export class Subscription implements Consumer, AsyncDisposable {
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
     this.#abandon = handling.abandon ?? (() => {});
-    const loop = (take = handling.take) => this.#loop({ ...handling, take });
+    const loop = named(this.#name, async (take = handling.take) => {
+      await this.#loop({ ...handling, take });
+    });
     this.ended =
       handling.run?.(loop, this.#stopping.signal) ??
       Promise.all(Array.from({ length: handling.concurrency }, () => loop()));
@@ -68,6 +74,11 @@ export class Subscription implements Consumer, AsyncDisposable {
     return this.#running;
   }
 
+  /** @internal */
+  isAmong(waiting: readonly Awaiter[]): boolean {
+    return waiting.some(({ name }) => name === this.#name);
+  }
+
   /** @internal Stops taking and aborts the handlers' signal, but does not wait for the handlers. */
   stop(): void {
     this.#stopping.abort();
@@ -75,15 +86,20 @@ export class Subscription implements Consumer, AsyncDisposable {
 
   /**
    * Stops taking, aborts the handlers' signal, and resolves when the handlers have finished, or after `timeout`. No
-   * message is lost. It may be called twice. A handler must not await it: it would wait for itself.
+   * message is lost. It may be called twice. A handler may call it, but must not await it: it would wait for itself.
    *
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is stopped then.
+   * @throws {TypeError} if one of its handlers awaits it. It closes nevertheless.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
     this.stop();
+    await unlessAwaitedBy(() => [this], this.#end(options));
+  }
+
+  async #end(options: CloseOptions): Promise<void> {
     const patience = new Patience();
-    if (options.timeout !== undefined) patience.limit(options.timeout);
+    if (options.handlerTimeout !== undefined) patience.limit(options.handlerTimeout);
     if (await patience.waitFor(this.ended)) return;
     this.#report(new LeftRunningError(this.#queue, this.#running));
     this.#abandon();
@@ -126,6 +142,9 @@ export class Subscription implements Consumer, AsyncDisposable {
     }
   }
 }
+
+/** How many subscriptions this process has had. */
+let count = 0;
 
 /** Milliseconds that a take waits after one that Redis refused. */
 const SHORT = 1000;

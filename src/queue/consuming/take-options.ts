@@ -42,7 +42,7 @@ export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
   const { max, timeout, signal } = options;
   checkSignal(signal);
   checkWhole("max", max, 1, MAX_AT_ONCE);
-  if (timeout !== undefined) checkDuration("timeout", timeout);
+  if (timeout !== undefined) checkDuration("timeout", timeout, { endless: "leave it out" });
   return options;
 }
 

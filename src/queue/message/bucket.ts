@@ -2,15 +2,20 @@
 export const BUCKET_COUNT = 1024;
 
 /**
- * The bucket of all messages with this partition key or business key: the last 10 bits of its hash. This must never
- * change: processes of all versions and languages have to agree on it.
+ * The bucket of all messages with this partition key or business key. This must never change: processes of all versions
+ * and languages have to agree on it.
  */
 export function bucketOfKey(key: string): number {
-  return hashOf(key) & (BUCKET_COUNT - 1);
+  return bucketOfHash(hashOf(key));
+}
+
+/** The bucket of all messages whose key has this hash: its last 10 bits. */
+export function bucketOfHash(hash: number): number {
+  return hash & (BUCKET_COUNT - 1);
 }
 
 /**
- * Returns a hash of 32 bits, not negative. It must never change, because the buckets depend on it.
+ * Returns a hash of 32 bits, not negative. It must never change, because the ids and their buckets depend on it.
  *
  * It is {@link mix} of the 32-bit FNV-1a of the text's UTF-8: the low bits of FNV-1a alone are not evenly distributed.
  */

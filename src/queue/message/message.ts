@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { BUCKET_COUNT } from "./bucket.ts";
+import { bucketOfHash } from "./bucket.ts";
 import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
 
 /**
@@ -11,10 +11,11 @@ import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
  * Redisson ignores. The trailer holds the business key and more; see `trailer.ts`. Delayline's ids always have 16
  * bytes, so messages with the same deadline sort by id:
  *
- * `order stamp(8, big-endian) | random(54 bits) | bucket(10 bits)`
+ * `order stamp(8, big-endian) | random(4) | hash(4, big-endian)`
  *
- * The order stamp is the producer's estimate of the server's clock in microseconds. The bucket determines the partition
- * of the message, however many partitions there are; see `bucket.ts`.
+ * The order stamp is the producer's estimate of the server's clock in microseconds. The hash is that of the partition key
+ * or business key, or random without one. Its last 10 bits are the message's bucket, which determines the partition,
+ * however many partitions there are; see `bucket.ts`. Releases up to 0.1 wrote the bucket alone behind 54 random bits.
  */
 
 /** The length of Delayline's ids in bytes. Redisson's ids may have another length. */
@@ -41,8 +42,8 @@ export interface StoredMessage extends Trailer {
 const pool = Buffer.allocUnsafe(4096);
 let used = pool.length;
 
-/** Makes an id with this order stamp (microseconds, a safe integer), in this bucket or a random one. */
-export function createId(stamp: number, bucket?: number): Buffer {
+/** Makes an id with this order stamp (microseconds, a safe integer), and the hash of a key or a random one. */
+export function createId(stamp: number, hash?: number): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
@@ -52,16 +53,21 @@ export function createId(stamp: number, bucket?: number): Buffer {
   id.writeUInt32BE(stamp % 2 ** 32, 4);
   pool.copy(id, 8, used, used + 8);
   used += 8;
-  if (bucket !== undefined) {
-    const random = id.readUInt16BE(14) & ~(BUCKET_COUNT - 1);
-    id.writeUInt16BE(random | bucket, 14);
-  }
+  if (hash !== undefined) id.writeUInt32BE(hash, ID_BYTES - 4);
   return id;
 }
 
 /** The bucket in an id; undefined for ids that Delayline did not make, such as Java's. */
 export function bucketOf(id: Buffer): number | undefined {
-  return id.length === ID_BYTES ? id.readUInt16BE(14) & (BUCKET_COUNT - 1) : undefined;
+  return id.length === ID_BYTES ? bucketOfHash(id.readUInt16BE(14)) : undefined;
+}
+
+/**
+ * What the messages of one key have in common: the hash of the key, as text. Different keys have the same one in one of
+ * 2^32 cases. A message without a key has one of its own; so has one whose id other software made, or an old release.
+ */
+export function laneIn(address: Buffer): string {
+  return address.toString("latin1", Math.max(8, address.length - 4));
 }
 
 /** Packs a message into a ZSET member. `more` is the content of the trailer beside the key. */

@@ -25,6 +25,7 @@ import {
   type ReliableSubscribeOptions,
   type RouteOptions,
 } from "./subscribe-options.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** The open queue of a handle. */
 interface Open {

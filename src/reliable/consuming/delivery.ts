@@ -18,9 +18,9 @@ export interface NackOptions extends CallOptions {
   readonly delay?: number;
   /**
    * Why the attempt failed. The message keeps 200 bytes of it in its {@link Delivery.failures}; a dead letter keeps
-   * 1,000 characters. Defaults to `"nack"`.
+   * 1,000 characters. Of an Error it is the message. Defaults to `"nack"`.
    */
-  readonly reason?: string;
+  readonly reason?: string | Error;
 }
 
 /** What deliveries use of their handle. */
@@ -149,20 +149,21 @@ export class Delivery<T = unknown> implements Content<T> {
     const { delay, reason = "nack" } = options;
     checkSignal(options.signal);
     if (delay !== undefined) checkDuration("delay", delay);
-    checkReason(reason);
-    const failure = { delay, reason, error: new Error(reason) };
+    const text = checkReason(reason);
+    const error = typeof reason === "string" ? new Error(reason) : reason;
+    const failure = { delay, reason: text, error };
     return await this.#traced("nack", () => this.#host.nack(this.#held, failure, callOf(options)));
   }
 
   /**
-   * Makes the message a dead letter at once. It keeps 1,000 characters of `reason`.
+   * Makes the message a dead letter at once. It keeps 1,000 characters of `reason`; of an Error, of its message.
    *
-   * @throws {TypeError} if `reason` is not a string.
+   * @throws {TypeError} if `reason` is neither a string nor an Error.
    */
-  async reject(reason = "rejected", options?: CallOptions): Promise<boolean> {
-    checkReason(reason);
+  async reject(reason: string | Error = "rejected", options?: CallOptions): Promise<boolean> {
+    const text = checkReason(reason);
     const call = checkCall(options);
-    return await this.#traced("reject", () => this.#host.reject(this.#held, reason, call));
+    return await this.#traced("reject", () => this.#host.reject(this.#held, text, call));
   }
 
   /**
@@ -201,8 +202,22 @@ export function deliveredMessageOf({ delivery, held }: Delivered<unknown>): Deli
   return { id, key, headers, attempt, readyAt, takenAt };
 }
 
-function checkReason(reason: unknown): asserts reason is string {
-  if (typeof reason !== "string") {
-    throw new TypeError(`reason must be a string, got ${typeof reason}`);
+/** Returns the text of a reason. */
+function checkReason(reason: unknown): string {
+  if (typeof reason === "string" || reason instanceof Error) return textOfThrown(reason);
+  throw new TypeError(`reason must be a string or an Error, got ${typeof reason}`);
+}
+
+/** The reason to keep for what a handler threw. An error class of the user may have set any `message`. */
+export function textOfThrown(error: unknown): string {
+  if (error instanceof Error) {
+    const texts: unknown[] = [error.message, error.name];
+    return (
+      (texts.find((text) => typeof text === "string" && text !== "") as string | undefined) ??
+      "Error"
+    );
   }
+  return typeof error === "string"
+    ? error
+    : `the handler threw ${error === null ? "null" : typeof error}`;
 }

@@ -10,6 +10,7 @@ import {
 import type { Call } from "../../queue/call.ts";
 import {
   deliveredMessageOf,
+  textOfThrown,
   type Delivered,
   type Delivery,
   type DeliveryHost,
@@ -17,6 +18,7 @@ import {
 } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 import type { Held } from "../group/held.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** Called with each payload and its delivery, which is acknowledged when the handler has returned. */
 export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
@@ -199,11 +201,11 @@ async function settleFailed<T, Input>(
   const isCutShort = isCutShortBy(closing, error);
   if (error instanceof RejectError || !isCutShort) counters.failed++;
   if (error instanceof RejectError) {
-    await each(delivered, (held) => settler.bury(held, textOf(error)));
+    await each(delivered, (held) => settler.bury(held, textOfThrown(error)));
   } else if (isCutShort) {
     await each(delivered, (held) => settler.release(held));
   } else {
-    const failure = { error, reason: textOf(error) };
+    const failure = { error, reason: textOfThrown(error) };
     await each(delivered, (held) => settler.fail(held, failure));
     await reportFailure(error, input, host);
   }
@@ -217,18 +219,4 @@ function each(
   const [first] = delivered;
   if (first !== undefined && delivered.length === 1) return settle(first.held);
   return Promise.all(delivered.map(({ held }) => settle(held)));
-}
-
-/** The reason to keep for what a handler threw. An error class of the user may have set any `message`. */
-function textOf(error: unknown): string {
-  if (error instanceof Error) {
-    const texts: unknown[] = [error.message, error.name];
-    return (
-      (texts.find((text) => typeof text === "string" && text !== "") as string | undefined) ??
-      "Error"
-    );
-  }
-  return typeof error === "string"
-    ? error
-    : `the handler threw ${error === null ? "null" : typeof error}`;
 }

@@ -19,14 +19,18 @@ export class Lanes {
    * If `work` awaits a later call with its own key, it waits for ever.
    */
   async run<T>(key: string | undefined, work: () => Promise<T>): Promise<T> {
-    if (key === undefined) return work();
-    const result = (this.#ends.get(key) ?? Promise.resolve()).then(work);
-    const leave = () => {
-      if (this.#ends.get(key) === end) this.#ends.delete(key);
-    };
-    const end = result.then(leave, leave);
+    if (key === undefined) return await work();
+    const before = this.#ends.get(key);
+    let leave: (() => void) | undefined;
+    const end = new Promise<void>((resolve) => (leave = resolve));
     this.#ends.set(key, end);
-    return result;
+    try {
+      await before;
+      return await work();
+    } finally {
+      if (this.#ends.get(key) === end) this.#ends.delete(key);
+      leave?.();
+    }
   }
 }
 

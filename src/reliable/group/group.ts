@@ -13,6 +13,7 @@ import { LeaseKeeper } from "./lease-keeper.ts";
 import { Reader, type Read } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {
@@ -30,6 +31,11 @@ export interface OnlyConsumer {
   readonly onConnected: OnConnected;
   /** Given in strict order. */
   readonly keeping?: Keeping | undefined;
+  /**
+   * Called when an entry is in flight for this consumer that nobody holds. Given back, it would be behind later messages;
+   * the next consumer of the partition inherits it in its place.
+   */
+  readonly onStranger: () => void;
 }
 
 /**
@@ -89,7 +95,10 @@ export class Group implements Origin {
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
       visibilityTimeout,
       readingSince: () => this.#reader.readingSince,
-      onStranger: (entryId) => this.#giveBackStranger(entryId),
+      onStranger: async (entryId) => {
+        if (only === undefined) await this.#giveBackStranger(entryId);
+        else only.onStranger();
+      },
       onOverdue: (held) => {
         void this.settlements.giveUp(held, new Error("the delivery was not settled in time"));
       },
@@ -98,6 +107,7 @@ export class Group implements Origin {
     const host = {
       onConnected: only?.onConnected,
       held: this.#held,
+      isOnly: this.#isExclusive,
       accept: (read: readonly Read[]) => this.#accept(read),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
@@ -107,17 +117,6 @@ export class Group implements Origin {
     this.#reader = new Reader(queue, this.#member, pauses, host);
   }
 
-  /** @throws {TypeError} if another handle asks for settings that differ from those of the group. */
-  checkSame(settings: GroupSettings): void {
-    for (const option of ["visibilityTimeout", "maxDeliveries"] as const) {
-      const [own, other] = [this.settings[option], settings[option]];
-      if (own === other) continue;
-      throw new TypeError(
-        `${option} of group "${settings.group}" of queue "${this.#queue.name}" must be the same for all its handles, ${own}, got ${other}`,
-      );
-    }
-  }
-
   /** Creates the group, and with it the stream. Returns undefined if this process has done so already. */
   made(call?: Call): Promise<void> | undefined {
     return this.#isMade ? undefined : this.#make(this.settings.start, call);
@@ -125,7 +124,7 @@ export class Group implements Origin {
 
   /** @throws {ClosedError} after {@link stop}. Offers and settlements still work then. */
   checkTaking(): void {
-    if (this.#isStopped) throw new ClosedError("the client");
+    if (this.#isStopped) throw new ClosedError(`queue "${this.#queue.name}"`);
   }
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
@@ -194,7 +193,7 @@ export class Group implements Origin {
   /** Gives back what is still held, and leaves the group. */
   async close(): Promise<void> {
     await this.#reclaim.close();
-    const closed = new ClosedError("the client");
+    const closed = new ClosedError("the queue");
     for (const held of this.#held.all()) {
       if (!held.isSettling) void this.settlements.giveUp(held, closed);
     }
@@ -220,6 +219,7 @@ export class Group implements Origin {
    * - A message that is held back goes back, and becomes a retry that is due when its pause is over. It was in flight
    *   for an exclusive consumer in strict order, and somebody who is not exclusive has read it. An exclusive consumer
    *   holds it, and waits.
+   * - A message that is held already was kept in flight as a new entry, which the group has reached only now.
    * - A message for another group is acknowledged: Redis delivers each entry to every group.
    * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
    *
@@ -230,7 +230,9 @@ export class Group implements Origin {
     const taken: Held[] = [];
     for (const entry of read) {
       if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
-      else if (entry.group !== undefined && entry.group !== this.settings.group) {
+      else if (this.#isExclusive && this.#held.has(entry.entryId)) {
+        void this.settlements.setAside(this.#held.get(entry.entryId) as Held);
+      } else if (entry.group !== undefined && entry.group !== this.settings.group) {
         void this.settlements.skip(entry.entryId).catch(() => {});
       } else if (entry.heldBackUntil !== undefined && !this.#isExclusive) {
         void this.#giveBackStranger(entry.entryId);

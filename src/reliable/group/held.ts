@@ -57,6 +57,8 @@ export class Held {
   takenAt = NaN;
   /** Whether it was handed to the user's code. */
   isGiven = false;
+  /** Whether `Settlements.handOut` was sent, after which a read of the entry changes nothing. */
+  isHandedOut = false;
   readonly #onLeft: (held: Held) => void;
   #state: "held" | "settled" | "lost" = "held";
   #settling: Promise<boolean> | undefined;
@@ -199,6 +201,10 @@ export class HeldDeliveries {
 
   has(entryId: string): boolean {
     return this.#held.has(entryId);
+  }
+
+  get(entryId: string): Held | undefined {
+    return this.#held.get(entryId);
   }
 
   // One function for all deliveries, rather than a closure for each.

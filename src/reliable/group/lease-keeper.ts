@@ -5,6 +5,7 @@ import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * Keeps the leases of one consumer, and finds the deliveries that it has lost.

@@ -10,6 +10,7 @@ import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
 import { ReadSize } from "./read-size.ts";
 import { Suspects } from "./suspects.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** An entry that was read; one in a foreign format as its fields and values. */
 export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
@@ -17,6 +18,8 @@ export type Read = Entry | { readonly entryId: string; readonly fields: readonly
 /** What a reader uses of its group. */
 export interface ReaderHost {
   readonly held: HeldDeliveries;
+  /** Whether this is the only consumer of a partition, which hands out one message at a time. */
+  readonly isOnly: boolean;
   /** Sorts what was read; returns the deliveries that are held now. */
   readonly accept: (read: readonly Read[]) => Held[];
   /** Creates the group again after somebody destroyed it. */
@@ -64,7 +67,7 @@ export class Reader {
     this.#member = member;
     this.#pauses = pauses;
     this.#host = host;
-    this.#suspects = new Suspects(host.held);
+    this.#suspects = new Suspects(host.held, host.isOnly);
     this.#loop = new BlockingLoop(queue.server, {
       name: `queue "${queue.name}"`,
       step: () => this.#step(),

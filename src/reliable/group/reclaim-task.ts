@@ -6,6 +6,7 @@ import { Task } from "../../run/task.ts";
 import { spread } from "../../time/spread.ts";
 import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * Returns messages that dead consumers had in flight to their group. Every process of a group watches all the others.

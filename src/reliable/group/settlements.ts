@@ -17,6 +17,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
 export interface Keeping {
@@ -36,7 +37,7 @@ export interface Keeping {
  * {@link persist}, {@link release} and {@link giveUp} are for deliveries that no user's call awaits: for what a handler's
  * outcome decides, what nobody took, and what closing gives back. They retry with a growing pause until Redis replies.
  * A settlement that was asked for goes before: a handler that has called `ack` has succeeded, even if the call rejected
- * and the handler failed with that error; see `Held`. Once the client begins to close, retries go on for `closeTimeout`
+ * and the handler failed with that error; see `Held`. Once the client begins to close, retries go on for `unreachableTimeout`
  * at most. An entry that could not be settled stays in flight, and is reclaimed when the lease ends.
  */
 export class Settlements {
@@ -155,8 +156,26 @@ export class Settlements {
    * may be handed out now, or the milliseconds until then, and undefined if it is lost.
    */
   async handOut(held: Held, call?: Call): Promise<number | undefined> {
-    const { entryId: entry, heldBackUntil = 0 } = held.entry;
-    const args = { ...this.#member, entry, heldBackUntil };
+    held.isHandedOut = true;
+    const left = await this.#handOut(held, held.entry.heldBackUntil ?? 0, call);
+    if (left !== 0) held.isHandedOut = false;
+    return left;
+  }
+
+  /**
+   * Notes that a delivery that was read, perhaps a second time, is not handed out: the death of this process would be no
+   * attempt. Does nothing once it was handed out. Never rejects: if Redis cannot be asked, the read counts.
+   */
+  async setAside(held: Held): Promise<void> {
+    if (!held.isHandedOut) await this.#handOut(held, Infinity).catch(() => {});
+  }
+
+  async #handOut(held: Held, until: number, call?: Call): Promise<number | undefined> {
+    const args = {
+      ...this.#member,
+      entry: held.entry.entryId,
+      heldBackUntil: Math.min(until, NEVER),
+    };
     const left = await this.#queue.change("hand out a message of", handOut, args, call);
     if (left === undefined) held.lose();
     return left;
@@ -218,7 +237,7 @@ export class Settlements {
    * failed, that one is tried again instead. Never rejects.
    */
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    const { closeTimeout } = this.#queue.server;
+    const { unreachableTimeout } = this.#queue.server;
     let pause: Pause | undefined;
     const startedAt = performance.now();
     this.#persistingCount++;
@@ -229,7 +248,7 @@ export class Settlements {
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) break;
         if (error instanceof RedisError) this.#work.failed(error);
-        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + closeTimeout) break;
+        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + unreachableTimeout) break;
         pause ??= new Pause(100, 2000);
         await pause.wait();
       }
@@ -347,6 +366,9 @@ const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
 
 /** The most characters of a failure's reason that are sent; the script keeps 200 bytes of them. */
 const MAX_FAILURE = 200;
+
+/** An instant that does not come (epoch ms). */
+const NEVER = 9e15;
 
 /** A guess at the bytes of a stranger, which nobody here has read. */
 const UNKNOWN_BYTES = 65_536;

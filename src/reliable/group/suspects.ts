@@ -9,6 +9,8 @@ import type { Held, HeldDeliveries } from "./held.ts";
  *
  * One suspect at most waits here until nothing else is held. If a read returns several, the others are returned to the
  * group, and the next reads ask for a single message until one returns no suspect.
+ *
+ * The only consumer of a partition hands out one message at a time in any case, and must not rest: others are aside.
  */
 export class Suspects {
   readonly #held: HeldDeliveries;
@@ -18,7 +20,10 @@ export class Suspects {
   /** Whether the last read that returned messages returned a suspect. */
   #isWary = false;
 
-  constructor(held: HeldDeliveries) {
+  readonly #isOnly: boolean;
+
+  constructor(held: HeldDeliveries, isOnly = false) {
+    this.#isOnly = isOnly;
     this.#held = held;
   }
 
@@ -35,6 +40,7 @@ export class Suspects {
 
   /** Sifts what was read into `fresh`, to be handed out now, and `surplus`, to be returned to the group. */
   sift(read: readonly Held[]): { readonly fresh: Held[]; readonly surplus: Held[] } {
+    if (this.#isOnly) return { fresh: [...read], surplus: [] };
     const fresh = read.filter(({ isSuspect }) => !isSuspect);
     const surplus = read.filter(({ isSuspect }) => isSuspect);
     if (read.length > 0) this.#isWary = surplus.length > 0;

@@ -24,7 +24,7 @@ export const COMMANDS = {
     load: async () => (await commands()).list,
   },
   search: {
-    summary: "finds delayed messages by a prefix of their keys",
+    summary: "finds messages by a prefix of their keys",
     load: async () => (await commands()).search,
   },
   get: {
@@ -64,7 +64,7 @@ export const COMMANDS = {
     load: async () => (await commands()).quarantine,
   },
   partitions: {
-    summary: "lists the partitions of a queue",
+    summary: "lists the partitions of a queue, or changes their number",
     load: async () => (await commands()).partitions,
   },
   export: {

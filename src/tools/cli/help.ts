@@ -26,7 +26,8 @@ export function overview(): string {
     "Run delayline help <command> for the options of a command.",
     "",
     "Exit codes: 0 success; 1 nothing found, or doctor found errors; 2 usage error;",
-    "3 Redis unreachable or refused; 4 you answered no.",
+    "3 Redis unreachable or refused; 4 you answered no; 5 some were not found;",
+    "69 port in use; 74 cannot write.",
     "",
   ].join("\n");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { main } from "./main.ts";
-import { EXIT } from "./session/command.ts";
+import { EXIT } from "./session/exit.ts";
 
 // The `delayline` command. The first Ctrl-C or SIGTERM lets it finish cleanly; the second kills it.
 
@@ -13,8 +13,9 @@ process.once("SIGTERM", () => {
 });
 // A reader such as `head` closes the pipe once it has read enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(EXIT.done);
+  if (error.code === "EPIPE") process.exit(EXIT.done);
+  process.stderr.write(`delayline: cannot write to stdout: ${error.code ?? error.message}\n`);
+  process.exit(EXIT.output);
 });
 
 const { stdin, stdout, stderr, env } = process;

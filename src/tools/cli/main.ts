@@ -1,15 +1,18 @@
 import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
+import { causeOf } from "../../cause.ts";
 import { DelaylineError, RedisError } from "../../errors.ts";
-import { escapeControl, suggest } from "../inspect/text.ts";
+import { optionFor, suggest } from "../../words/did-you-mean.ts";
+import { escapeControl } from "../inspect/text.ts";
 import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";
-import { DEFAULT_URL, parseAddresses, secretsIn } from "./session/addresses.ts";
-import { parseDuration, UsageError } from "./session/arguments.ts";
+import { DEFAULT_URL, parseAddresses, secretsIn, withPassword } from "./session/addresses.ts";
+import { MachineError, parseDuration, UsageError } from "./session/arguments.ts";
 import { joinInstants } from "./session/instants.ts";
 import type { Io } from "./session/output.ts";
-import { COMMON, EXIT, type Command, type ExitCode } from "./session/command.ts";
+import { COMMON, type Command } from "./session/command.ts";
+import { EXIT, type ExitCode } from "./session/exit.ts";
 import { DeclinedError, Session } from "./session/session.ts";
 
 /**
@@ -49,13 +52,17 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
   const { interop = "none", timeout = "5s" } = values;
   if (interop !== "none" && interop !== "redisson") {
-    throw new UsageError('--interop must be "none" or "redisson"');
+    throw new UsageError(`--interop must be "none" or "redisson", got ${JSON.stringify(interop)}`);
   }
   const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
   const isCluster = values["cluster"] === true;
-  const addresses = parseAddresses(given.length > 0 ? given : [urlOf(io)], isCluster);
+  const { sentinel } = values as { readonly sentinel?: string };
+  const topology = { isCluster, sentinel };
+  const { REDISCLI_AUTH: password = "" } = io.env;
+  const urls = (given.length > 0 ? given : [urlOf(io)]).map((url) => withPassword(url, password));
+  const addresses = parseAddresses(urls, topology);
   const isJson = values["json"] === true;
-  const connection = { urls: given, isCluster, interop } as const;
+  const connection = { urls: given, ...topology, interop } as const;
   await using session = new Session(io, addresses, { callTimeout, connection, isJson });
   return await command.run(session, positionals, values as Parameters<Command["run"]>[2]);
 }
@@ -79,8 +86,9 @@ async function help(argv: readonly string[], at: number, io: Io): Promise<ExitCo
 /** @throws {UsageError} if there is no such command. */
 async function load(word: string): Promise<Command> {
   if (Object.hasOwn(COMMANDS, word)) return await COMMANDS[word as CommandName].load();
+  const near = suggest(word, [...Object.keys(COMMANDS), "help"]);
   throw new UsageError(
-    `there is no command ${JSON.stringify(word)}${suggestion(word, [...Object.keys(COMMANDS), "help"])}`,
+    `there is no command ${JSON.stringify(word)}${near === undefined ? "; run delayline help" : `; did you mean ${near}?`}`,
   );
 }
 
@@ -115,20 +123,14 @@ function parse(command: Command, name: string, args: string[]) {
     const { code } = error as NodeJS.ErrnoException;
     const [, option = ""] = /'(--?[\w-]+)/.exec((error as Error).message) ?? [];
     if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
-      const known = Object.keys(options).map((one) => `--${one}`);
-      throw new UsageError(`${name} has no option ${option}${suggestion(option, known)}`, {
-        cause: error,
-      });
+      const near = optionFor(option.replace(/^-+/, ""), Object.keys(options));
+      const wayOut = near === undefined ? "; run delayline help" : `; did you mean --${near}?`;
+      throw new UsageError(`${name} has no option ${option}${wayOut}`, { cause: error });
     }
     throw new UsageError(`${option || "an option"} of ${name} lacks its value, or takes none`, {
       cause: error,
     });
   }
-}
-
-function suggestion(word: string, known: readonly string[]): string {
-  const near = suggest(word, known);
-  return near === undefined ? "; run delayline help" : `; did you mean ${near}?`;
 }
 
 /** The URL to use without `--redis`. */
@@ -147,7 +149,9 @@ function urlsIn(argv: readonly string[], { env }: Io): string[] {
 /** Prints why the command failed, with passwords masked, and returns the exit code. */
 function reportFailure(error: unknown, urls: readonly string[], io: Io): ExitCode {
   const say = (text: string) => {
-    const masked = secretsIn(urls).reduce((all, secret) => all.replaceAll(secret, "***"), text);
+    const { REDISCLI_AUTH: password = "" } = io.env;
+    const secrets = [...secretsIn(urls), ...(password === "" ? [] : [password])];
+    const masked = secrets.reduce((all, secret) => all.replaceAll(secret, "***"), text);
     io.stderr.write(`delayline: ${escapeControl(masked)}\n`);
   };
   if (error instanceof DeclinedError) {
@@ -156,7 +160,14 @@ function reportFailure(error: unknown, urls: readonly string[], io: Io): ExitCod
   }
   if (error instanceof RedisError) {
     say(error.message);
+    const cause = causeOf(error);
+    // The message ends with the way out.
+    if (cause !== undefined) say(`Redis ${cause.what}`);
     return EXIT.redis;
+  }
+  if (error instanceof MachineError) {
+    say(error.message);
+    return error.exit;
   }
   const isUsage = error instanceof UsageError || error instanceof DelaylineError;
   // The library throws these for invalid arguments.

@@ -11,6 +11,7 @@ import {
   requeueQuarantine,
   reschedule,
   showDead,
+  showInFlight,
   showQuarantine,
 } from "./calls/message-calls.ts";
 import {
@@ -61,6 +62,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/message/cancel": { POST: cancel },
   "queues/:q/message/reschedule": { POST: reschedule },
   "queues/:q/message/promote": { POST: promote },
+  "queues/:q/in-flight": { GET: showInFlight },
   "queues/:q/dead": { GET: showDead },
   "queues/:q/dead/redrive": { POST: redriveDead },
   "queues/:q/dead/remove": { POST: removeDead },

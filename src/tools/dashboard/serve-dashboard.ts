@@ -31,6 +31,9 @@ export async function serveDashboard(options?: ServeOptions): Promise<ServedDash
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, resolve);
+  }).catch(async (error: unknown) => {
+    await board.close();
+    throw error;
   });
   const address = server.address() as AddressInfo;
   const name = address.family === "IPv6" ? `[${address.address}]` : address.address;

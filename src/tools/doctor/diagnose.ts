@@ -1,14 +1,16 @@
 import { setMaxListeners } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openServers } from "../../client/open-servers.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
+import { sleep } from "../../time/sleep.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
-import { shellWord, suggest } from "../inspect/text.ts";
+import { suggest } from "../../words/did-you-mean.ts";
+import { shellWord } from "../inspect/text.ts";
 import { checkAccess } from "./checks/access.ts";
-import { inBackticks, type Finding } from "./checks/finding.ts";
+import { inBackticks, type CommandLine, type CommandWord, type Finding } from "./checks/finding.ts";
+import { merged } from "./checks/merged.ts";
 import { hidden, unreachable } from "./checks/server.ts";
-import { examineDatabase, examineSite } from "./examine-site.ts";
+import { examineSite } from "./examine-site.ts";
 import { readAccess } from "./looks/access-report.ts";
 import type { SiteView } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
@@ -25,14 +27,15 @@ export interface DiagnoseOptions {
   /**
    * Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted.
    */
-  readonly commandLine?: (...words: readonly string[]) => string | undefined;
+  readonly commandLine?: (...words: readonly CommandWord[]) => string | undefined;
   /** Aborts the examination, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields
- * a notice for what Redis does not let it examine.
+ * Examines Redis and the queues, and yields what it finds: about servers at once, about queues when all have been looked
+ * at, so that the same trouble of many queues is one finding. Changes nothing in Redis. Yields a notice for what Redis
+ * does not let it examine.
  *
  * Every call has a time bound of 3 s. Some findings take two looks, half a second apart.
  *
@@ -42,6 +45,22 @@ export interface DiagnoseOptions {
 export async function* diagnose(
   options: DiagnoseOptions = {},
 ): AsyncGenerator<Finding, void, void> {
+  const told = { hasPassword: false };
+  for await (const finding of examine(options, told)) {
+    const needsPassword = told.hasPassword && NEEDS_PASSWORD.test(finding.repair);
+    yield needsPassword
+      ? { ...finding, repair: `${finding.repair}; the password is read from REDISCLI_AUTH` }
+      : finding;
+  }
+}
+
+/** Matches commands that hold no password and need one. */
+const NEEDS_PASSWORD = /`redis-cli |`npx delayline [^`]*:\/\/[^`]*@/;
+
+async function* examine(
+  options: DiagnoseOptions,
+  told: { hasPassword: boolean },
+): AsyncGenerator<Finding, void, void> {
   const { signal } = options;
   const redis = options.redis === undefined ? {} : { redis: options.redis };
   signal?.throwIfAborted();
@@ -50,22 +69,19 @@ export async function* diagnose(
   // Refuse an invalid name before connecting.
   for (const name of options.queues ?? []) queueKeys(name);
   const listener = { report: () => {}, onRecovered: () => {} };
-  const timeouts = { callTimeout: CALL_TIMEOUT, closeTimeout: CALL_TIMEOUT };
-  const sites = openServers(redis, timeouts, listener).map((one) => new Site(one, signal));
+  const timeouts = { callTimeout: CALL_TIMEOUT, unreachableTimeout: CALL_TIMEOUT };
+  const sites: readonly Site[] = openServers(redis, timeouts, listener).map(
+    (one) => new Site(one, signal),
+  );
+  told.hasPassword = sites.some((site) => site.hasPassword);
   const inspector = new Inspector({ ...redis, ...timeouts });
   // The awaited calls meet the same failures, and report them.
   inspector.line.on("error", () => {});
   try {
     const views: SiteView[] = [];
-    const servers = [options.redis].flat();
-    for (const [i, site] of sites.entries()) {
-      const view = yield* examineSite(site);
-      const server = servers[i];
-      const isThere =
-        view === undefined ||
-        typeof server !== "string" ||
-        (yield* examineDatabase(server, CALL_TIMEOUT));
-      if (view !== undefined && isThere) views.push(view);
+    for (const site of sites) {
+      const view = yield* examineSite(site, commandFor(options.commandLine));
+      if (view !== undefined) views.push(view);
     }
     signal?.throwIfAborted();
     // A queue may have partitions on every server, so all of them are needed.
@@ -100,10 +116,14 @@ async function* examineQueues(
     names = [];
   }
   if (queues !== undefined) yield* examineNames(queues, inspector, signal);
-  const command = (...words: readonly string[]) =>
-    inBackticks(commandLine?.(...words) ?? ["npx delayline", ...words.map(shellWord)].join(" "));
+  const command = commandFor(commandLine);
   const exams = names.map((name) => new QueueExam(name, views, inspector, command, signal));
-  for (const exam of exams) yield* exam.begin();
+  const denied: Finding[] = [];
+  const found: Finding[] = [];
+  for (const exam of exams) {
+    for await (const finding of exam.begin()) (exam.isDenied ? denied : found).push(finding);
+  }
+  yield* merged(found);
   if (exams.some(({ hidesTypes }) => hidesTypes)) {
     yield hidden(
       "key-type",
@@ -112,20 +132,41 @@ async function* examineQueues(
       "run the doctor as a user with +type",
     );
   }
+  let isExplained = false;
   const isAnyReliable = exams.some(({ isReliable }) => isReliable);
   for (const node of views.flatMap((view) => view.nodes)) {
     if (node.role === "slave") continue;
     try {
-      yield* checkAccess(await readAccess(node, names.filter(isLegal)), isAnyReliable);
+      const tried = exams.filter(({ name }) => isLegal(name));
+      for (const finding of checkAccess(await readAccess(node, tried), isAnyReliable)) {
+        isExplained ||= finding.level !== "notice" || finding.what.includes("may not run");
+        yield finding;
+      }
     } catch (error) {
       signal?.throwIfAborted();
-      yield unreachable(node.address, error);
+      yield unreachable(node, error);
     }
   }
+  // The missing rights are the cause.
+  if (!isExplained) yield* merged(denied);
   const unsure = exams.filter((exam) => exam.isUnsure);
   if (unsure.length === 0) return;
-  await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
-  for (const exam of unsure) yield* exam.end();
+  await sleep(BETWEEN_LOOKS, signal);
+  signal?.throwIfAborted();
+  const later: Finding[] = [];
+  for (const exam of unsure) {
+    for await (const finding of exam.end()) {
+      if (!(isExplained && exam.isDenied && finding.check === "refused")) later.push(finding);
+    }
+  }
+  yield* merged(later);
+}
+
+function commandFor(commandLine: DiagnoseOptions["commandLine"]): CommandLine {
+  return (...words) =>
+    inBackticks(
+      commandLine?.(...words) ?? ["npx delayline", ...words.flat().map(shellWord)].join(" "),
+    );
 }
 
 /** Whether a queue can have this name. A key that another program made may resemble the key of an impossible queue. */

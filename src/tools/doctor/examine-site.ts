@@ -1,13 +1,13 @@
-import { RedisError } from "../../errors.ts";
-import { checkDatabase } from "../inspect/inspector.ts";
+import { causeOf } from "../../cause.ts";
 import { checkCluster } from "./checks/cluster.ts";
-import type { Finding } from "./checks/finding.ts";
-import { checkClocks, checkServer, hidden, unreachable } from "./checks/server.ts";
+import type { CommandLine, Finding } from "./checks/finding.ts";
+import { checkClocks, checkServer, checkUsable, hidden, unreachable } from "./checks/server.ts";
 import type { SiteView } from "./looks/queue-report.ts";
 import {
   listenersOf,
   readClients,
   readCluster,
+  readEntrance,
   readServer,
   type ServerReport,
 } from "./looks/server-report.ts";
@@ -16,27 +16,33 @@ import type { Site, SiteNode } from "./looks/site.ts";
 /** Checks the servers behind one address. Returns undefined if none of them replies. */
 export async function* examineSite(
   site: Site,
+  commandLine: CommandLine,
 ): AsyncGenerator<Finding, SiteView | undefined, void> {
   let nodes: SiteNode[];
   try {
     nodes = await site.nodes();
   } catch (error) {
     site.throwIfAborted();
-    yield unreachable(undefined, error);
-    yield* examineEntrances(site);
+    yield await explain(site, error, commandLine);
+    yield* examineEntrances(site, commandLine);
     return undefined;
   }
   const reached: SiteNode[] = [];
   const servers: ServerReport[] = [];
   for (const node of nodes) {
     try {
+      const unusable = checkUsable(node, await readEntrance(node), commandLine);
+      if (unusable !== undefined) {
+        yield unusable;
+        continue;
+      }
       const server = await readServer(node);
-      yield* checkServer(server);
+      yield* checkServer(server, commandLine);
       servers.push(server);
       reached.push(node);
     } catch (error) {
       site.throwIfAborted();
-      yield unreachable(node.address, error);
+      yield unreachable(node, error);
     }
   }
   const [first] = reached;
@@ -63,51 +69,42 @@ export async function* examineSite(
   return { site, nodes: reached, connections };
 }
 
+/** Finds out why a server does not serve the client. `failure` is what the client knows. */
+async function explain(site: Site, failure: unknown, commandLine: CommandLine): Promise<Finding> {
+  const node = site.entrance();
+  if (node === undefined) return unreachable(undefined, failure);
+  try {
+    const view = await readEntrance(node);
+    return checkUsable(node, view, commandLine) ?? unreachable(node, failure);
+  } catch (error) {
+    site.throwIfAborted();
+    // If it cannot be reached, the client knows better why.
+    return unreachable(node, causeOf(failure) === undefined ? error : failure);
+  } finally {
+    node.end();
+  }
+}
+
 /** Asks the given nodes of a Cluster to which the client cannot connect. */
-async function* examineEntrances(site: Site): AsyncGenerator<Finding, void, void> {
+async function* examineEntrances(
+  site: Site,
+  commandLine: CommandLine,
+): AsyncGenerator<Finding, void, void> {
   const entrances = site.entrances();
   try {
     for (const node of entrances) {
       try {
         const server = await readServer(node);
-        yield* checkServer(server);
+        yield* checkServer(server, commandLine);
         yield* checkCluster(await readCluster(node), [server]);
         // The other nodes would report the same.
         return;
       } catch (error) {
         site.throwIfAborted();
-        yield unreachable(node.address, error);
+        yield unreachable(node, error);
       }
     }
   } finally {
     for (const node of entrances) node.end();
   }
 }
-
-/**
- * Checks whether the database that a URL names exists, and returns whether it does. Returns true if the server does not
- * reply: another check reports that.
- */
-export async function* examineDatabase(
-  url: string,
-  timeout: number,
-): AsyncGenerator<Finding, boolean, void> {
-  try {
-    await checkDatabase(url, timeout);
-    return true;
-  } catch (error) {
-    if (!(error instanceof RedisError) || !ABOUT_DATABASE.test(error.message)) return true;
-    yield {
-      level: "error",
-      check: "database",
-      what: `${new URL(url).host}: ${error.message}`,
-      why: "ioredis ignores the refusal, so processes with this URL work in database 0; no queue was checked",
-      repair:
-        "correct the number at the end of the URL, raise `databases` in redis.conf, or allow the user +select",
-    };
-    return false;
-  }
-}
-
-/** Matches the replies to a SELECT that fails because of the database, the Cluster mode or the user. */
-const ABOUT_DATABASE = /\bDB index\b|\bSELECT\b.*\bcluster\b|out of range|\bNOPERM\b.*\bselect\b/i;

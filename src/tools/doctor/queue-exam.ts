@@ -1,21 +1,33 @@
+import { causeOf } from "../../cause.ts";
+import { partitionsOf } from "../../partitions/ring/fact.ts";
 import type { Inspector } from "../inspect/inspector.ts";
 import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
-import { checkEarly, checkIndex, checkKeys, checkLeftovers } from "./checks/keys.ts";
+import {
+  checkEarly,
+  checkIndex,
+  checkKeys,
+  checkLeftovers,
+  checkOtherName,
+} from "./checks/keys.ts";
 import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
-import { checkTransfer } from "./checks/transfer.ts";
+import { checkTransfer, isClosed } from "./checks/transfer.ts";
 import { EarlyWatch, sampleIndex } from "./looks/close-look.ts";
 import { readQueue, type SiteView, type QueueReport } from "./looks/queue-report.ts";
 
 /** Examines one queue: once, and if that is not conclusive, a second time half a second later. */
 export class QueueExam {
-  readonly #name: string;
+  readonly name: string;
   readonly #views: readonly SiteView[];
   readonly #inspector: Inspector;
   readonly #commandLine: CommandLine;
   readonly #signal: AbortSignal | undefined;
   readonly #watches: EarlyWatch[] = [];
   #first: QueueReport | undefined;
+  /** Whether a finding has said that no process has the queue open. */
+  #isClosed = false;
+  /** Whether Redis has denied its user the look. */
+  isDenied = false;
 
   constructor(
     name: string,
@@ -24,7 +36,7 @@ export class QueueExam {
     commandLine: CommandLine,
     signal: AbortSignal | undefined,
   ) {
-    this.#name = name;
+    this.name = name;
     this.#views = views;
     this.#inspector = inspector;
     this.#commandLine = commandLine;
@@ -34,6 +46,12 @@ export class QueueExam {
   /** Whether the queue is reliable, according to the first look. */
   get isReliable(): boolean {
     return this.#first?.stats?.kind === "reliable";
+  }
+
+  /** How many partitions it has; 0 if it is an ordinary queue, or that is not known. */
+  get partitions(): number {
+    const fact = this.#first?.fact;
+    return fact === undefined ? 0 : partitionsOf(fact);
   }
 
   /** Whether the user may not ask for the types of its keys. */
@@ -47,8 +65,9 @@ export class QueueExam {
     if (first?.stats === undefined) return false;
     const { stats, fact } = first;
     const isChanging = fact !== undefined && fact.state !== "stable";
+    if (isChanging || this.#watches.length > 0) return true;
     const isWaiting = stats.kind === "plain" && stats.ready > 0;
-    return isChanging || isWaiting || idleGroups(first).length > 0 || this.#watches.length > 0;
+    return !this.#isClosed && (isWaiting || idleGroups(first).length > 0);
   }
 
   /** Takes the first look, and yields what it shows. */
@@ -56,10 +75,16 @@ export class QueueExam {
     try {
       const report = await this.#look();
       this.#first = report;
-      for (const part of report.parts) yield* checkKeys(this.#name, part);
-      yield* checkPartitions(report);
-      yield* checkTransfer(report, this.#commandLine);
-      yield* checkConsumers(report);
+      for (const part of report.parts) {
+        yield* checkKeys(this.name, part);
+        yield* checkOtherName(this.name, part);
+      }
+      yield* checkPartitions(report, this.#commandLine);
+      for (const finding of checkTransfer(report, this.#commandLine)) {
+        this.#isClosed ||= isClosed(report) && finding.check !== "paused";
+        yield finding;
+      }
+      yield* checkConsumers(report, this.#commandLine);
       yield* checkLeftovers(report, this.#commandLine);
       if (report.stats === undefined) return;
       yield* this.#lookClosely(report, report.stats.serverTime);
@@ -74,12 +99,14 @@ export class QueueExam {
     if (before === undefined) return;
     try {
       const after = await this.#look();
-      yield* checkChange(before, after);
-      yield* checkBacklog(before, after);
-      yield* checkGroups(before, after);
+      yield* checkChange(before, after, this.#commandLine);
+      if (!this.#isClosed) {
+        yield* checkBacklog(before, after);
+        yield* checkGroups(before, after);
+      }
       for (const watch of this.#watches) {
         const early = await watch.end();
-        if (early !== undefined) yield* checkEarly(this.#name, early);
+        if (early !== undefined) yield* checkEarly(this.name, early);
       }
     } catch (error) {
       yield this.#refused(error);
@@ -89,8 +116,7 @@ export class QueueExam {
   async *#lookClosely(report: QueueReport, now: number): AsyncGenerator<Finding, void, void> {
     for (const part of report.parts) {
       if (part.indexLength > 0) {
-        const opened = await this.#inspector.open(this.#name, this.#signal);
-        yield* checkIndex(this.#name, part, await sampleIndex(part, opened, now));
+        yield* checkIndex(this.name, part, await sampleIndex(part, now));
       }
       if (part.delayed === 0) continue;
       const watch = await EarlyWatch.begin(part);
@@ -99,18 +125,20 @@ export class QueueExam {
   }
 
   #look(): Promise<QueueReport> {
-    return readQueue(this.#name, this.#views, this.#inspector, this.#signal);
+    return readQueue(this.name, this.#views, this.#inspector, this.#signal);
   }
 
   #refused(error: unknown): Finding {
     this.#signal?.throwIfAborted();
+    const cause = causeOf(error);
+    this.isDenied = cause?.kind === "access";
     return {
       level: "error",
       check: "refused",
-      queue: this.#name,
-      what: `the queue cannot be read: ${(error as Error).message}`,
+      queue: this.name,
+      what: `the queue cannot be read: ${(error as Error).message.replace(`; ${cause?.repair}`, "")}`,
       why: "processes that move it or take from it are probably refused in the same way",
-      repair: "the reply says why; for missing permissions see the `access` findings",
+      repair: cause?.repair ?? "the reply says why",
     };
   }
 }

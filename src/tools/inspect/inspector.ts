@@ -1,12 +1,15 @@
-import { Redis } from "ioredis";
-import { closeQueue, Delayline } from "../../client/delayline.ts";
+import { causeOf, type Cause, type CauseKind } from "../../cause.ts";
+import { Delayline, serversOf } from "../../client/delayline.ts";
 import type { DelayedQueue } from "../../handles/delayed-queue.ts";
-import { RedisError, type AnyDelaylineError } from "../../errors.ts";
+import type { AnyDelaylineError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
 import type { BlockingQueue } from "../../handles/blocking-queue.ts";
 import type { DeadLetters } from "../../handles/dead-letters.ts";
 import type { ReliableQueue } from "../../handles/reliable-queue.ts";
+import { queueKeys } from "../../queue/keys.ts";
+import { callWithin } from "../../redis/call.ts";
+import type { Server } from "../../redis/server.ts";
 
 /** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
 export interface InspectedQueue {
@@ -26,7 +29,7 @@ export interface InspectedQueue {
 /** Options of an {@link Inspector}. */
 interface InspectorOptions extends Pick<
   DelaylineOptions,
-  "redis" | "callTimeout" | "closeTimeout" | "interop"
+  "redis" | "callTimeout" | "unreachableTimeout" | "interop"
 > {
   /** Called with failures that nobody awaits, such as a lost connection. Defaults to a process warning. */
   readonly onError?: (error: AnyDelaylineError) => void;
@@ -81,6 +84,31 @@ export class Inspector implements AsyncDisposable {
     return { name, partitions, messages, ready: undefined, deadLetters, stats };
   }
 
+  /**
+   * Why Redis refuses every write, such as a full disk; undefined if it accepts them, or that cannot be found out.
+   * Reading may work all the same. One command per server; it changes nothing.
+   *
+   * @param queue one that the user may write to.
+   */
+  async refusal(queue = "delayline", signal?: AbortSignal): Promise<Cause | undefined> {
+    // No script uses this key, and XX writes only to one that exists. Redis refuses it like any other write.
+    const key = queueKeys(queue).timeouts.replace(/^[^:]*/, "delayline_probe");
+    const ask = async ({ connections: { commands }, expiries }: Server) => {
+      const send = async () => void (await commands.set(key, "", "XX"));
+      // Not sent again after a refusal: that is the answer.
+      const sent = callWithin(
+        { expiries, signal },
+        () => undefined,
+        send,
+        () => false,
+      );
+      return await sent.then(() => undefined, causeOf);
+    };
+    const causes = await Promise.all(serversOf(this.line).map(ask));
+    signal?.throwIfAborted();
+    return causes.find((cause) => cause !== undefined && OF_WRITES.has(cause.kind));
+  }
+
   async close(): Promise<void> {
     await this.line.close();
   }
@@ -92,7 +120,7 @@ export class Inspector implements AsyncDisposable {
   async #closeEmpty(): Promise<void> {
     const names = [...this.#empty];
     this.#empty.clear();
-    await Promise.all(names.map((name) => closeQueue(this.line, name)));
+    await Promise.all(names.map((name) => this.line.closeQueue(name)));
   }
 }
 
@@ -105,36 +133,16 @@ export function isEmpty(stats: QueueStats): boolean {
   return count === 0 && !isOpen && kind === "plain" && !isPaused;
 }
 
+/** The causes for which Redis refuses writes and answers reads. */
+const OF_WRITES: ReadonlySet<CauseKind> = new Set<CauseKind>([
+  "disk",
+  "memory",
+  "replica",
+  "few-replicas",
+]);
+
 /** How many names without a queue a client may keep open, at some 5 kB each. */
 const MOST_EMPTY = 500;
-
-/**
- * Checks that the database in a URL exists. ioredis ignores Redis's refusal of a database and works in database 0
- * instead.
- *
- * Opens a connection if the URL names a database, and closes it again.
- *
- * @throws {RedisError} if Redis refuses the database, or does not reply within `timeout` milliseconds.
- */
-export async function checkDatabase(url: string, timeout: number): Promise<void> {
-  const database = databaseOf(url);
-  if (database === undefined) return;
-  const redis = new Redis(url, {
-    lazyConnect: true,
-    connectTimeout: timeout,
-    commandTimeout: timeout,
-    retryStrategy: null,
-    maxRetriesPerRequest: 0,
-  });
-  redis.on("error", () => {});
-  try {
-    await redis.select(database);
-  } catch (error) {
-    throw new RedisError(`cannot select database ${database}`, error);
-  } finally {
-    redis.disconnect();
-  }
-}
 
 /** The database that a URL names; undefined if it names none. */
 export function databaseOf(url: string): string | undefined {

@@ -2,8 +2,9 @@ import { Lookup } from "../../delayed/lookup.ts";
 import { checkCall, type CallOptions } from "../../queue/call.ts";
 import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
-import { packTrailer } from "../../queue/message/trailer.ts";
+import { packTrailer, unpackTrailer } from "../../queue/message/trailer.ts";
 import { partsOf } from "../../handles/queue-handle.ts";
+import { processOf } from "../../reliable/group/consumer-name.ts";
 import { Contents, type Content } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightDelayed, sightMessage, type MessageState, type Sighting } from "./sighting.ts";
@@ -55,7 +56,9 @@ export async function locate(
 
   const delayed = await seek(async ({ spot, lookup }) => {
     const member = await lookup.get(idOrKey, call);
-    const found = member && sightDelayed(spot, member);
+    // A retrying message, which may have several groups, is found among the retries.
+    if (member === undefined || member.address !== undefined) return [];
+    const found = sightDelayed(spot, member);
     return found ? [found] : [];
   });
   // An id belongs to one message, and a delayed message is nowhere else.
@@ -107,18 +110,78 @@ export async function* messagesIn(
         ? contents.retries("", call)
         : state === "dead"
           ? contents.letters("", call)
-          : contents.stream("", call);
+          : state === "in flight"
+            ? contents.inFlight(call)
+            : contents.stream("", call);
     for await (const content of found) {
       if (content.state === state) yield sight({ queue: name, partition }, content);
     }
   }
 }
 
-/** A consumer in a group of a reliable queue. A process has a consumer of another name in each partition. */
+/**
+ * Finds the messages whose business keys begin with a prefix, in every state: in no particular order, but delayed ones
+ * first. Leaves out the ready messages of a plain queue, which have no keys. Yields undefined after each step, whether it
+ * found something or not.
+ *
+ * Reads every key of the queue, and all messages of a reliable queue, in bounded pages. So it is not a snapshot: a
+ * message that moves meanwhile may be found twice, or not at all.
+ *
+ * @throws {RedisError} if Redis refuses or does not reply.
+ */
+export async function* messagesWith(
+  prefix: string,
+  { name, messages, deadLetters }: InspectedQueue,
+  options?: CallOptions,
+): AsyncGenerator<Sighting | undefined, void, void> {
+  const call = checkCall(options);
+  const parts = await partsOf(messages).all(call);
+  const seen = new Set<string>();
+  for (const { label: partition, queue } of parts) {
+    const lookup = new Lookup(queue);
+    for await (const keys of lookup.keysWith(prefix, call)) {
+      for (let i = 0; i < keys.length; i += STEP) {
+        const some = keys.slice(i, i + STEP);
+        const found = await Promise.all(some.map((key) => lookup.get(key, call)));
+        for (const member of found) {
+          // A retrying message holds its key, and is found below, once for each of its groups.
+          if (member === undefined || member.address !== undefined) continue;
+          const sighting = sightDelayed({ queue: name, partition }, member);
+          if (sighting === undefined || seen.has(sighting.id)) continue;
+          seen.add(sighting.id);
+          yield sighting;
+        }
+      }
+      yield undefined;
+    }
+  }
+  if (deadLetters === undefined) return;
+  for (const { label: partition, queue } of parts) {
+    const contents = new Contents(queue);
+    for (const read of [
+      contents.retries("", call),
+      contents.stream("", call),
+      contents.letters("", call),
+    ]) {
+      for await (const content of read) {
+        const { key = "" } = unpackTrailer(content.trailer);
+        yield key.startsWith(prefix) ? sight({ queue: name, partition }, content) : undefined;
+      }
+    }
+  }
+}
+
+/** How many messages to look up at once. */
+const STEP = 20;
+
+/**
+ * A consumer in a group of a reliable queue. A process has a consumer of another name in each partition: these are one
+ * here, `host/pid`.
+ */
 interface SeenConsumer {
   readonly group: string;
   readonly name: string;
-  /** The number of the partition; undefined in an ordinary queue. */
+  /** The number of its only partition; undefined in an ordinary queue, and for a process with several. */
   readonly partition: number | undefined;
   /** Milliseconds since Redis last heard from it. */
   readonly idle: number;
@@ -138,13 +201,24 @@ export async function consumers(
 ): Promise<SeenConsumer[]> {
   const call = checkCall(options);
   if (deadLetters === undefined) return [];
-  const found: SeenConsumer[] = [];
+  const found = new Map<string, SeenConsumer>();
   for (const { label: partition, queue } of await partsOf(messages).all(call)) {
     const contents = new Contents(queue);
     for (const group of await contents.groups(call)) {
-      const members = await contents.consumers(group, call);
-      found.push(...members.map((member) => ({ group, partition, ...member })));
+      for (const { name: own, idle, inFlight } of await contents.consumers(group, call)) {
+        const process = partition === undefined ? undefined : processOf(own);
+        const name = process === undefined ? own : `${process.host}/${process.pid}`;
+        const id = JSON.stringify([group, name]);
+        const known = found.get(id);
+        found.set(id, {
+          group,
+          name,
+          partition: known === undefined ? partition : undefined,
+          idle: Math.min(idle, known?.idle ?? Infinity),
+          inFlight: inFlight + (known?.inFlight ?? 0),
+        });
+      }
     }
   }
-  return found;
+  return [...found.values()];
 }

@@ -8,6 +8,7 @@ import {
   type MessageId,
 } from "../../queue/message/message.ts";
 import { failuresIn, unpackTrailer } from "../../queue/message/trailer.ts";
+import { processOf } from "../../reliable/group/consumer-name.ts";
 import type { Content } from "../../reliable/contents.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
 
@@ -51,8 +52,11 @@ export interface Sighting {
   readonly heldBackUntil: number | undefined;
   /** The consumer that holds it, if it is in flight. */
   readonly consumer: string | undefined;
-  /** Milliseconds since its consumer took it or renewed its lease, if it is in flight. */
-  readonly heldFor: number | undefined;
+  /** When its consumer got it (epoch ms), if it is in flight and does not wait for its turn in strict order. */
+  readonly takenAt: number | undefined;
+  /** The host and the process of its consumer, if that is one of this library. */
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
   /** Why it died, if it is dead. */
   readonly reason: string | undefined;
   /** When it died (epoch ms), if it is dead. */
@@ -110,6 +114,7 @@ export function sight(spot: Spot, content: Content): Sighting {
     ...spot,
     ...ABSENT,
     ...others,
+    ...processOf(others.consumer ?? ""),
     id,
     key,
     headers,
@@ -136,7 +141,9 @@ const ABSENT = {
   readyAt: undefined,
   heldBackUntil: undefined,
   consumer: undefined,
-  heldFor: undefined,
+  takenAt: undefined,
+  host: undefined,
+  pid: undefined,
   reason: undefined,
   diedAt: undefined,
 } as const;

@@ -84,39 +84,3 @@ const UNPRINTABLE = /(?![\t-\r])\p{Cc}/u;
 export function shellWord(word: string): string {
   return /^[\w.:@/-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
-
-/** The known word closest to a misspelt one; undefined if none is close. */
-export function suggest(word: string, known: Iterable<string>): string | undefined {
-  let best: string | undefined;
-  let least = Infinity;
-  for (const candidate of known) {
-    const distance = distanceOf(word.toLowerCase(), candidate.toLowerCase());
-    const isPrefix = word.length >= 2 && candidate.startsWith(word);
-    const weight = isPrefix ? Math.min(distance, 1) : distance;
-    if (weight < least && weight <= Math.max(1, Math.floor(candidate.length / 3))) {
-      [best, least] = [candidate, weight];
-    }
-  }
-  return best;
-}
-
-/** How many letters must be inserted, deleted, replaced, or swapped with their neighbour to get from `a` to `b`. */
-function distanceOf(a: string, b: string): number {
-  let [before, last] = [[] as number[], Array.from({ length: b.length + 1 }, (_, j) => j)];
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const isSame = a[i - 1] === b[j - 1];
-      let cost = Math.min(at(last, j) + 1, at(row, j - 1) + 1, at(last, j - 1) + (isSame ? 0 : 1));
-      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      if (isSwapped) cost = Math.min(cost, at(before, j - 2) + 1);
-      row.push(cost);
-    }
-    [before, last] = [last, row];
-  }
-  return at(last, b.length);
-}
-
-function at(row: readonly number[], i: number): number {
-  return row[i] ?? Infinity;
-}

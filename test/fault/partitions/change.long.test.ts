@@ -251,7 +251,10 @@ function settleReliable(entries: PartitionsReport["entries"], all: readonly Taki
   const [a, b] = ["a", "b"].map((name) => {
     const ends = all.flatMap(({ done, dead }) => [...done, ...dead]);
     const done = ends.filter(([group]) => group === name).map(([, payload]) => payload);
-    return settle(own, done, (payload) => name === "a" && cancelled.has(payload));
+    // A retrying message is cancelled or replaced for the group that failed. The other may have handled it.
+    const others = all.flatMap(({ failed }) => failed.filter(([group]) => group !== name));
+    const mayBeDone = new Set(others.map(([, payload]) => payload));
+    return settle(own, done, (payload) => name === "a" && cancelled.has(payload), mayBeDone);
   });
   const attempts = all.flatMap(({ done, failed }) => [...done, ...failed]).map(String);
   return {
@@ -266,6 +269,7 @@ function settle(
   entries: PartitionsReport["entries"],
   delivered: readonly string[],
   isCancelled: (payload: string) => boolean,
+  mayBeDone: ReadonlySet<string> = new Set(),
 ) {
   const wanted = (what: string) =>
     entries.filter(([, verdict]) => verdict === what).map(([payload]) => payload);
@@ -274,7 +278,9 @@ function settle(
     lost: missing(wanted("once"), delivered).filter((payload) => !isCancelled(payload)),
     twice: repeated(delivered),
     // Cancelled, replaced, rejected or not stored, and delivered all the same.
-    against: delivered.filter((payload) => never.has(payload) || isCancelled(payload)),
+    against: delivered.filter(
+      (payload) => (never.has(payload) && !mayBeDone.has(payload)) || isCancelled(payload),
+    ),
     invented: missing(
       delivered,
       entries.map(([payload]) => payload),

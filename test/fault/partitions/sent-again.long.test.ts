@@ -68,7 +68,7 @@ async function beginChange(name: string, from: number, to: number, stalls: "befo
     connection.swallow("reply");
     return stalls === "before" ? "drop" : "forward";
   };
-  const line = newLineThatMayFail({ redis: proxy.url, transfer: false, closeTimeout: 100 });
+  const line = newLineThatMayFail({ redis: proxy.url, transfer: false, unreachableTimeout: 100 });
   const controller = new AbortController();
   const changing = line.setPartitions(name, to, { signal: controller.signal });
   const ended = changing.catch(() => {});

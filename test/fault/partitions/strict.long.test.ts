@@ -58,7 +58,9 @@ test("strict: a failed message keeps its pauses and its attempts, whoever leaves
     start(),
   ]);
   await leaving.send("go");
-  await queue.offerMany(["good", "bad", "behind"].map((payload) => ({ payload, delay: 0 })));
+  await queue.offerMany(
+    ["good", "bad", "behind"].map((payload) => ({ payload, delay: 0, partitionKey: "k" })),
+  );
 
   await leaving.next((word) => word === "failed 1");
   await first.send("go");

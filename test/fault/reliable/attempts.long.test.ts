@@ -38,7 +38,7 @@ const MAX_DELIVERIES = 5;
 
 /** The reasons that these handlers give, and what may become of their deliveries. */
 const REASON =
-  /^(bad luck|nacked|hopeless|the delivery was not settled in time|its consumer died in delivery \d+|the (client|subscription) is closed)$/;
+  /^(bad luck|nacked|hopeless|the delivery was not settled in time|its consumer died in delivery \d+|the (queue|subscription) is closed)$/;
 
 test.each([
   ["a group", { partitions: 3 }],

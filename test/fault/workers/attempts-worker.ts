@@ -26,7 +26,7 @@ export interface AttemptNote {
 endWithParent();
 const { REDIS = "", QUEUE = "", OPTIONS = "{}", SEED = "0" } = process.env;
 const { CONCURRENCY = "10", BY_HAND = "0" } = process.env;
-const line = new Delayline({ redis: REDIS, codec: "string", closeTimeout: 300 });
+const line = new Delayline({ redis: REDIS, codec: "string", unreachableTimeout: 300 });
 line.on("error", () => {});
 const rest = (most: number) => sleep(Math.random() * most);
 
@@ -95,7 +95,7 @@ process.on("message", (word) => {
     for (let i = 0; i < Number(BY_HAND); i++) void takeByHand();
   } else {
     // Handlers that still run are cut off.
-    void line.close({ timeout: 10 }).then(hangUp);
+    void line.close({ handlerTimeout: 10 }).then(hangUp);
   }
 });
 void tell("loaded");

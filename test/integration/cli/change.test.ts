@@ -78,6 +78,24 @@ test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
   expect(await queue.isPaused()).toBe(false);
 });
 
+test("if some of several messages are not found, the others are changed, and the code is 5", async () => {
+  const { name, queue, deadId } = await newQueue();
+  const other = deadId.replace(/..$/, "00");
+  expect(await run("deliver-now", name, "order:2", "missing")).toMatchObject({ code: 5 });
+  const dry = await cli(["cancel", name, "order:1", "missing", "--dry-run"]);
+  expect(dry).toMatchObject({ code: 5 });
+  const cancelled = await run("cancel", name, "order:1", "missing", "order:1");
+  expect(cancelled).toMatchObject({
+    code: 5,
+    stdout: `Cancelled 1 message of queue "${name}".\n`,
+  });
+  expect(cancelled.stderr).toContain('"missing" is neither delayed nor retrying');
+  expect(await queue.has("order:1")).toBe(false);
+  expect((await run("cancel", name, "order:1", "missing")).code).toBe(1);
+  const redriven = await run("dead", "redrive", name, deadId, other);
+  expect(redriven).toMatchObject({ code: 5, stderr: `There is no dead letter ${other}.\n` });
+});
+
 test("with --yes: dead letters are redriven and removed", async () => {
   const { name, queue, deadId } = await newQueue();
   const redriven = await cli(["dead", "redrive", name, deadId, "--yes"]);
@@ -96,6 +114,7 @@ test("a misspelt word suggests the right one", async () => {
     [["qeues"], "did you mean queues?"],
     [["cancle", name, "x"], "did you mean cancel?"],
     [["list", name, "--limt", "3"], "did you mean --limit?"],
+    [["list", name, "--url", "redis://localhost"], "did you mean --redis?"],
     [["list", name, "--state", "reday"], "did you mean ready?"],
     [["list", name, "--state", "inflight"], "did you mean in-flight?"],
     [["dead", "redirve", name], "did you mean redrive?"],
@@ -153,11 +172,11 @@ test("a database that Redis does not have is refused, and so is any but 0 on a C
   const [url] = redisUrl().match(/^redis:\/\/[^/]+/) ?? [];
   const missing = await cli(["queues"], { url: `${url}/99` });
   expect(missing.code).toBe(3);
-  expect(missing.stderr).toContain("cannot select database 99");
+  expect(missing.stderr).toContain("database 99 cannot be selected: ERR DB index is out of range");
   expect((await cli(["cancel", "x", "y", "--yes"], { url: `${url}/99` })).code).toBe(3);
   const diagnosed = await cli(["doctor"], { url: `${url}/99` });
   expect(diagnosed.code).toBe(1);
-  expect(diagnosed.stdout).toContain("cannot select database 99");
+  expect(diagnosed.stdout).toContain("does not have the database");
   const cluster = await cli(["queues", "--cluster"], { url: `${url}/1` });
   expect(cluster.code).toBe(2);
   expect(cluster.stderr).toContain("a Cluster has only database 0");
@@ -207,3 +226,19 @@ test("help describes every command within 80 columns", async () => {
 function widest(text: string): number {
   return Math.max(...text.split("\n").map((line) => line.length));
 }
+
+test("partitions --set changes their number, and --finish finds nothing to do in an ordinary queue", async () => {
+  const { name, queue } = await newQueue();
+  const none = await cli(["partitions", name, "--finish", "--yes"]);
+  expect(none).toMatchObject({ code: 1, stderr: `Queue "${name}" has no partitions.\n` });
+  expect((await cli(["partitions", name, "--set", "0"])).code).toBe(2);
+  expect((await cli(["partitions", name, "--set", "2", "--finish"])).code).toBe(2);
+  const dry = await cli(["partitions", name, "--set", "3", "--dry-run"]);
+  expect(dry.stderr).toContain(
+    `Would change queue "${name}" from an ordinary queue to 3 partitions`,
+  );
+  const set = await cli(["partitions", name, "--set", "3", "--yes", "--json"]);
+  expect(set.json).toEqual([{ queue: name, partitions: 3, migrated: 3 }]);
+  expect(await queue.has("order:1")).toBe(true);
+  expect((await cli(["partitions", name, "--json"])).json).toHaveLength(3);
+});

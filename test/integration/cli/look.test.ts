@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { formatInstant } from "../../../src/tools/cli/session/format-time.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { OwnServer } from "../../helpers/own-server.ts";
+import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis as newRedisOn, uniqueName } from "../../helpers/redis.ts";
 
 // Commands that read all queues need a server of their own: other tests break queues on purpose.
@@ -53,6 +53,23 @@ test("get of a message that is not found names the queues in which it may be rea
   expect(stderr).toContain(`It may be ready in "${name}"`);
 });
 
+test("a message under a key prefix is found with the prefix in the URL", async () => {
+  const [name, key] = [uniqueName(), uniqueName("order")];
+  const redis = newRedisOn(server.url, { keyPrefix: "app:" });
+  await newLineOn({ redis }).getReliableQueue(name).offer("x", HOUR, { key });
+  const without = await cli(["get", name, key]);
+  expect(without).toMatchObject({ code: 2 });
+  const elsewhere = await cli(["get", key], { url: (await startOwnServer()).url });
+  expect(elsewhere.stderr).toContain(
+    "it was handled, cancelled or never offered, or is in another database or under another key prefix.",
+  );
+  const url = `${server.url}?keyPrefix=app:`;
+  const found = await cli(["get", key, "--redis", url]);
+  expect(found).toMatchObject({ code: 0 });
+  expect(found.stderr).toContain(` --redis '${url}'`);
+  expect((await cli(["queues"], { url })).stdout).toBe(`${name}\n`);
+});
+
 test("queues, stats, list, search and due agree about a queue", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name, { codec: "string" });
@@ -62,7 +79,7 @@ test("queues, stats, list, search and due agree about a queue", async () => {
   expect((await cli(["queues"])).stdout.split("\n")).toContain(name);
   const [numbers] = (await cli(["stats", name, "--json"])).json;
   expect(numbers).toMatchObject({ queue: name, delayed: 3, ready: 0 });
-  expect((await cli(["stats", name])).stdout).toMatch(/delayed {7}3\n/);
+  expect((await cli(["stats", name])).stdout).toMatch(/delayed +3\n/);
   const listed = await cli(["list", name, "--limit", "2"]);
   expect(listed.stdout).toMatch(
     /^DUE +ID +KEY\nin 59m \d+s +\S+ +order:1\nin 1h 59m +\S+ +order:2\n$/,
@@ -150,12 +167,111 @@ test("due counts the messages due at nine tomorrow, by queue, and the overdue on
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"tomorrow 09:00"')]);
 });
 
+test.each([
+  ["spring", 2],
+  ["autumn", 9],
+] as const)("due counts calendar days where clocks change in %s", async (_, month) => {
+  vi.stubEnv("TZ", "Europe/Berlin");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  // Clocks change on the last Sunday of the month.
+  const year = new Date().getFullYear() + 1;
+  const sunday = new Date(year, month + 1, 0);
+  sunday.setDate(sunday.getDate() - sunday.getDay());
+  const at = (days: number, hours = 0, minutes = 0) =>
+    new Date(year, month, sunday.getDate() + days, hours, minutes).getTime();
+  expect(at(1) - at(0)).toBe((month === 2 ? 23 : 25) * HOUR);
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  for (const days of [-1, 0, 1, 2]) {
+    for (const time of [at(days), at(days, 23, 59)]) await queue.offerAt("x", time);
+  }
+  const asked = (time: string) => ["due", name, "--step", "1d", "--count", "4", `--at=${time}`];
+  const midnights = await cli([...asked(formatInstant(at(-1))), "--json"]);
+  expect(midnights.json).toMatchObject([
+    { starts: [-1, 0, 1, 2].map((days) => at(days)), counts: [2, 2, 2, 2] },
+  ]);
+  const { stdout, stderr } = await cli(asked(formatInstant(at(-1, 9))));
+  expect(stdout.match(/ 09:00:00 /g)).toHaveLength(4);
+  expect(stderr).toContain(`until ${formatInstant(at(3, 9))}, in spans of 1d: 7.`);
+});
+
+test("search finds keys in every state and partition", async () => {
+  const [name, plain] = [uniqueName(), uniqueName()];
+  const line = newLine();
+  const options = { codec: "string", partitions: 2, retry: [HOUR] } as const;
+  const queue = line.getReliableQueue(name, options);
+  await queue.offer("x", HOUR, { key: "order:delayed" });
+  await queue.offer("x", HOUR, { key: "user:2" });
+  for (const key of ["order:dead", "order:retrying", "order:held", "user:1"]) {
+    await queue.offer("x", 0, { key });
+    const delivery = await queue.take();
+    if (key === "order:dead") await delivery.reject("no");
+    if (key === "order:retrying") await delivery.nack();
+    if (key === "user:1") await delivery.ack();
+  }
+  await queue.offer("x", 0, { key: "order:ready" });
+  await eventually(async () => (await queue.stats()).delayed === 2);
+  const found = await cli(["search", name, "--prefix", "order:", "--json"]);
+  const states = found.json.map(({ key, state }) => `${String(key)} ${String(state)}`);
+  expect(states.toSorted()).toEqual([
+    "order:dead dead",
+    "order:delayed delayed",
+    "order:held in flight",
+    "order:ready ready",
+    "order:retrying retrying",
+  ]);
+  const { stdout } = await cli(["search", "--prefix", "order:retry"]);
+  expect(stdout).toMatch(/^STATE +DUE +ID +KEY\nretrying +in 59m \d+s +\S+ +order:retrying\n/);
+
+  await line.getDelayedQueue(plain, { codec: "string" }).offer("x", 0, { key: "order:gone" });
+  await eventually(async () => (await line.stats(plain)).ready === 1);
+  expect(await cli(["search", plain, "--prefix", "order:"])).toMatchObject({
+    code: 1,
+    stderr:
+      'No message has a key that begins with "order:".\n' +
+      "Not searched: 1 ready message of plain queues, which have no keys.\n",
+  });
+});
+
+test("list and dead list say what they leave out", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name, { codec: "string" });
+  for (let i = 0; i < 3; i++) {
+    await queue.offer("x", HOUR);
+    await queue.offer("x", 0);
+    await (await queue.take()).reject("no");
+  }
+  const listed = await cli(["list", name, "--limit", "2"]);
+  expect(listed.stderr).toBe(
+    `Listed 2 of 3. To list all: npx delayline list ${name} --state delayed --limit 3\n` +
+      `Also in this queue: 3 dead. To list them: npx delayline list ${name} --state dead\n`,
+  );
+  expect((await cli(["list", name, "--state", "delayed"])).stderr).toBe("");
+  const dead = await cli(["dead", "list", name, "--limit", "2"]);
+  expect(dead.stdout.match(/"no"/g)).toHaveLength(2);
+  expect(dead.stderr).toContain(
+    `Listed 2 of 3. To list all: npx delayline dead list ${name} --limit 3\n`,
+  );
+  const plain = uniqueName();
+  const redis = newRedis();
+  await redis.rpush(plain, "1", "2");
+  const ready = await cli(["list", plain, "--state", "ready"]);
+  expect(ready).toMatchObject({
+    code: 1,
+    stderr: "Not listed: 2 ready messages. In a plain queue they have neither id nor key.\n",
+  });
+  await redis.zadd(queueKeys(plain).timeouts, Date.now() + HOUR, "?");
+  expect((await cli(["list", plain])).stderr).toContain(
+    `Not listed: 1 more, moved meanwhile or of unknown layout. To find out: npx delayline doctor ${plain}\n`,
+  );
+});
+
 test("stats points out a queue whose due messages nobody moves", async () => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
   const { stdout, stderr } = await cli(["stats"]);
   expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h, no process moves it$`, "m"));
-  expect(stderr).toMatch(/^Needs attention: \d of \d+ queues\. .*: npx delayline doctor$/m);
+  expect(stderr).toMatch(/^Needs attention: \d+ of \d+ queues\. .*: npx delayline doctor$/m);
   const one = await cli(["stats", name]);
   expect(one.stderr).toContain(
     `Needs attention: overdue by 1h, no process moves it. To find out why: npx delayline doctor ${name}`,

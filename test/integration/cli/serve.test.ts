@@ -1,5 +1,11 @@
-import { expect, test } from "vitest";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
 import { main } from "../../../src/tools/cli/main.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -36,10 +42,10 @@ test("the dashboard serves until Ctrl-C, and on the loopback only", async () => 
     env: { REDIS_URL: redisUrl() },
     signal: interrupt.signal,
   });
-  let text = "";
-  stdout.on("data", (bytes) => (text += String(bytes)));
-  await eventually(() => text.includes("http"));
-  const [url = ""] = /http:\S+/.exec(text) ?? [];
+  let said = "";
+  stdout.on("data", (bytes) => (said += String(bytes)));
+  await eventually(() => said.includes("http"));
+  const [url = ""] = /http:\S+/.exec(said) ?? [];
   const response = await fetch(url);
   expect(response.status).toBe(200);
   expect(await response.text()).toContain("<html");
@@ -50,3 +56,45 @@ test("the dashboard serves until Ctrl-C, and on the loopback only", async () => 
   expect(open.code).toBe(2);
   expect(open.stderr).toContain("authorize must be given");
 });
+
+test("a port in use ends the dashboard with exit code 69", async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => void taken.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void taken.close());
+  const { port } = taken.address() as AddressInfo;
+  // A process of its own: it must end.
+  const ended = await runCli(["dashboard", "--port", String(port)]);
+  expect(ended).toMatchObject({ code: 69, stdout: "" });
+  expect(ended.stderr).toBe(
+    `delayline: cannot serve the dashboard at port ${port} of 127.0.0.1: it is in use; give another --port, or 0 for a free one\n`,
+  );
+});
+
+test("a full disk ends export with exit code 74, whether stdout or the file is on it", async () => {
+  const name = uniqueName();
+  await newLine().getDelayedQueue(name).offer("x", 3_600_000);
+  const full = openSync("/dev/full", "w");
+  onTestFinished(() => closeSync(full));
+  const ended = await runCli(["export", name], full);
+  expect(ended).toMatchObject({
+    code: 74,
+    stderr: "delayline: cannot write to stdout: ENOSPC\n",
+  });
+  const { code, stderr } = await cli(["export", name, "/nowhere/orders.jsonl"]);
+  expect([code, stderr]).toEqual([74, 'delayline: cannot write "/nowhere/orders.jsonl": ENOENT\n']);
+});
+
+/** Runs the command in a process of its own. */
+async function runCli(argv: readonly string[], stdout: "pipe" | number = "pipe") {
+  const file = fileURLToPath(new URL("../../../src/tools/cli/index.ts", import.meta.url));
+  const child = spawn(process.execPath, ["--import", "tsx", file, ...argv], {
+    env: { ...process.env, REDIS_URL: redisUrl() },
+    stdio: ["ignore", stdout, "pipe"],
+  });
+  const texts = [child.stdout, child.stderr].map(async (stream) =>
+    stream === null ? "" : await text(stream),
+  );
+  const [code] = (await once(child, "exit")) as [number];
+  const [out = "", err = ""] = await Promise.all(texts);
+  return { code, stdout: out, stderr: err };
+}

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { Delayline } from "../../../src/index.ts";
@@ -7,21 +6,13 @@ import { giveBack } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newAclUser } from "../../helpers/acl-user.ts";
+import { documentedRules, newAclUser } from "../../helpers/acl-user.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
 /** A Redis user with exactly the rights that docs/operations/setting-up.md lists for the queue `name`. */
 async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
-  const page = await readFile(
-    new URL("../../../docs/operations/setting-up.md", import.meta.url),
-    "utf8",
-  );
-  const [, section = ""] = /^## Access rules(.*?)^## /ms.exec(page) ?? [];
-  // The second block names the keys and channels of a queue in partitions.
-  const blocks = Array.from(section.matchAll(/```\n(.*?)```/gs), ([, block = ""]) => block);
-  const rules = blocks.join(" ").replaceAll("orders", name);
-  return await newAclUser(admin, rules.trim().split(/\s+/));
+  return await newAclUser(admin, await documentedRules(name));
 }
 
 it("a queue needs no more access than docs/operations/setting-up.md says", async () => {

@@ -325,7 +325,8 @@ describe("close", () => {
       await expect(call(delayed, ready)).rejects.toBeInstanceOf(ClosedError);
       await expect(call(delayed, ready)).rejects.toMatchObject({
         code: "CLOSED",
-        message: "the client is closed",
+        // A call that opens other queues says that the client is.
+        message: expect.stringMatching(/^(queue ".*"|the client) is closed$/),
       });
     });
 
@@ -356,19 +357,24 @@ describe("a queue", () => {
     expect(() => line.getBlockingQueue(bad as string)).toThrow(/^queue name must/);
   });
 
-  test("has one interop for all its handles in a client", () => {
+  test("must not be that of a partition of another queue, or differ from an open one in braces alone", async () => {
     const line = newLine({ transfer: false });
-    line.getDelayedQueue(name, { interop: "redisson" });
-    line.getBlockingQueue(name, { interop: "redisson" });
-    const message = `interop of queue "${name}" must be the same for all its handles, got none`;
-    expect(() => line.getDelayedQueue(name)).toThrow(new TypeError(message));
-    expect(() => line.getBlockingQueue(name, { interop: "none" })).toThrow(new TypeError(message));
-
-    const other = uniqueName();
-    line.getDelayedQueue(other);
-    expect(() => line.getDelayedQueue(other, { interop: "redisson" })).toThrow(
-      `interop of queue "${other}" must be the same for all its handles, got redisson`,
+    // Its keys are those of the partition, except the LIST of ready messages.
+    expect(() => line.getDelayedQueue("orders/0/18")).toThrow(
+      'queue name must not be that of a partition, got "orders/0/18"',
     );
+    expect(() => line.getDelayedQueue("{orders/0/18}")).toThrow(
+      'queue name must not be that of a partition, got "{orders/0/18}", which is partition 0 of queue "orders": open that queue',
+    );
+    // Another number is not the name of a partition.
+    line.getDelayedQueue("{orders/0/19}");
+    const braced = `{${name}}`;
+    line.getDelayedQueue(braced);
+    expect(() => line.getReliableQueue(name)).toThrow(
+      `queue name must not differ from that of an open queue in braces alone, got "${name}" beside "${braced}"`,
+    );
+    await line.getDelayedQueue(braced).offer("x", MINUTE);
+    expect((await line.stats(name)).delayed).toBe(1);
   });
 
   test("must have the same interop as the queues polled together with it", async () => {
@@ -380,7 +386,7 @@ describe("a queue", () => {
 
   test.each<[object, string]>([
     [{ tranfser: false }, 'got "tranfser"'],
-    [{ closeTimeout: 1 }, 'got "closeTimeout"'],
+    [{ unreachableTimeout: 1 }, 'got "unreachableTimeout"'],
     [{ codec: "xml" }, 'got "xml"'],
     [{ interop: "java" }, 'got "java"'],
     [{ transfer: 1 }, "got 1"],
@@ -400,7 +406,7 @@ describe("a queue", () => {
       { interop: "java" },
       { transfer: "no" },
       { maxPayloadBytes: 0 },
-      { closeTimeout: -1 },
+      { unreachableTimeout: -1 },
       { redis: "localhost" },
       { url: redisUrl() },
     ]) {
@@ -451,11 +457,11 @@ describe("an unreachable Redis", () => {
     await eventually(() => line.errors.length > 0);
     expect(line.errors[0]).toMatchObject({
       code: "REDIS",
-      message: `cannot reach Redis: ${reason}`,
+      message: `cannot reach Redis: ${reason}; start the server, or correct host and port`,
     });
     await expect(offer).rejects.toMatchObject({
       stored: "not-stored",
-      message: `cannot offer to queue "${name}": Redis could not be reached within 1000 ms: ${reason}`,
+      message: `cannot offer to queue "${name}": Redis could not be reached within 1000 ms: ${reason}; start the server, or correct host and port`,
     });
     await expect(line.serverTime()).rejects.toThrow(reason);
     expect(line.errors).toHaveLength(1);
@@ -513,7 +519,7 @@ describe("a lent client", () => {
   test("that never replies does not delay close()", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url, { maxRetriesPerRequest: null });
-    const line = newLine({ redis, transfer: false, closeTimeout: 500 });
+    const line = newLine({ redis, transfer: false, unreachableTimeout: 500 });
     await line.getDelayedQueue(name).offer("a", 0);
     server.pause();
     void line

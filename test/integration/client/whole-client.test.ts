@@ -82,9 +82,11 @@ test("closeSubscriptions with a timeout reports the handlers that still run", as
   await queue.put(1);
   await eventually(() => subscription.running === 1);
 
-  await line.closeSubscriptions({ timeout: 10 });
+  await line.closeSubscriptions({ handlerTimeout: 10 });
   await eventually(() => expect(line.errors).toMatchObject([{ code: "LEFT_RUNNING" }]));
-  await expect(line.closeSubscriptions({ timeout: -1 })).rejects.toThrow("timeout must be");
+  await expect(line.closeSubscriptions({ handlerTimeout: -1 })).rejects.toThrow(
+    "handlerTimeout must be",
+  );
   gate.open();
 });
 

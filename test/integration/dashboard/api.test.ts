@@ -87,6 +87,8 @@ test.each([
       id,
       deadline,
       key: `${i % 2 === 0 ? "even" : "odd"}:${i}`,
+      state: "delayed",
+      group: null,
     })),
   );
 
@@ -182,6 +184,22 @@ test("a large payload is cut off", async () => {
   expect(body.payload.text.length).toBe(262_144);
 });
 
+test("a process is one consumer, whatever the number of its partitions", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine().getReliableQueue<string>(name, { partitions: 3, codec: "string" });
+  for (const key of upTo(20)) await queue.offer("x", 0, { partitionKey: `${key}` });
+  for (let taken = 0; taken < 20;) {
+    taken += (await queue.takeMany({ max: 20, timeout: 5_000 })).length;
+  }
+  const { perPartition } = await queue.stats();
+  expect(perPartition.map((one) => one.consumers)).toEqual([1, 1, 1]);
+  const { get } = newDashboard();
+  const { consumers } = (await get(`api/queues/${name}/consumers`)).body;
+  expect(consumers).toMatchObject([
+    { name: expect.stringMatching(`/${process.pid}$`), inFlight: 20, partition: null },
+  ]);
+});
+
 test("follows a message: in flight, dead, redriven, removed", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<string> = newLine({ codec: "string" }).getReliableQueue(name);
@@ -194,6 +212,12 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   expect(Math.abs(body.since - Date.now())).toBeLessThan(60_000);
   expect((await get(`${path}/consumers`)).body).toMatchObject({
     consumers: [{ group: queue.group, name: body.consumer, inFlight: 1, partition: null }],
+  });
+  const process = { since: body.since, pid: globalThis.process.pid, consumer: body.consumer };
+  expect(body).toMatchObject({ ...process, host: expect.any(String) });
+  expect((await get(`${path}/in-flight`)).body).toMatchObject({
+    messages: [{ ...process, id, key: "k", group: queue.group, attempts: 1, host: body.host }],
+    next: null,
   });
 
   await delivery.reject("no good");

@@ -363,7 +363,8 @@ it("finds a message by the key in a structured trailer, and removes the entry wh
 });
 
 it("takes everything back when one of its keys has another type", async () => {
-  const line = newLine();
+  // A sweep would report what it cannot tidy meanwhile.
+  const line = newLine({ transfer: false });
   const redis = newRedis();
   for (const wrong of ["order", "businessKeys"] as const) {
     const name = uniqueName("wrong");

@@ -146,7 +146,7 @@ describe("rescheduleAt and promote", () => {
     const { queue, name } = open();
     await queue.offer("x", HOUR, { key: "k" });
     const mover = newLine().getBlockingQueue(name);
-    expect(await queue.rescheduleAt("k", 1000)).toMatchObject({ deadline: 1000 });
+    expect(await queue.rescheduleAt("k", new Date(1000))).toMatchObject({ deadline: 1000 });
     expect(await mover.take()).toBe("x");
   });
 

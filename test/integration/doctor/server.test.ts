@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
@@ -84,7 +83,7 @@ it("names a server behind a socket by its path", async () => {
   const redis = new Redis(path);
   onTestFinished(() => redis.disconnect());
   const [finding] = await diagnosis({ redis });
-  expect(finding?.repair).toBe(`\`redis-cli -s ${path} CONFIG SET appendfsync everysec\``);
+  expect(finding?.repair).toContain(`\`redis-cli -s ${path} CONFIG SET appendfsync everysec\``);
 });
 
 it("reports memory that is nearly full", async () => {
@@ -142,8 +141,8 @@ it("reports a wrong password at once", async () => {
   await server.admin.call("ACL", "SETUSER", "default", ">right", "resetpass", ">right");
   undo.push(() => server.admin.call("ACL", "SETUSER", "default", "nopass"));
   const findings = await diagnosis({ redis: url.href });
-  expect(inShort(findings)).toEqual(["error reachable"]);
-  expect(findings[0]?.what).toContain("WRONGPASS");
+  expect(inShort(findings)).toEqual(["error usable"]);
+  expect(findings[0]?.what).toContain("rejects the user name or the password (WRONGPASS)");
   expect(JSON.stringify(findings)).not.toContain("wrong");
 });
 
@@ -151,7 +150,7 @@ it("reports a database that does not exist, and checks no queue in another one",
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
   const findings = await diagnosis({ redis: `${server.url}/99`, queues: ["orders"] });
   expect(inShort(findings)).toEqual(["error database"]);
-  expect(findings[0]?.what).toContain("cannot select database 99: ERR DB index is out of range");
+  expect(findings[0]?.what).toContain("does not have the database");
   expect(inShort(await diagnosis({ redis: `${server.url}/1`, queues: ["orders"] }))).toEqual([
     "error no-queue orders",
   ]);
@@ -209,25 +208,13 @@ it("reports keys and channels that the user may not use", async () => {
   await line.getDelayedQueue("orders").offer(1, 600_000);
   const deaf = await newUser("resetchannels");
   const findings = await diagnosis({ redis: deaf });
-  expect(inShort(findings)).toEqual(["warning access orders"]);
+  expect(inShort(findings)).toEqual(["error access orders"]);
+  expect(findings[0]?.why).toContain("refuses each offer whose message would be the first");
   expect(findings[0]?.repair).toContain("'&redisson_delay_queue_channel:{orders}'");
-  const blind = await newUser("resetkeys", "~orders", "~redisson*:{orders}");
-  expect(inShort(await diagnosis({ redis: blind }))).toContain("error access orders");
-});
-
-it("finds the documented access rules sufficient", async () => {
-  const page = await readFile(
-    new URL("../../../docs/operations/setting-up.md", import.meta.url),
-    "utf8",
-  );
-  const rules = /## Access rules.*?```\n(.*?)```/s.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
-  await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
-  const redis = await newUser("reset", "on", ">secret", ...rules);
-  const findings = await diagnosis({ redis, queues: ["orders"] });
-  expect(inShort(findings)).toEqual([
-    "notice config",
-    "warning no-transfer orders",
-    "notice key-type",
+  const blind = await newUser("resetkeys", "~orders", "~redisson*:{orders}", "~{orders/*}");
+  expect(inShort(await diagnosis({ redis: blind }))).toEqual([
+    "error access orders",
+    "warning access orders",
   ]);
 });
 

@@ -6,6 +6,7 @@ import { parseRecord, recordOf } from "../../../src/tools/inspect/record.ts";
 import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
 import { describe } from "../../../src/tools/cli/session/message-view.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -88,12 +89,49 @@ test.each([
   expect(grave).toMatchObject({ group: "default", reason: "no such customer" });
   const [hand] = (await look(name, "held", inspector)).sightings;
   const [owner] = (await consumers(await inspector.open(name))).filter((one) => one.inFlight > 0);
-  expect(owner).toMatchObject({ group: "default", name: hand?.consumer, inFlight: 1 });
-  expect(hand?.heldFor).toBeLessThan(60_000);
+  // In partitions a process is one consumer, by its own name.
+  const owners = [hand?.consumer, `${hand?.host}/${hand?.pid}`];
+  expect(owner).toMatchObject({ group: "default", inFlight: 1 });
+  expect(owners).toContain(owner?.name);
+  expect(Math.abs((hand?.takenAt ?? 0) - Date.now())).toBeLessThan(60_000);
+  expect(hand).toMatchObject({ host: expect.any(String), pid: process.pid });
   const [waiting] = (await look(name, "late", inspector)).sightings;
   expect(waiting?.deadline).toBeGreaterThan(Date.now() + HOUR / 2);
   await delivery.ack();
   expect(await seen("held")).toEqual([]);
+});
+
+test.each([
+  ["a handler", {}, []],
+  ["an exclusive handler", { partitions: 1, exclusive: true }, [true]],
+])("%s that runs long: since when, in which process", async (_, options, holders) => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getReliableQueue(name, { ...options, visibilityTimeout: 100 });
+  const [entered, done] = [new Gate(), new Gate()];
+  onTestFinished(() => done.open());
+  queue.subscribe(async (__, delivery) => {
+    expect(await delivery.extend(10_000)).toBe(true);
+    entered.open();
+    await done.opened;
+  });
+  const { id } = await queue.offer("x", 0);
+  await entered.opened;
+  // Twelve beats.
+  await eventually(async () => {
+    const { oldestInFlightAge = 0 } = await queue.stats();
+    expect(oldestInFlightAge).toBeGreaterThan(400);
+  });
+  const { sightings } = await look(name, id);
+  expect(sightings).toMatchObject([{ state: "in flight", attempts: 1, pid: process.pid }]);
+  const { serverTime } = await queue.stats();
+  expect(serverTime - (sightings[0]?.takenAt ?? NaN)).toBeGreaterThan(400);
+  const partitions = await line.partitions(name);
+  expect(partitions.map(({ holder }) => holder?.includes(`/${process.pid}/`))).toEqual(holders);
+  done.open();
+  await eventually(async () => {
+    expect((await queue.stats()).oldestInFlightAge).toBeUndefined();
+  });
 });
 
 test("a message is found in each group that has not settled it", async () => {

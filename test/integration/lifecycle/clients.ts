@@ -21,7 +21,7 @@ function newLine(url: string): Delayline {
   const line = new Delayline({
     redis: url,
     callTimeout: CALL_TIMEOUT,
-    closeTimeout: CLOSE_TIMEOUT,
+    unreachableTimeout: CLOSE_TIMEOUT,
   });
   line.on("error", () => {});
   return line;

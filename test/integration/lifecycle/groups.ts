@@ -41,6 +41,7 @@ export const groups: Readonly<Record<string, Kind>> = {
       const held = newHeld();
       const reader = new Reader(queue, MEMBER, open.pauses, {
         held,
+        isOnly: false,
         accept: () => [],
         remakeGroup: async () => {
           await shared.connections.commands.xgroup(

@@ -13,7 +13,7 @@ import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 import { CALL_TIMEOUT, CLOSE_TIMEOUT, type Kind } from "./running.ts";
 
-const TIMEOUTS = { callTimeout: CALL_TIMEOUT, closeTimeout: CLOSE_TIMEOUT };
+const TIMEOUTS = { callTimeout: CALL_TIMEOUT, unreachableTimeout: CLOSE_TIMEOUT };
 
 const EVENTS = "http://localhost/api/events";
 

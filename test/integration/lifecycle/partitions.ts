@@ -117,6 +117,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
       const members = new Members("orders", open, watch, {
         onChange: () => {},
         onSeen: () => {},
+        onUncreated: async () => {},
       });
       return {
         start: () => members.attend({ moves: true }),

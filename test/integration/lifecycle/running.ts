@@ -32,7 +32,7 @@ export function newTroubles(): Troubles {
 
 /** The parts that a client's queues share. They end with the test. Errors that nobody awaits are ignored. */
 export function share(url: string): Server {
-  const server = newServer({ url, callTimeout: CALL_TIMEOUT, closeTimeout: CLOSE_TIMEOUT });
+  const server = newServer({ url, callTimeout: CALL_TIMEOUT, unreachableTimeout: CLOSE_TIMEOUT });
   onTestFinished(() => {
     server.subscriber.close();
     server.connections.close();
@@ -48,7 +48,7 @@ export function newOpen(url: string) {
 }
 
 /**
- * Closes a part as the client does. After `closeTimeout` the client ends the connections below it: first those that
+ * Closes a part as the client does. After `unreachableTimeout` the client ends the connections below it: first those that
  * take and move (`abandon`), and where offers are awaited, all of them (`close`).
  */
 export async function closeWithin(

@@ -12,11 +12,14 @@ import {
 import {
   DelaylineHealthIndicator,
   DelaylineModule,
+  getDelaylineToken,
   getQueueToken,
   InjectDelayline,
+  InjectDelaylineHealth,
   InjectQueue,
   type DelaylineHealth,
 } from "../../../src/adapters/nestjs/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -152,6 +155,94 @@ test("forRootAsync, options of a queue, and one token for a queue with one handl
   await expect(queue.take()).resolves.toMatchObject({ payload: "hello", attempt: 1 });
   const groups = await newRedis().xinfo("GROUPS", `delayline_stream:{${name}}`);
   expect(groups).toEqual([expect.arrayContaining(["mail"])]);
+});
+
+test("two connections: queues, clients and health by name", async () => {
+  const archive = await startOwnServer();
+  const name = uniqueName();
+
+  class Copier {
+    readonly orders: DelayedQueue<number>;
+    readonly copies: ReliableQueue<number>;
+    readonly line: Delayline;
+    readonly health: DelaylineHealthIndicator;
+
+    constructor(
+      orders: DelayedQueue<number>,
+      copies: ReliableQueue<number>,
+      line: Delayline,
+      health: DelaylineHealthIndicator,
+    ) {
+      this.orders = orders;
+      this.copies = copies;
+      this.line = line;
+      this.health = health;
+    }
+  }
+  InjectQueue(name)(Copier, undefined, 0);
+  InjectQueue(name, { connection: "archive" })(Copier, undefined, 1);
+  InjectDelayline("archive")(Copier, undefined, 2);
+  InjectDelaylineHealth("archive")(Copier, undefined, 3);
+  Injectable()(Copier);
+
+  const { app, close, logged } = await start(
+    [
+      DelaylineModule.forRoot({ redis: redisUrl() }),
+      DelaylineModule.forRootAsync("archive", { useFactory: () => ({ redis: archive.url }) }),
+      DelaylineModule.registerQueue(
+        { name, kind: "delayed" },
+        { name, kind: "reliable", connection: "archive" },
+      ),
+    ],
+    [Copier],
+  );
+
+  const { orders, copies, line, health } = app.get(Copier);
+  expect(orders).toBeInstanceOf(DelayedQueue);
+  expect(copies).toBeInstanceOf(ReliableQueue);
+  expect(line).not.toBe(app.get(Delayline));
+  expect(app.get(getDelaylineToken("archive"))).toBe(line);
+  await orders.offer(1, 60_000);
+  await copies.offerMany([2, 3].map((payload) => ({ payload, delay: 60_000 })));
+  expect(await newRedis(archive.url).zcard(queueKeys(name).timeouts)).toBe(2);
+  expect(await newRedis().zcard(queueKeys(name).timeouts)).toBe(1);
+  expect(await health.check()).toMatchObject({ delayline: { queues: { [name]: { delayed: 2 } } } });
+  expect(await app.get(DelaylineHealthIndicator).check()).toMatchObject({
+    delayline: { queues: { [name]: { delayed: 1 } } },
+  });
+  await archive.shutDown();
+  expect(await health.check("archive", { timeout: 300 })).toMatchObject({
+    archive: { status: "down" },
+  });
+  await archive.restart();
+  await eventually(async () => (await health.check()).delayline.status === "up");
+  await close();
+  await expect(copies.offer(4, 0)).rejects.toThrow("closed");
+  expect(logged()).toEqual([]);
+});
+
+test.each([
+  [
+    "without a name",
+    () => DelaylineModule.forRoot({ redis: redisUrl() }),
+    "a connection without a name twice",
+  ],
+  [
+    "of one name",
+    () => DelaylineModule.forRoot("a", { redis: redisUrl() }),
+    'the connection "a" twice',
+  ],
+])("two connections %s keep the application from starting", async (_, root, message) => {
+  class Other {}
+  const other = { module: Other, imports: [{ ...root(), exports: [] }] };
+  await expect(async () => await start([root(), other])).rejects.toThrow(message);
+  await expect(async () => await start([DelaylineModule.forRoot("", {})])).rejects.toThrow("empty");
+});
+
+test("two applications in one process have connections of their own", async () => {
+  const root = DelaylineModule.forRoot({ redis: redisUrl() });
+  const [one, two] = [await start([root]), await start([root])];
+  expect(one.app.get(Delayline)).not.toBe(two.app.get(Delayline));
 });
 
 test("a handler that never ends is awaited for `shutdownTimeout`, and errors are logged", async () => {

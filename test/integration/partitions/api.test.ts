@@ -442,6 +442,17 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       await again.ack();
     });
 
+    test("makePlain counts a live process once, whatever the number of its partitions", async () => {
+      const queue = openReliable();
+      const work = queue.subscribe(() => {});
+      for (const partitionKey of keys) await queue.offer("x", 0, { partitionKey });
+      const { queue: plain } = open();
+      const stats = async () => (await plain.stats()).perPartition;
+      await eventually(async () => (await stats()).every(({ consumers }) => consumers === 1));
+      expect(await plain.makePlain()).toMatchObject({ isPlain: false, consumers: 1 });
+      await work.close();
+    });
+
     test("makePlain covers all partitions, once no process has the queue open as a reliable one", async () => {
       const line = newLine();
       const queue = openReliable({ retry: [LONG] }, line);

@@ -41,7 +41,7 @@ async function newMovingQueue() {
   const pull = async (...keys: string[]) => {
     const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING };
     const rows = keys.map((one) => ({ id: "", key: one, member: "" }));
-    const batch = await run(redis, guarded(pullOut.list), keysOf(name, 0), args, rows);
+    const batch = await run(redis, guarded(pullOut), keysOf(name, 0), args, rows);
     expect(batch.rows).toHaveLength(keys.length);
     return batch;
   };

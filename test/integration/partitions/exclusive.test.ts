@@ -1,12 +1,13 @@
 import { channel } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import type { Delivery, ScriptRun } from "../../../src/index.ts";
+import type { ScriptRun } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { serverTime } from "../../helpers/server-time.ts";
@@ -111,7 +112,7 @@ test("a predecessor's messages in flight come first, and a dead one's attempts c
   expect(fences.size).toBe(1);
 });
 
-test("strict: a failed message is not overtaken, even across a hand-over", async () => {
+test("strict: a failed message is not overtaken by others with its key, even across a hand-over", async () => {
   const name = uniqueName("exclusive");
   const [one, two] = [newLine(), newLine()];
   const options = {
@@ -136,7 +137,9 @@ test("strict: a failed message is not overtaken, even across a hand-over", async
       },
       { onError: () => {} },
     );
-  await open(one).offerMany(Array.from({ length: 4 }, (_, i) => ({ payload: i, delay: 0 })));
+  await open(one).offerMany(
+    Array.from({ length: 4 }, (_, i) => ({ payload: i, delay: 0, partitionKey: "k" })),
+  );
   const subscription = subscribe(one);
   await eventually(() => handled.includes("2:1"));
   await subscription.close();
@@ -154,25 +157,217 @@ test("strict: a failed message is not overtaken, even across a hand-over", async
 test("strict: a consumer that is not exclusive waits for the pause of a message, too", async () => {
   const name = uniqueName("exclusive");
   const redis = newRedis();
-  const options = { partitions: 1, retry: [2000], maxDeliveries: 2 };
-  const seen: { attempt: number; waited: number }[] = [];
-  const handle = async (_: unknown, { attempt, failures }: Delivery) => {
-    const waited = (await serverTime(redis)) - (failures.at(-1)?.at ?? 0);
-    seen.push({ attempt, waited });
-    if (attempt === 1) throw new Error("once");
-  };
-  let hasFailed = false;
-  const queue = newLine().getReliableQueue(name, { ...options, exclusive: true, strict: true });
-  queue.subscribe(handle, { onError: () => void (hasFailed = true) });
-  await queue.offer("x", 0);
-  await eventually(() => hasFailed);
-  // It reads the entry, which the group has not reached yet.
-  newLine().getReliableQueue(name, options).subscribe(handle);
+  const seen: { attempt: number; at: number }[] = [];
+  const queue = newLine().getReliableQueue(name, { partitions: 1 });
   const { stream, retries } = queueKeys(new PartitionNames(name).at(0));
+  await queue.offer("x", 0);
+  await eventually(async () => (await redis.xlen(stream)) === 1);
+  // As if an exclusive consumer had kept it, and the group had not reached the new entry.
+  const [[, fields] = ["", []]] = await redis.xrangeBuffer(stream, "-", "+");
+  await redis.xtrim(stream, "MAXLEN", 0);
+  const until = Math.ceil(await serverTime(redis)) + 2000;
+  await redis.xadd(stream, "*", ...fields, "n", "1", "g", "default", "u", until);
+  queue.subscribe(async (_, { attempt }) => {
+    seen.push({ attempt, at: await serverTime(redis) });
+  });
   await eventually(async () => (await redis.zcard(retries)) === 1);
-  await eventually(async () => seen.length > 1 && (await redis.xlen(stream)) === 0);
-  expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2]);
-  expect(seen[1]?.waited).toBeGreaterThanOrEqual(2000);
+  await eventually(async () => seen.length > 0 && (await redis.xlen(stream)) === 0);
+  expect(seen.map(({ attempt }) => attempt)).toEqual([2]);
+  expect(seen[0]?.at).toBeGreaterThanOrEqual(until);
+});
+
+test("strict: a failing key holds up only itself, and keeps its order", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const line = newLine();
+  const strict = { partitions: 1, exclusive: true, strict: true, maxDeliveries: 3 };
+  const queue = line.getReliableQueue<string>(name, { ...strict, retry: [1500] });
+  const handled: string[] = [];
+  queue.subscribe(
+    (payload, { attempt }) => {
+      handled.push(`${payload}:${attempt}`);
+      if (payload === "bad 1" && attempt < 3) throw new Error("not yet");
+    },
+    { onError: () => {} },
+  );
+  const offer = (payload: string) =>
+    queue.offer(payload, 0, { partitionKey: payload.split(" ")[0] as string });
+  await offer("bad 1");
+  await eventually(() => handled.length === 1);
+  for (const payload of ["good 1", "bad 2", "good 2", "bad 3"]) await offer(payload);
+  await queue.offer("without", 0);
+  await eventually(() => handled.includes("without:1"));
+  // What is aside has not been handed out: the death of the process would be no attempt of it.
+  const { stream } = queueKeys(new PartitionNames(name).at(0));
+  const deliveries = async () =>
+    ((await redis.xpending(stream, "default", "-", "+", 10)) as [...string[], number][]).map(
+      (row) => row[3],
+    );
+  await eventually(async () => expect(await deliveries()).toEqual([0, 0, 0]));
+  expect(handled).toEqual(["bad 1:1", "good 1:1", "good 2:1", "without:1"]);
+  await eventually(() => handled.length === 8);
+  expect(handled.slice(4)).toEqual(["bad 1:2", "bad 1:3", "bad 2:1", "bad 3:1"]);
+  await eventually(async () => (await redis.xlen(stream)) === 0);
+});
+
+test("strict: who waits behind a failed message keeps its place when processes die", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const { holder, stream } = queueKeys(new PartitionNames(name).at(0));
+  const strict = {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: [300],
+    maxDeliveries: 1000,
+  };
+  const handled: string[] = [];
+  let isFailing = true;
+  const keys = ["a", "b", "c"];
+  const subscribe = (line: TestLine) =>
+    line.getReliableQueue<string>(name, strict).subscribe(
+      (payload) => {
+        handled.push(payload);
+        if (isFailing && /^[a-c]0$/.test(payload)) throw new Error("not yet");
+      },
+      { onError: () => {} },
+    );
+  const offering = newLine({ transfer: false }).getReliableQueue<string>(name, { partitions: 1 });
+  const first = subscribe(newLine());
+  for (let number = 0; number < 30; number++) {
+    await offering.offerMany(
+      keys.map((key) => ({ payload: `${key}${number}`, delay: 0, partitionKey: key })),
+    );
+  }
+  let last = first;
+  for (let round = 1; round <= 3; round++) {
+    const seen = handled.length;
+    await eventually(async () => {
+      expect(handled.length).toBeGreaterThan(seen);
+      const [count] = (await redis.xpending(stream, "default")) as [number];
+      expect(count).toBeGreaterThan(80);
+    });
+    await last.close();
+    // As if it had died.
+    const orphans = await redis.hget(holder, "orphans");
+    await redis.hset(holder, "orphans", (orphans ?? "").replaceAll(/^=/gm, ""));
+    last = subscribe(newLine());
+  }
+  isFailing = false;
+  await eventually(async () => expect(await redis.xlen(stream)).toBe(0));
+  for (const key of keys) {
+    const own = handled.flatMap((one) =>
+      one.startsWith(key) ? [Number.parseInt(one.slice(1), 10)] : [],
+    );
+    expect(own).toEqual(own.toSorted((a, b) => a - b));
+    expect(new Set(own).size).toBe(30);
+  }
+});
+
+test("strict: the room beside the queue is bounded; then the partition waits, and goes on", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const { stream } = queueKeys(new PartitionNames(name).at(0));
+  const queue = newLine().getReliableQueue<string>(name, {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: [500],
+    maxDeliveries: 1000,
+  });
+  const handled: string[] = [];
+  let isFailing = true;
+  const all = Array.from({ length: 600 }, (_, i) => `k${i}`);
+  await queue.offerMany(all.map((payload) => ({ payload, delay: 0, partitionKey: "k" })));
+  await queue.offer("other", 0, { partitionKey: "other" });
+  queue.subscribe(
+    (payload) => {
+      if (payload === "k0" && isFailing) throw new Error("not yet");
+      handled.push(payload);
+    },
+    { onError: () => {} },
+  );
+  const inFlight = async () => ((await redis.xpending(stream, "default")) as [number])[0];
+  await eventually(async () => expect(await inFlight()).toBe(500));
+  expect(handled).toEqual([]);
+  isFailing = false;
+  await eventually(() => handled.length === 601);
+  expect(handled).toEqual([...all, "other"]);
+});
+
+test("strict: a message that arrives while its partition is given up keeps its place", async () => {
+  const redis = newRedis();
+  const strict = {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: [50],
+    visibilityTimeout: 600,
+  } as const;
+  // What arrives in time is a matter of luck.
+  for (let round = 0; round < 3; round++) {
+    const name = uniqueName("exclusive");
+    const { stream } = queueKeys(new PartitionNames(name).at(0));
+    const [one, two] = [newLine({ codec: "string" }), newLine({ codec: "string" })];
+    const queue = one.getReliableQueue<string>(name, strict);
+    const behind = ["x1", "x2", "x3"];
+    await queue.offerMany(behind.map((payload) => ({ payload, delay: 0, partitionKey: "x" })));
+    await eventually(async () => (await redis.xlen(stream)) === 3);
+    const rows = await redis.xrangeBuffer(stream, "-", "+");
+    await redis.xtrim(stream, "MAXLEN", 0);
+    const handled: string[] = [];
+    const gate = new Gate();
+    const subscription = queue.subscribe(
+      async (payload, { attempt }) => {
+        handled.push(payload);
+        if (attempt === 1) throw new Error("once");
+        await gate.opened;
+      },
+      { onError: () => {} },
+    );
+    await queue.offer("a", 0, { partitionKey: "a" });
+    await eventually(() => handled.length === 2);
+    // It reads beside the handler now.
+    const reads = async () => {
+      const clients = String(await redis.client("LIST")).split("\n");
+      return clients.filter((line) => line.includes(name) && line.includes("cmd=xreadgroup"));
+    };
+    await eventually(async () => expect(await reads()).toHaveLength(1));
+    const closing = subscription.close();
+    for (const [, fields] of rows) void redis.xadd(stream, "*", ...fields);
+    // Beats find what nobody holds.
+    const from = await serverTime(redis);
+    await eventually(async () => expect(await serverTime(redis)).toBeGreaterThan(from + 1000));
+    gate.open();
+    await closing;
+    two.getReliableQueue<string>(name, strict).subscribe((payload) => void handled.push(payload));
+    await eventually(() => handled.length === 5);
+    expect(handled).toEqual(["a", "a", ...behind]);
+  }
+});
+
+test("strict: nothing that is aside is handed out while the queue is paused", async () => {
+  const name = uniqueName("exclusive");
+  const strict = { partitions: 1, exclusive: true, strict: true, retry: [300] };
+  const queue = newLine().getReliableQueue<string>(name, strict);
+  const handled: number[] = [];
+  await queue.offer("bad", 0);
+  queue.subscribe(
+    async (_, { attempt }) => {
+      handled.push(attempt);
+      if (attempt > 1) return;
+      await queue.pause();
+      throw new Error("once");
+    },
+    { onError: () => {} },
+  );
+  await eventually(async () => expect(await queue.stats()).toMatchObject({ inFlight: 1 }));
+  const redis = newRedis();
+  const from = await serverTime(redis);
+  await eventually(async () => expect(await serverTime(redis)).toBeGreaterThan(from + 1000));
+  expect(handled).toEqual([1]);
+  await queue.resume();
+  await eventually(() => handled.length === 2);
 });
 
 test("strict: a message that is held back where it is read waits there, and its death counts nothing", async () => {
@@ -183,7 +378,9 @@ test("strict: a message that is held back where it is read waits there, and its 
   const [one, two] = [newLine(), newLine()];
   const open = (line: TestLine) =>
     line.getReliableQueue<string>(name, { ...options, codec: "string" });
-  await open(one).offerMany(["waits", "behind"].map((payload) => ({ payload, delay: 0 })));
+  await open(one).offerMany(
+    ["waits", "behind"].map((payload) => ({ payload, delay: 0, partitionKey: "k" })),
+  );
   await eventually(async () => (await redis.xlen(stream)) === 2);
   // As if the messages had come from another partition.
   const all = await redis.xrangeBuffer(stream, "-", "+");
@@ -204,7 +401,7 @@ test("strict: a message that is held back where it is read waits there, and its 
     (
       (await redis.xpending(stream, "default", "-", "+", 10)) as [string, string, number, number][]
     ).map(([, , , count]) => count);
-  await eventually(async () => expect(await inFlight()).toEqual([0]));
+  await eventually(async () => expect(await inFlight()).toEqual([0, 0]));
   // As if it had died: the consumer is no longer one that has left.
   await subscription.close();
   const orphans = await redis.hget(holder, "orphans");
@@ -304,7 +501,9 @@ test("only subscribe takes, once per client, one message at a time", async () =>
   expect(() => reliable.subscribe(() => {}, { concurrency: 1 })).toThrow("concurrency");
   reliable.subscribe(() => {});
   expect(() => reliable.subscribe(() => {})).toThrow("once");
-  expect(() => line.getReliableQueue("q", { partitions: 1, strict: true })).toThrow("strict");
+  expect(() => line.getReliableQueue("q", { partitions: 1, strict: true } as never)).toThrow(
+    "strict",
+  );
   expect(() => line.getReliableQueue("q", { exclusive: 1 as never })).toThrow("exclusive");
   expect(() => line.getBlockingQueue("q", { exclusive: true } as never)).toThrow(
     "use getReliableQueue",

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { OpenQueue } from "../../../src/partitions/open-queue.ts";
-import { newLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -106,12 +106,12 @@ test("what a process offered to the ordinary queue of a partitioned one moves to
   const name = uniqueName();
   const other = newLine();
   await other.getDelayedQueue<string>(name).offer("first", LONG);
+  // It asks for partitions with its first offer, and then not for a while.
+  const producer = newLine({ transfer: false }).getDelayedQueue<string>(name);
+  await producer.cancel((await producer.offer("early", LONG)).id);
   await other.setPartitions(name, 2);
   const redis = newRedis();
-  // As a process does that has no transfer task, and so is told of no partitions.
-  await newLine({ transfer: false })
-    .getDelayedQueue<string>(name)
-    .offer("late", LONG, { key: "k" });
+  await producer.offer("late", LONG, { key: "k" });
   expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(1);
 
   const queue = newLine().getDelayedQueue<string>(name);
@@ -167,13 +167,14 @@ test("a queue that has stopped learns of partitions, and attends no more", async
 
 test("a look at a queue that is not open moves nothing", async () => {
   const name = uniqueName();
+  // It asks for partitions with its first offer, and then not for a while.
+  const line = newLine({ transfer: false });
+  const queue = line.getDelayedQueue<string>(name);
+  await queue.cancel((await queue.offer("early", LONG)).id);
   await newLine().getDelayedQueue<string>(name, { partitions: 2 }).offer("there", LONG);
   const redis = newRedis();
   const timeouts = `redisson_delay_queue_timeout:{${name}}`;
   await eventually(async () => (await redis.exists(`delayline_partitions:{${name}}`)) === 1);
-  // As a process does that is told of nothing.
-  const line = newLine({ transfer: false });
-  const queue = line.getDelayedQueue<string>(name);
   await queue.offer("late", LONG);
   const looking = newLine({ transfer: false });
   expect((await looking.stats(name)).perPartition).toHaveLength(2);
@@ -213,7 +214,7 @@ test("a cancelled message is not delivered, although a handler of the ordinary q
 
 test("an exclusive handle without a number waits, and the ordinary queue goes on meanwhile", async () => {
   const name = uniqueName();
-  const line = newLine();
+  const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(name);
   const handled: string[] = [];
   const exclusive = line.getReliableQueue<string>(name, { exclusive: true });
@@ -226,6 +227,8 @@ test("an exclusive handle without a number waits, and the ordinary queue goes on
   await eventually(async () => (await partitionsOf(queue)) === 2);
   await exclusive.offer("exclusive", 0);
   await eventually(() => handled.length === 1);
+  // At most one report that it waits.
+  expect(line.errors.filter(({ code }) => code !== "WRONG_HANDLE")).toEqual([]);
 });
 
 test("polls together with a queue that gets partitions end with the reason", async () => {
@@ -261,4 +264,14 @@ test("while a process leaves the ordinary queue, it finds by key what it has lef
   await line.stats(name);
   expect((await queue.cancelMany(keys)).filter((flag) => !flag)).toEqual([]);
   expect(await queue.size()).toBe(1);
+});
+
+test("a process that only offers follows: what it offered before is handled, and a key is not stored twice", async () => {
+  const name = uniqueName();
+  const owner = newLine();
+  await owner.getDelayedQueue(name, { partitions: 2 }).offer("one", 60_000, { key: "k" });
+  const producer = newLine({ transfer: false }).getDelayedQueue(name);
+  await producer.offer("first", 0);
+  expect(await owner.getBlockingQueue(name).poll(10_000)).toBe("first");
+  expect(await producer.offer("two", 60_000, { key: "k" })).toMatchObject({ outcome: "rejected" });
 });

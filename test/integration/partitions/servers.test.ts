@@ -8,6 +8,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
+/** Writes text, and cannot read it. */
 const broken: Codec<string> = {
   name: "broken",
   encode: (text) => Buffer.from(text),
@@ -20,9 +21,9 @@ test("partitions are spread over the servers of a list, and the living servers g
   const server = await startOwnServer();
   const name = uniqueName("servers");
   const redis = [server.url, redisUrl()];
-  const line = newLineThatMayFail({ redis, codec: "string" });
-  const queue = line.getDelayedQueue<string>(name, { partitions: 4 });
-  const ready = line.getBlockingQueue<string>(name, { partitions: 4, codec: broken });
+  const line = newLineThatMayFail({ redis });
+  const queue = line.getDelayedQueue<string>(name, { partitions: 4, codec: broken });
+  const ready = line.getBlockingQueue<string>(name);
   await queue.offer("first", 0);
   await expect(ready.take()).rejects.toThrow(DecodeError);
   const infos = await line.partitions(name);

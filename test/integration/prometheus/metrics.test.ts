@@ -5,9 +5,11 @@ import {
   type CollectMetricsOptions,
 } from "../../../src/adapters/prometheus/index.ts";
 import type { Delayline } from "../../../src/index.ts";
+import { replaceRuntime } from "../../../src/time/runtime.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
+import { followGlobals } from "../../helpers/follow-globals.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { scrape } from "./exposition.ts";
 
@@ -68,6 +70,7 @@ describe("the numbers of queues", () => {
     expect(found.get(`delayline_dead${label}`)).toBe(1);
     expect(found.get(`delayline_consumers${label}`)).toBe(1);
     expect(found.get(`delayline_oldest_ready_age_seconds${label}`)).toBeGreaterThan(0);
+    expect(found.get(`delayline_oldest_in_flight_age_seconds${label}`)).toBeGreaterThan(0);
     expect(found.get(`delayline_paused${label}`)).toBe(1);
   });
 
@@ -143,8 +146,12 @@ describe("trouble", () => {
     await redis.flushall();
     // The queues are listed once a minute.
     const now = performance.now.bind(performance);
+    followGlobals();
     vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
-    onTestFinished(() => void vi.restoreAllMocks());
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+      replaceRuntime();
+    });
     await eventually(async () => !(await scrape(registry)).has(bad));
   });
 

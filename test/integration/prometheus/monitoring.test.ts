@@ -98,7 +98,8 @@ test.each(rules)("$alert says which queue, what it means, and what to do first",
   const { summary, description } = rule.annotations;
   expect(["critical", "warning"]).toContain(rule.labels.severity);
   expect(summary).toMatch(/queue/i);
-  expect(description).toContain("$labels.queue");
+  // Without numbers nobody knows which.
+  if (rule.alert !== "DelaylineNoMetrics") expect(description).toContain("$labels.queue");
   expect(description).toMatch(/^First: .*$/m);
   expect(description).toMatch(/npx delayline \w+/);
   // It has to be readable on a telephone.

@@ -1,11 +1,11 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { QueueHandle, ReliableQueue } from "../../../src/index.ts";
 import { queueOf } from "../../../src/client/queue-names.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
@@ -191,7 +191,7 @@ test("a client with an open ordinary queue sees that another client has put it i
 test.each([
   ["step", { step: 0, count: 1 }, /step must be a whole number between 1 and/],
   ["count", { step: 1, count: 1001 }, /count must be a whole number between 1 and 1000/],
-  ["from", { step: 1, count: 1, from: NaN }, /from must be between 0 and/],
+  ["from", { step: 1, count: 1, from: NaN }, /from must be between 100000000000 and/],
   ["spann", { step: 1, count: 1, spann: 1 }, /forecast option must be one of/],
 ])("a forecast refuses a bad %s", async (_, options, message) => {
   const queue = newLine({ transfer: false }).getDelayedQueue(uniqueName());
@@ -210,6 +210,57 @@ async function namesOf(line: ReturnType<typeof newLine>): Promise<string[]> {
   for await (const name of line.queues()) names.push(name);
   return names.toSorted();
 }
+
+const newClient = (keyPrefix: string, transfer = true) =>
+  newLine({ redis: newRedis(redisUrl(), { keyPrefix }), transfer });
+/** Whether another client, which moves nothing, finds the queue. */
+const isFound = async (name: string, keyPrefix = "") =>
+  (await namesOf(newClient(keyPrefix, false))).includes(name);
+
+describe("a plain queue with nothing but ready messages is found when its processes have ended", () => {
+  test.each(["", "app:"])("until they are taken; key prefix %j", async (keyPrefix) => {
+    const name = uniqueName();
+    const line = newClient(keyPrefix);
+    const queue = line.getDelayedQueue(name);
+    await queue.offer("x", 0);
+    await eventually(async () => (await queue.stats()).ready === 1);
+    await line.close();
+    expect(await isFound(name, keyPrefix)).toBe(true);
+
+    const consumer = newClient(keyPrefix);
+    expect(await consumer.getBlockingQueue(name).take()).toBe("x");
+    await consumer.close();
+    expect(await isFound(name, keyPrefix)).toBe(false);
+  });
+
+  test("also those of a process that was killed, and those that Java or a put made ready", async () => {
+    const redis = newRedis();
+    const [killed, fromJava, put] = [uniqueName("a"), uniqueName("b"), uniqueName("c")];
+    const line = newLine();
+    await line.getDelayedQueue(killed).offer("x", 0);
+    // At once: a process that is killed does nothing more.
+    await eventually(async () => (await redis.llen(killed)) === 1);
+    await redis.del(queueKeys(killed).mover);
+    expect(await isFound(killed)).toBe(true);
+
+    line.getBlockingQueue(fromJava);
+    await redis.rpush(fromJava, '"x"');
+    await line.getBlockingQueue(put).put("x");
+    await line.close();
+    expect(await isFound(fromJava)).toBe(true);
+    expect(await isFound(put)).toBe(true);
+  });
+
+  test("no name outlives its messages, however many queues there are", async () => {
+    const { url } = await startOwnServer();
+    const line = newLine({ redis: url });
+    const names = Array.from({ length: 200 }, (_, i) => `tenant ${i}`);
+    await Promise.all(names.map((name) => line.getDelayedQueue(name).offer("x", 0)));
+    await Promise.all(names.map((name) => line.getBlockingQueue(name).take()));
+    await line.close();
+    expect(await newRedis(url).keys("*")).toEqual([]);
+  });
+});
 
 test("every queue is found among thousands of other keys", async () => {
   const { url } = await startOwnServer();

@@ -112,7 +112,8 @@ describe("a ready message that the codec cannot read", () => {
   test("can be put back from the quarantine, for readers with the right codec", async () => {
     await failureOf(queue.take());
     await redis.lmove(keys.quarantine, name, "LEFT", "LEFT");
-    const right = line.getBlockingQueue(name, { codec: "string" });
+    await line.close();
+    const right = newLine().getBlockingQueue(name, { codec: "string" });
     expect(await right.take()).toBe(GARBAGE);
   });
 });

@@ -119,7 +119,7 @@ describe("a for await loop", () => {
     const closing = troubled.close();
     expect(await isSettled(closing)).toBe(false);
     // A later call may shorten the wait.
-    await troubled.close({ timeout: 10 });
+    await troubled.close({ handlerTimeout: 10 });
     await closing;
     await eventually(() => expect(troubled.errors).toMatchObject([{ queue: name, count: 1 }]));
   });
@@ -153,7 +153,7 @@ describe("a timeout", () => {
     await line.getBlockingQueue(other).put(3);
     await eventually(() => started.length === 3);
 
-    await troubled.close({ timeout: 50 });
+    await troubled.close({ handlerTimeout: 50 });
     await eventually(() => troubled.errors.length === 2);
     for (const error of troubled.errors) expect(error).toBeInstanceOf(LeftRunningError);
     expect(troubled.errors).toMatchObject([
@@ -178,7 +178,7 @@ describe("a timeout", () => {
     const subscription = troubled.getBlockingQueue(name).subscribe(() => gate.opened);
     await queue.put(1);
     await eventually(() => subscription.running === 1);
-    const errors = await troubled.close({ timeout: 20 }).then(() => [...troubled.errors]);
+    const errors = await troubled.close({ handlerTimeout: 20 }).then(() => [...troubled.errors]);
     expect(errors).toMatchObject([{ code: "LEFT_RUNNING", queue: name, count: 1 }]);
     gate.open();
   });
@@ -190,7 +190,7 @@ describe("a timeout", () => {
     await queue.put(1);
     await eventually(() => subscription.running === 1);
 
-    await subscription.close({ timeout: 20 });
+    await subscription.close({ handlerTimeout: 20 });
     await eventually(() => troubled.errors.length === 1);
     expect(troubled.errors).toMatchObject([{ code: "LEFT_RUNNING", queue: name, count: 1 }]);
     await troubled.getBlockingQueue(name).put(2);
@@ -204,15 +204,19 @@ describe("a timeout", () => {
   test("that is not reached reports nothing, and does not delay close", async () => {
     const subscription = queue.subscribe(() => {});
     const startedAt = performance.now();
-    await subscription.close({ timeout: 60_000 });
-    await line.close({ timeout: 60_000 });
+    await subscription.close({ handlerTimeout: 60_000 });
+    await line.close({ handlerTimeout: 60_000 });
     expect(performance.now() - startedAt).toBeLessThan(30_000);
   });
 
   test.each<[unknown, string]>([
-    [{ timeOut: 1 }, 'close option must be one of timeout, got "timeOut"'],
-    [{ timeout: -1 }, "timeout must be between 0 and 8990000000000000 ms, got -1"],
-    [{ timeout: "1" }, "timeout must be a number of milliseconds, got string"],
+    [{ handlertimeout: 1 }, 'close option must be one of handlerTimeout, got "handlertimeout"'],
+    [{ timeout: 1 }, 'close option must be handlerTimeout, got "timeout"; use handlerTimeout'],
+    [
+      { handlerTimeout: -1 },
+      "handlerTimeout must be between 0 and 946728000000 ms (30 years), got -1",
+    ],
+    [{ handlerTimeout: "1" }, "handlerTimeout must be a number of milliseconds, got string"],
     [5000, "close options must be an object, got 5000"],
     [null, "close options must be an object, got null"],
   ])("that is illegal is refused, and nothing is closed: %j", async (options, message) => {

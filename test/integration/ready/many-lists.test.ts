@@ -35,7 +35,7 @@ function newTaker(sources: readonly PausableSource[], options: TakerOptions = {}
   const connections = new Connections(redisUrl(), { onTime: () => {}, troubles });
   const taker = new Taker(
     sources,
-    { connections, report, troubles, closeTimeout: 2000 },
+    { connections, report, troubles, unreachableTimeout: 2000 },
     { order: "rotating", name: "the partitions", ...options },
   );
   onTestFinished(async () => {

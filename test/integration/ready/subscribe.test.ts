@@ -118,8 +118,9 @@ describe("a subscription", () => {
 
   test("uses the queue's codec, and passes null for null", async () => {
     const handled: unknown[] = [];
-    line.getBlockingQueue(name, { codec: "json" }).subscribe((payload) => handled.push(payload));
-    await redis.rpush(name, '{"a":1}', "null");
+    const other = uniqueName("subscribe");
+    line.getBlockingQueue(other, { codec: "json" }).subscribe((payload) => handled.push(payload));
+    await redis.rpush(other, '{"a":1}', "null");
     await eventually(() => handled.length === 2);
     expect(handled).toEqual([{ a: 1 }, null]);
   });
@@ -132,7 +133,7 @@ describe("a subscription", () => {
 
   test.each([
     [undefined, "undefined"],
-    [null, "object"],
+    [null, "null"],
     [{ handle() {} }, "object"],
   ])("refuses a handler that is not a function: %s", (handler, type) => {
     expect(() => queue.subscribe(handler as never)).toThrow(
@@ -404,7 +405,9 @@ describe("with onError", () => {
 
   test.each([null, "log", {}])("that is not a function is refused: %j", (onError) => {
     expect(() => queue.subscribe(() => {}, { onError: onError as never })).toThrow(
-      new TypeError(`onError must be a function, got ${typeof onError}`),
+      new TypeError(
+        `onError must be a function, got ${onError === null ? "null" : typeof onError}`,
+      ),
     );
   });
 });

@@ -8,7 +8,7 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 /** Milliseconds. */
-const timeouts = { callTimeout: 500, closeTimeout: 500 };
+const timeouts = { callTimeout: 500, unreachableTimeout: 500 };
 
 /** Closes a client that cannot settle the deliveries that it holds. */
 async function expectToClose(line: Delayline): Promise<void> {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import {
   ClosedError,
   LeftRunningError,
+  type CloseOptions,
   type Delivery,
   type ReliableQueue,
 } from "../../../src/index.ts";
@@ -51,8 +52,8 @@ async function offer(...payloads: string[]): Promise<void> {
 describe.each(["subscription", "client"])("close() of the %s", (what) => {
   const closeAll = (subscription: AsyncDisposable & { close: TestLine["close"] }) =>
     what === "client"
-      ? (options?: { timeout: number }) => line.close(options)
-      : (options?: { timeout: number }) => subscription.close(options);
+      ? (options?: CloseOptions) => line.close(options)
+      : (options?: CloseOptions) => subscription.close(options);
 
   test("waits for the handlers and their acks, and takes no more", async () => {
     const gate = new Gate();
@@ -97,7 +98,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     const { stream } = queueKeys(name);
     const redis = newRedis();
     await eventually(async () => ((await redis.xpending(stream, "default")) as [number])[0] === 3);
-    await closeAll(subscription)({ timeout: 10 });
+    await closeAll(subscription)({ handlerTimeout: 10 });
     expect(await takenByOther(3)).toEqual({ a1: 2, b1: 2, b2: 1 });
     expect(line.errors).toEqual([expect.any(LeftRunningError)]);
     gate.open();
@@ -141,7 +142,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     );
     await offer("a", "b", "c");
     await eventually(() => first.length > 0);
-    await closeAll(subscription)({ timeout: 10 });
+    await closeAll(subscription)({ handlerTimeout: 10 });
     const attempts = await takenByOther(2);
     for (const { payload, signal } of first.slice(1)) {
       expect(attempts[payload]).toBe(2);

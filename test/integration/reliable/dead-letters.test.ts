@@ -9,7 +9,6 @@ import { queueSettings } from "../../../src/queue/options.ts";
 import { Payloads } from "../../../src/queue/payloads.ts";
 import { packTrailer } from "../../../src/queue/message/trailer.ts";
 import { DeadLetters } from "../../../src/handles/dead-letters.ts";
-import { Retries } from "../../../src/reliable/retries.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { newReliableParts } from "../../helpers/reliable.ts";
@@ -33,7 +32,6 @@ function open() {
   const payloads = new Payloads<unknown>(one.queue, queueSettings({ codec: "json" }));
   return {
     ...one,
-    retries: new Retries(one.queue),
     letters: new DeadLetters(one.parts, payloads),
   };
 }
@@ -138,25 +136,25 @@ test("large letters come a few at a time", async () => {
 });
 
 test("redrives all of 250 letters: they are retrying, and nothing else is", async () => {
-  const { letters, retries } = open();
+  const { letters, messages } = open();
   const ids = await dieMany(250);
   expect(await letters.redrive("all", { delay: 60_000 })).toBe(250);
   expect(await letters.size()).toBe(0);
-  expect(await retries.size()).toBe(250);
-  const found = await retries.get(ids[249] as MessageId);
+  expect(await messages.size()).toBe(250);
+  const found = await messages.get(ids[249] as MessageId);
   expect(found).toMatchObject({ id: ids[249], payload: Buffer.from("249") });
   expect(found?.deadline).toBeGreaterThan(Date.now() + 50_000);
   expect(await letters.redrive("all")).toBe(0);
 });
 
 test("redrives the last of 250 letters by its id; the others stay", async () => {
-  const { letters, retries } = open();
+  const { letters, messages } = open();
   const ids = await dieMany(250);
   const last = ids[249] as MessageId;
   expect(await letters.redrive(last)).toBe(1);
   expect(await letters.redrive(last)).toBe(0);
   expect(await letters.size()).toBe(249);
-  expect((await retries.get(last))?.deadline).toBeLessThanOrEqual(Date.now() + 1000);
+  expect((await messages.get(last))?.deadline).toBeLessThanOrEqual(Date.now() + 1000);
 });
 
 test("removes the last of 250 letters; nobody can redrive it then", async () => {
@@ -181,7 +179,7 @@ test("a message that dies again during a redrive of all stays for the next call"
 });
 
 test("a message that died in two groups is redriven to these two only", async () => {
-  const { letters, retries } = open();
+  const { letters, messages } = open();
   await redis.xgroup("CREATE", keys.stream, "third", "$");
   const address = newAddress();
   const id = await die(address);
@@ -194,7 +192,7 @@ test("a message that died in two groups is redriven to these two only", async ()
     "mail",
   ]);
   expect(await letters.size()).toBe(1);
-  expect(await retries.cancel(id)).toBe(true);
+  expect(await messages.cancel(id)).toBe(true);
   expect(await waiting()).toBe(0);
 });
 
@@ -207,17 +205,19 @@ test("a message that died in two groups is removed from both", async () => {
   expect(await letters.size()).toBe(0);
 });
 
-test("a redriven message keeps its key and headers, but does not occupy the key", async () => {
-  const { letters, retries, delayed } = open();
+test("a redriven message keeps its key and headers, and holds the key", async () => {
+  const { letters, messages } = open();
   const headers = { a: "1" };
   const id = await die(newAddress(), { trailer: packTrailer({ key: "order:42", headers }) });
   expect(await letters.redrive(id, { delay: 60_000 })).toBe(1);
-  expect(await retries.get(id)).toMatchObject({ id, key: "order:42", headers });
+  const found = await messages.get(id);
+  expect(found).toMatchObject({ id, key: "order:42", headers });
+  expect(await messages.get("order:42")).toEqual(found);
   const payload = Buffer.from("1");
   const due = { delay: 60_000 };
-  const offered = await delayed.offer({ payload, due, key: "order:42", rule: "reject" });
-  expect(offered.outcome).toBe("added");
-  expect(await retries.size()).toBe(2);
+  const offered = await messages.offer({ payload, due, key: "order:42", rule: "reject" });
+  expect(offered).toEqual({ id, deadline: found?.deadline, outcome: "rejected" });
+  expect(await messages.size()).toBe(1);
 });
 
 test("a foreign letter is listed, is not redriven, and can be removed", async () => {
@@ -258,7 +258,7 @@ test("while one client redrives and another removes, each letter is in one place
   expect(removed.length).toBeGreaterThanOrEqual(5);
   expect(await redriving).toBe(250 - removed.length);
   expect(await one.letters.size()).toBe(0);
-  const found = await Promise.all(ids.map((id) => one.retries.get(id)));
+  const found = await Promise.all(ids.map((id) => one.messages.get(id)));
   const left = ids.filter((_, i) => found[i] === undefined);
   expect(left.toSorted()).toEqual(removed.toSorted());
 });

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { newLine, type TestLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { transferAsRedisson } from "../../helpers/redisson.ts";
@@ -50,7 +50,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   const { stream, retries, retrying, ready } = queueKeys(name);
   const handled = new Set<string>();
   const startPlain = (): TestLine => {
-    const line = newLine({ codec: "string" });
+    const line = newLineThatMayFail({ codec: "string" });
     line.getBlockingQueue<string>(name).subscribe((payload) => handled.add(payload));
     return line;
   };
@@ -84,6 +84,9 @@ test("from plain to reliable and back, while others offer and move: every messag
     reliable.push(startReliable());
     await hasHandled(50);
     await line.close();
+    // If it had the time, it was told that the queue has become reliable.
+    expect(line.errors.slice(1)).toEqual([]);
+    for (const { code } of line.errors) expect(code).toBe("WRONG_HANDLE");
     await hasHandled(50);
   }
   expect(await redis.exists(stream)).toBe(1);
@@ -95,7 +98,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   await eventually(async () => (await redis.xlen(stream)) > 10);
   await eventually(async () => (await operator.makePlain()).isPlain);
   expect(await redis.exists(stream, retries, retrying)).toBe(0);
-  startPlain();
+  const again = startPlain();
   await hasHandled(100);
   await producer.stop();
 
@@ -106,6 +109,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   const { offered } = producer;
   await eventually(() => handled.size === offered.length, { within: 10_000 });
   expect(await redis.exists(stream, retries, retrying, ready)).toBe(0);
+  expect(again.errors).toEqual([]);
 });
 
 test("ready messages are taken over, with a new id, and without key and headers", async () => {

@@ -228,6 +228,14 @@ describe("REDIS_URL", () => {
   });
 });
 
+test.each([
+  [{ prot: 7000 }, 'startRedis option must be one of args, port, directory, env, got "prot"'],
+  [null, "startRedis options must be an object, got null"],
+  ["redis://localhost", "startRedis options must be an object, got string"],
+])("%j is refused: a misspelt option would be ignored", async (options, message) => {
+  await expect(startRedis(options as never)).rejects.toThrow(new TypeError(message));
+});
+
 describe("looking for a server", () => {
   test("finds nothing on an empty PATH, and says what to do", async () => {
     const error = await startRedis({ env: { PATH: "" } }).catch((e: unknown) => e);

@@ -65,11 +65,11 @@ describe.each([
   test("reject: nothing changes", async () => {
     const queue = await newMoves();
     await queue.seed(before);
-    const delayedId = bytes(old.id);
+    const holder = bytes(old.address);
     expect(await offerOne(queue, sooner, "reject")).toEqual({
       deadline: 2000,
       outcome: "rejected",
-      delayedId,
+      holder,
     });
     expect(await queue.snapshot()).toEqual(before);
   });

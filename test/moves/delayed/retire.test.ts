@@ -19,3 +19,17 @@ test.each([
   expect(await leave(queue)).toBe(mover === "me");
   expect(await queue.snapshot()).toEqual({ ...messages, ...after });
 });
+
+test.each([
+  {
+    what: "ready messages keep the queue's name known",
+    before: { ready: ["x"] },
+    after: { ready: ["x"], listed: "1" },
+  },
+  { what: "those that are gone do not", before: { listed: "1" }, after: {} },
+])("retire: $what", async ({ before, after }) => {
+  const queue = await newMoves();
+  await queue.seed(before);
+  expect(await leave(queue)).toBe(false);
+  expect(await queue.snapshot()).toEqual(after);
+});

@@ -43,8 +43,18 @@ describe.each([
   },
   { name: "sweep", order: "members", script: sweep.list.members, element: asMember, isExact: true },
 ])("$name, a LIST of $order", ({ name, script, element, isExact }) => {
-  async function move({ redis, keys }: Moves, { limit = 100, claim = 1, grace = 0 } = {}) {
-    const reply = await run(redis, script, keys, { limit, grace, claim, task: "me", makes: 0 });
+  async function move(
+    { redis, keys }: Moves,
+    { limit = 100, claim = 1, grace = 0, mark = 0 } = {},
+  ) {
+    const reply = await run(redis, script, keys, {
+      limit,
+      grace,
+      claim,
+      task: "me",
+      makes: 0,
+      mark,
+    });
     const { moved, quarantined, next, isOutrun, untidy } = reply;
     return { moved, quarantined, next, isOutrun, untidy };
   }
@@ -53,9 +63,11 @@ describe.each([
     name === "sweep" ? { untidy: found } : { untidy: undefined };
   const tidy = untidy({ order: false, businessKeys: false });
   const dead = untidy({ order: !isExact, businessKeys: false });
+  /** What a sweep also leaves, if the LIST holds messages. */
+  const found = name === "sweep" ? { listed: "1" } : {};
 
   test("the reply says since when the oldest was due, but not before its offer", async () => {
-    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
     const { redis, keys } = await newMoves();
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
     const since = async (...members: [number, Buffer | string][]) => {
@@ -88,6 +100,7 @@ describe.each([
       order: (isExact ? [far, further] : [far, b, a, further]).map(element),
       businessKeys: { "key of g": indexEntry(further) },
       ready: ["ready before", "a", "b"],
+      ...found,
       mover: "me",
     });
   });
@@ -121,6 +134,7 @@ describe.each([
       timeouts: [b.delayed],
       order: (isExact ? [b] : [a, b]).map(element),
       ready: ["a"],
+      ...found,
     });
   });
 
@@ -135,6 +149,7 @@ describe.each([
       timeouts: [far.delayed],
       order: isExact ? [element(far)] : [poison, element(a), element(far)],
       ready: ["a"],
+      ...found,
       unreadable: [poison],
       mover: "me",
     });
@@ -148,7 +163,7 @@ describe.each([
       paused: "1",
     };
     await queue.seed(paused);
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
     const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
     // A transfer does not check the pause.
     expect({ isPaused, moved }).toEqual(
@@ -161,10 +176,36 @@ describe.each([
     expect(after.isPaused).toBe(name === "sweep" ? false : undefined);
   });
 
+  test("who has to mark the LIST does so when it moves a message there", async () => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: [far.delayed], order: [element(far)] });
+    await move(queue, { mark: 1 });
+    expect(await queue.snapshot()).not.toHaveProperty("listed");
+    await queue.seed({ timeouts: [a.delayed] });
+    await move(queue, { mark: 1 });
+    expect(await queue.snapshot()).toMatchObject({ ready: ["a"], listed: "1" });
+    expect(await queue.redis.ttl(queue.keys.listed)).toBeGreaterThan(29 * 86_400);
+  });
+
+  test("a sweep marks a LIST that somebody else has filled, until it is empty", async () => {
+    const queue = await newMoves();
+    const isListed = async () => {
+      const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
+      const reply = await run(queue.redis, script, queue.keys, args);
+      const mark = await queue.redis.get(queue.keys.listed);
+      return { told: reply.isListed, isMarked: mark !== null };
+    };
+    const isSweep = name === "sweep";
+    await queue.seed({ ready: ["pushed by another"] });
+    expect(await isListed()).toEqual({ told: isSweep ? true : undefined, isMarked: isSweep });
+    await queue.redis.del(queue.keys.ready);
+    expect(await isListed()).toEqual({ told: isSweep ? false : undefined, isMarked: false });
+  });
+
   test("a sweep tells of partitions", async () => {
     const queue = await newMoves();
     const { partitions, paused } = queue.keys;
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
     const told = async () => (await run(queue.redis, script, queue.keys, look)).fact;
     expect(await told()).toBeUndefined();
     await queue.redis.set(partitions, "1:4:0:moving:1");
@@ -192,6 +233,6 @@ describe.each([
       isOutrun: false,
       ...tidy,
     });
-    expect(await queue.snapshot()).toEqual({ ready: ["b"], mover: "me" });
+    expect(await queue.snapshot()).toEqual({ ready: ["b"], ...found, mover: "me" });
   });
 });

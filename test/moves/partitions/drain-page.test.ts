@@ -311,6 +311,49 @@ test("what a fenced holder had in flight leaves a partition that stays, and coun
   expect(batch.left.inFlight).toBe(0);
 });
 
+test("what fenced holders had in flight leaves in the order of its places, page by page", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a), entryOf(b), entryOf(c)] });
+  const [one, two] = [1, 2].map((n) => `delayline:60000:${n}:${UUID}`);
+  const first = (await redis.xrange(keys.stream, "-", "+", "COUNT", 1))[0]?.[0] as string;
+  await redis.xreadgroup("GROUP", "g", "gone", "COUNT", 1, "STREAMS", keys.stream, ">");
+  await redis.xack(keys.stream, "g", first);
+  for (const consumer of [one, two] as string[]) {
+    await redis.xreadgroup("GROUP", "g", consumer, "COUNT", 1, "STREAMS", keys.stream, ">");
+  }
+  // A message that failed has a new entry in its place, which is before the other two.
+  const kept = await redis.xadd(
+    keys.stream,
+    "*",
+    ...Object.entries(entryOf(a, { n: "1", g: "g", o: first }))
+      .flat()
+      .map((word) => bytes(word)),
+  );
+  const claim = ["RETRYCOUNT", 0, "FORCE", "JUSTID"] as const;
+  await redis.xclaim(keys.stream, "g", two as string, 0, kept as string, ...claim);
+  const found: unknown[] = [];
+  for (let page = 0; page < 3; page++) {
+    const batch = await run(redis, drainPage, keys, {
+      own: 0,
+      limit: 1,
+      maxBytes: 1_000_000,
+      into: 0,
+      buckets: allTo(1),
+      timeout: 60_000,
+      isRemoved: 0,
+      epoch: 2,
+      after: "",
+      letter: "",
+      fenced: `=${one}\n=${two}`,
+    });
+    found.push(...rowsOf(batch).map(({ value }) => tellRetry(value).p));
+    expect(await drop(queue, batch)).toBe(true);
+  }
+  expect(found).toEqual(["a", "b", "c"]);
+});
+
 /** A table in which the buckets of these messages belong to partition 1, and all others to 0. */
 function toOne(...messages: readonly Message[]): Buffer {
   const table = Buffer.alloc(1024, 0);

@@ -117,6 +117,7 @@ test("every kind of row goes where it belongs", async () => {
       [retryName(b, "g"), FAR + 1],
     ],
     retrying: { [retryName(a, "g")]: packRetry(a, 3), [retryName(b, "g")]: packRetry(b, 3) },
+    businessKeys: { [a.key]: indexEntry(a) },
     ready: ["r1", "r2"],
     quarantine: ["q"],
     unreadable: ["u"],

@@ -137,11 +137,11 @@ class Case {
     );
     if (how === "key") {
       const rows = some.map(({ key }) => ({ id: "", key, member: "" }));
-      return await run(redis, pullOut.list, keys, args, rows);
+      return await run(redis, pullOut, keys, args, rows);
     }
     if (how === "id") {
       const rows = some.map(({ address }) => ({ id: bytes(address), key: "", member: "" }));
-      return await run(redis, pullOut.stream, keys, args, rows);
+      return await run(redis, pullOut, keys, args, rows);
     }
     const page = { cursor: this.#cursor, limit: 1 + this.#random.below(6), maxBytes: 1000 };
     const pulled = await run(redis, pullOutPage, keys, { ...args, ...page });

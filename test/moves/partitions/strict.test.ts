@@ -111,6 +111,28 @@ test("hand-out: takes nothing from another consumer", async () => {
   expect(await handing(await newStreams(), { entryId: "1-1" })).toBeUndefined();
 });
 
+test("inherit: in the order of the places, whoever had it in flight, and however often it failed", async () => {
+  const queue = await newStreams("g");
+  const [a = "", b = "", c = "", d = ""] = await queue.add("a", "b", "c", "d");
+  await queue.deliver("g", "c", 3);
+  await queue.redis.xclaim(queue.keys.stream, "g", "c", 0, b, "RETRYCOUNT", 0, "JUSTID");
+  await queue.redis.xclaim(queue.keys.stream, "g", "c", 0, c, "RETRYCOUNT", 0, "JUSTID");
+  await queue.deliver("g", "other");
+  const again1 = await failing(queue, a, { at: Date.now() });
+  await failing(queue, again1?.entryId ?? "", { at: Date.now() });
+  // Of "other", which has died with it, a new entry is made. Both heirs find the same order.
+  for (const [orphan, consumer] of [
+    ["other", "c"],
+    ["c", "heir"],
+  ] as const) {
+    const { entries } = await inheriting(queue, orphan, { consumer });
+    expect(entries.map(({ payload }) => payload.toString())).toEqual(
+      orphan === "c" ? ["a", "b", "c", "d"] : ["d"],
+    );
+  }
+  expect(d).not.toBe("");
+});
+
 test("inherit: a message that is held back stays so, and nothing is counted, whoever has died", async () => {
   const queue = await newStreams("g");
   const until = String(NOW + PAUSE);
@@ -137,11 +159,10 @@ test("inherit: when the pause is over, the death counts only if the message was 
   await queue.redis.xclaim(queue.keys.stream, "g", "dead", 0, a, "RETRYCOUNT", 0, "JUSTID");
   const at = Date.now();
   const { entries } = await inheriting(queue, "dead", { at });
-  const kept = { n: "1", g: "g" };
   const counted = { n: "2", g: "g", d: "1", f: `2: ${DIED} 2` };
-  expect(await snapshot(queue)).toEqual({
+  expect(await snapshot(queue)).toMatchObject({
     stream: [
-      { p: "a", ...kept },
+      { p: "a", n: "1" },
       { p: "b", ...counted },
       { p: "c", ...counted },
     ],
@@ -153,7 +174,7 @@ test("inherit: when the pause is over, the death counts only if the message was 
   expect((await inheriting(queue, "heir", { at, consumer: "next" })).buried).toBe(1);
   expect(await snapshot(queue)).toMatchObject({
     stream: [
-      { p: "a", ...kept },
+      { p: "a", n: "1" },
       { p: "c", ...counted },
     ],
     dead: [{ p: "b", n: "3" }],

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { forecast, stats } from "../../../src/lua/queue/stats.ts";
+import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, waitingRetry, type Moves } from "../../helpers/moves.ts";
-import { newStreams } from "../../helpers/streams.ts";
+import { newStreams, type Streams } from "../../helpers/streams.ts";
 
 const FAR = 5_000_000_000_000;
 
@@ -31,6 +32,7 @@ const NOTHING = {
   quarantined: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
+  oldestInFlightAge: undefined,
   consumers: 0,
   // The test's own subscription.
   listeners: 1,
@@ -111,6 +113,34 @@ test("one group: entries are ready or in flight, and finished ones are counted",
   expect(await read(queue)).toMatchObject({ ready: 3, inFlight: 2, readied: 5, finished: 1 });
 });
 
+test("a message that is given back has become ready once; one that failed becomes ready again", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b", "c");
+  await queue.deliver("g", "one", 3);
+  const give = (entry: string | undefined, counted: 0 | 1) =>
+    run(
+      queue.redis,
+      giveBackEntries,
+      queue.keys,
+      { channel: queue.keys.channel, group: "g", consumer: "one", heldCount: 3 },
+      [{ entry: entry ?? "", own: 0, counted, reason: "" }],
+    );
+  expect(await give(ids[0], 0)).toEqual([true]);
+  expect(await give(ids[1], 0)).toEqual([true]);
+  // Sent again, it changes nothing.
+  expect(await give(ids[1], 0)).toEqual([false]);
+  expect(await read(queue)).toMatchObject({ ready: 2, inFlight: 1, readied: 3, finished: 0 });
+  expect(await give(ids[2], 1)).toEqual([true]);
+  await queue.deliver("g", "two");
+  await queue.redis.xack(queue.keys.stream, "g", ...(await idsOf(queue)));
+  await queue.redis.xtrim(queue.keys.stream, "MAXLEN", 0);
+  expect(await read(queue)).toMatchObject({ ready: 0, inFlight: 0, readied: 4, finished: 4 });
+});
+
+async function idsOf({ redis, keys }: Streams): Promise<string[]> {
+  return (await redis.xrange(keys.stream, "-", "+")).map(([id]) => id);
+}
+
 test("several groups count each their own", async () => {
   const queue = await newStreams("slow", "fast");
   await queue.add("a", "b", "c");
@@ -156,6 +186,32 @@ test("the oldest ready message is the one that waits longest for any group", asy
   expect(await age()).toBe(40_000);
   await queue.deliver("slow", "one", 2);
   expect((await read(queue)).oldestReadyAge).toBeUndefined();
+});
+
+test("the oldest in flight is the one that was handed out first to any group", async () => {
+  const queue = await newStreams("g", "h");
+  const { redis, keys } = queue;
+  const ids = await queue.add("kept", "a", "b");
+  await queue.deliver("g", "one");
+  await queue.deliver("h", "two");
+  const setAge = (group: string, i: number, ...words: (string | number)[]) =>
+    redis.call("XCLAIM", keys.stream, group, "one", 0, String(ids[i]), ...words, "JUSTID");
+  // In strict order a consumer keeps a message that it has not handed out.
+  await setAge("g", 0, "IDLE", 900_000, "RETRYCOUNT", 0);
+  await setAge("g", 1, "IDLE", 400_000);
+  await setAge("h", 2, "IDLE", 500_000);
+  const age = async () => Math.floor(((await read(queue)).oldestInFlightAge ?? -1) / 60_000);
+  expect(await age()).toBe(8);
+  await redis.xack(keys.stream, "h", ...ids);
+  expect(await age()).toBe(6);
+  await redis.xack(keys.stream, "g", ...ids.slice(1));
+  expect((await read(queue)).oldestInFlightAge).toBeUndefined();
+  // However many those are.
+  const more = await queue.add(...Array.from({ length: 101 }, (_, i) => `aside ${i}`));
+  await queue.deliver("g", "one");
+  const aside = more.slice(0, -1);
+  await redis.xclaim(keys.stream, "g", "one", 0, ...aside, "RETRYCOUNT", 0, "JUSTID");
+  expect(await age()).toBe(0);
 });
 
 test("a forecast counts messages and retries span by span, from the first instant to just before the last", async () => {

@@ -25,6 +25,9 @@ export const RULES = {
     return { ...others, businessKeys: { ...index, value } };
   },
 
+  /** A retrying message is without its business key, if Redis refuses the index. */
+  keyless: (state: State): State => omit(state, "businessKeys"),
+
   /** The elements of a message that was offered twice. Lists show it twice; it is delivered once. */
   twice: (state: State): State => {
     const { order } = state;
@@ -46,8 +49,22 @@ export const RULES = {
   journal: (state: State): State =>
     JSON.stringify(state["journal"]?.value) === '[["last","0"]]' ? omit(state, "journal") : state,
 
+  /** When a change of the number of partitions began, for people. */
+  began: (state: State): State => {
+    const { journal } = state;
+    if (journal?.type !== "hash") return state;
+    const value = (journal.value as [string, string][]).filter(([field]) => field !== "began");
+    return { ...state, journal: { ...journal, value } };
+  },
+
   /** The name of the task that moved last: a hint, which expires. */
   mover: (state: State): State => omit(state, "mover"),
+
+  /** Whether the ready LIST holds messages, for tools: a hint, which the next sweep brings in step. */
+  listed: (state: State): State => omit(state, "listed"),
+
+  /** How many messages were given back, for people: without it, as many more seem to have become ready. */
+  returned: (state: State): State => omit(state, "returned"),
 } as const;
 
 export type Rule = keyof typeof RULES;
@@ -70,11 +87,13 @@ function omit(state: State, key: string): State {
 /** Redis has no empty keys. */
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-/** The members of the delayed messages, and their addresses. */
-function placesOf({ timeouts }: State): Set<string> {
+/** The members of the delayed messages, their addresses, and those of the retrying ones. */
+function placesOf({ timeouts, retries }: State): Set<string> {
   const members = timeouts?.type === "zset" ? (timeouts.value as [string, string][]) : [];
   const addressed = members.filter(([member]) => member.length > 16);
+  const names = retries?.type === "zset" ? (retries.value as [string, string][]) : [];
   return new Set([
+    ...names.map(([name]) => name.slice(1, 25)),
     ...members.map(([member]) => member),
     ...addressed.map(([member, score]) =>
       packAddress(Number(score), bytes(member.slice(1, 17))).toString("latin1"),

@@ -43,11 +43,7 @@ import { beat, leave } from "../../../src/lua/reliable/consumers.ts";
 import { clearDead, redrive, removeDead } from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
-import {
-  clearRetries,
-  removeRetries,
-  rescheduleRetries,
-} from "../../../src/lua/reliable/retries.ts";
+import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
@@ -330,7 +326,7 @@ const polls: Scenario[] = [
 const before = { a: "x".repeat(24), p: "before" };
 const transfers = BOTH.flatMap((elements) =>
   [transfer, sweep].flatMap((family): Scenario[] => {
-    const args = { limit: 100, grace: 0, claim: 1, task: "me", makes: 1 };
+    const args = { limit: 100, grace: 0, claim: 1, task: "me", makes: 1, mark: 1 };
     const state: QueueState = {
       ...delayedState(elements, a, b, c, far, further),
       timeouts: [["no message", 500], ...[a, b, c, far, further].map(({ delayed }) => delayed)],
@@ -348,7 +344,7 @@ const transfers = BOTH.flatMap((elements) =>
         [retryName(far, "g")]: packRetry(far, 1),
       },
     };
-    const rules = ["dead", "mover"] as const;
+    const rules = ["dead", "mover", "listed"] as const;
     const partly = "what has moved has moved, and the next run returns the refusal";
     return [
       { script: family.list[elements], seed: seeded(state, { args }), rules, partly },
@@ -413,6 +409,7 @@ const facts: Scenario[] = [
         },
       },
     ),
+    rules: ["began"],
   },
   {
     script: guarded(offer.addresses),
@@ -495,6 +492,8 @@ const waiting: QueueState = {
   ],
   retrying: { [retryName(far, "g")]: packRetry(far, 1), [retryName(c, "g")]: packRetry(c, 1) },
 };
+/** As `waiting`, in a group that exists, and `far` holds its key. */
+const holding: QueueState = { ...waiting, groups: ["g"], businessKeys: indexed(far) };
 const row = (kind: string, score: number | string, name: string, value: string) => ({
   kind,
   score,
@@ -504,7 +503,7 @@ const row = (kind: string, score: number | string, name: string, value: string) 
 
 const migrations: Scenario[] = [
   {
-    script: pullOut.list,
+    script: pullOut,
     when: "by key",
     seed: seeded(delayedState("addresses", b, far), {
       args: places,
@@ -513,7 +512,7 @@ const migrations: Scenario[] = [
     rules: ["dead", "journal"],
   },
   {
-    script: pullOut.list,
+    script: pullOut,
     when: "by member",
     seed: seeded(delayedState("addresses", b, far), {
       args: places,
@@ -521,8 +520,8 @@ const migrations: Scenario[] = [
     }),
     rules: ["dead", "journal"],
   },
-  ...(["list", "stream"] as const).map((form): Scenario => ({
-    script: pullOut[form],
+  {
+    script: pullOut,
     when: "by id",
     seed: seeded(
       { ...delayedState("addresses", b), ...waiting, groups: ["g"] },
@@ -532,12 +531,32 @@ const migrations: Scenario[] = [
       },
     ),
     rules: ["dead", "journal"],
-  })),
+  },
+  {
+    script: pullOut,
+    when: "retries by key",
+    seed: seeded(holding, {
+      args: places,
+      rows: [far].map(({ key }) => ({ id: "", key, member: "" })),
+    }),
+    rules: ["dead", "journal"],
+  },
+  {
+    script: pushIn,
+    when: "a retry with a key",
+    seed: seeded(
+      { ...delayedState("addresses", further), groups: ["g"] },
+      {
+        args: { ...CHANNEL, source: 0, number: BATCH },
+        rows: [row("retry", FAR, retryName(b, "g"), packRetry(b, 1))],
+      },
+    ),
+  },
   ...["", "r"].map((cursor): Scenario => ({
     script: pullOutPage,
     when: cursor === "" ? "messages" : "retries",
     seed: seeded(
-      { ...delayedState("addresses", b, far), ...waiting },
+      { ...delayedState("addresses", b, further), ...waiting },
       { args: { ...places, cursor, limit: 100, maxBytes: 10_000 } },
     ),
     rules: ["dead", "journal"],
@@ -626,7 +645,7 @@ const whole: Scenario[] = [
   ...BOTH.flatMap((elements): Scenario[] => [
     {
       script: makePlain[elements],
-      rules: ["dead"],
+      rules: ["dead", "keyless"],
       when: "retries",
       seed: async (queue) => {
         await queue.addGroup("g", "h");
@@ -669,7 +688,7 @@ const whole: Scenario[] = [
   {
     script: retire,
     seed: seeded({ mover: "me" }, { args: { ...CHANNEL, task: "me" } }),
-    rules: ["mover"],
+    rules: ["mover", "listed"],
   },
 ];
 
@@ -741,6 +760,7 @@ const settlements: Scenario[] = [
       const rows = ids.map((entry) => ({ entry, own: 1, counted: 0, reason: "" }));
       return { args: { ...mine, ...CHANNEL }, rows };
     },
+    rules: ["returned"],
     partly: "what was given back before is given back",
   },
   {
@@ -852,19 +872,63 @@ const failed: Scenario[] = [
     ),
   },
   { script: clearRetries, seed: seeded(waiting, { args: {} }) },
+  ...BOTH.flatMap((elements): Scenario[] => [
+    {
+      script: remove[elements],
+      when: "retries, and a delayed message",
+      seed: seeded(
+        { ...holding, ...delayedState(elements, b), businessKeys: indexed(far, b) },
+        {
+          args: {},
+          rows: [
+            { id: "", key: far.key },
+            { id: bytes(c.address), key: "" },
+            { id: bytes(b.address), key: "" },
+          ],
+        },
+      ),
+      rules: ["dead"],
+      ...(elements === "members" && { partly: "the messages have left, and their elements stay" }),
+    },
+    {
+      script: reschedule[elements],
+      when: "a retry",
+      seed: seeded(holding, {
+        args: { ...CHANNEL, id: "", key: far.key, delay: "", deadline: 1200 },
+      }),
+    },
+    {
+      script: offerKeyed[elements],
+      when: "replacing a retry",
+      seed: seeded(holding, {
+        args: CHANNEL,
+        rows: [offeredAs(n, far.key, "replace"), offeredAs(o, "another", "reject")],
+      }),
+      rules: ["dead"],
+      partly: NOT_TAKEN_BACK,
+      isTold: true,
+    },
+  ]),
   {
-    script: removeRetries,
-    seed: seeded(
-      { ...waiting, groups: ["g"] },
-      { args: {}, rows: [far, c].map(({ address }) => ({ wanted: bytes(address) })) },
-    ),
+    script: retryLater,
+    when: "with a key",
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add({ p: "b", t: "key of b" }, { p: "c", t: "key of c" });
+      const ids = await queue.deliver("g", "c");
+      const rows = ids.map((entry) => ({ entry, own: 0, delay: 1000, counted: 1, reason: "r" }));
+      return { args: { ...mine, ...CHANNEL }, rows };
+    },
+    rules: ["keyless"],
   },
   {
-    script: rescheduleRetries,
+    script: redrive,
+    when: "with a key",
     seed: seeded(
-      { ...waiting, groups: ["g"] },
-      { args: { ...CHANNEL, wanted: bytes(far.address), delay: "", deadline: 1200 } },
+      { dead: [["1-0", "a", far.address, "p", "f", "g", "g", "t", far.key]] },
+      { args: { ...CHANNEL, wanted: "", delay: 0, ...page } },
     ),
+    rules: ["keyless"],
   },
 ];
 

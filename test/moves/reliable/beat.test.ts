@@ -53,6 +53,20 @@ test("beat: updates when the consumer was seen, and counts no delivery", async (
   ]);
 });
 
+test("beat: since when an entry is in flight stays as it is", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a", "b");
+  await queue.deliver("g", "c");
+  const ages = async () => {
+    const rows = await queue.redis.xpending(queue.keys.stream, "g", "-", "+", 10);
+    return (rows as [string, string, number][]).map(([, , age]) => age);
+  };
+  await eventually(async () => (await ages()).every((age) => age >= 50));
+  for (let i = 0; i < 3; i++) await beating(queue);
+  expect(Math.min(...(await ages()))).toBeGreaterThanOrEqual(50);
+  expect((await idles(queue))["c"]).toBeLessThan(50);
+});
+
 test("beat: creates no consumer", async () => {
   const queue = await newStreams("g");
   await queue.add("a");

@@ -8,7 +8,7 @@ import {
   type LetterCursor,
 } from "../../../src/lua/reliable/dead-letters.ts";
 import { run } from "../../../src/lua/script.ts";
-import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
+import { bytes, indexEntry, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";
 
 const FAR = 5_000_000_000_000;
@@ -221,6 +221,7 @@ describe("redrive", () => {
         [retryName(a, "g")]: packRetry(a, 0),
         [retryName(a, "é")]: packRetry(a, 0),
       },
+      businessKeys: { [a.key]: indexEntry(a) },
       channel: [String(due)],
     });
   });

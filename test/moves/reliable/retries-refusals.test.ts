@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { redrive, removeDead } from "../../../src/lua/reliable/dead-letters.ts";
-import { removeRetries, rescheduleRetries } from "../../../src/lua/reliable/retries.ts";
+import { remove } from "../../../src/lua/delayed/remove.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
@@ -33,9 +34,11 @@ const wanted = bytes(a.address);
 const redriveAll: Move = (redis, keys) =>
   run(redis, redrive, keys, { channel: keys.channel, wanted: "", delay: 0, ...page });
 const removeFromDead: Move = (redis, keys) => run(redis, removeDead, keys, { wanted, ...page });
-const removeFromRetries: Move = (redis, keys) => run(redis, removeRetries, keys, {}, [{ wanted }]);
-const reschedule: Move = (redis, keys) =>
-  run(redis, rescheduleRetries, keys, { channel: keys.channel, wanted, delay: 5, deadline: "" });
+const removeFromRetries: Move = (redis, keys) =>
+  run(redis, remove.addresses, keys, {}, [{ id: wanted, key: "" }]);
+const later = { id: wanted, key: "", delay: 5, deadline: "" };
+const rescheduleRetry: Move = (redis, keys) =>
+  run(redis, reschedule.addresses, keys, { channel: keys.channel, ...later });
 
 test("changes nothing if a command is not permitted", async () => {
   const server = await startOwnServer();
@@ -48,9 +51,9 @@ test("changes nothing if a command is not permitted", async () => {
       command,
     ]),
     ["remove-dead", removeFromDead, dead, "xdel"],
-    ["remove-retries", removeFromRetries, waiting, "hdel"],
-    ["remove-retries", removeFromRetries, waiting, "zrem"],
-    ["reschedule-retries", reschedule, waiting, "zadd"],
+    ["remove", removeFromRetries, waiting, "hdel"],
+    ["remove", removeFromRetries, waiting, "zrem"],
+    ["reschedule", rescheduleRetry, waiting, "zadd"],
   ];
   for (const [name, move, before, command] of cases) {
     const queue = await newMoves(server.url);

@@ -292,7 +292,7 @@ describe("json", () => {
     ["symbol", Symbol("s")],
     ["object", { toJSON: () => undefined }],
   ])("refuses a %s that has no JSON form", (type, payload) => {
-    expect(() => json.encode(payload)).toThrow(new TypeError(`a ${type} has no JSON form`));
+    expect(() => json.encode(payload)).toThrow(new UnwritableError(`a ${type} has no JSON form`));
   });
 
   test("passes on what JSON.stringify says of cycles, with and without a bigint", () => {
@@ -382,13 +382,13 @@ describe("string", () => {
     ["object", Object("hi")],
   ])("takes no %s", (type, payload) => {
     expect(() => string.encode(payload as never)).toThrow(
-      new TypeError(`the string codec takes strings, got ${type}`),
+      new UnwritableError(`the string codec takes strings, got ${type}`),
     );
   });
 
   test("refuses a lone surrogate, which UTF-8 cannot hold", () => {
     expect(() => string.encode("secret \ud800")).toThrow(
-      new TypeError("the string is not well-formed Unicode"),
+      new UnwritableError("the string is not well-formed Unicode"),
     );
   });
 
@@ -430,7 +430,7 @@ describe("bytes", () => {
     ["object", null],
   ])("takes no %s that is not a Uint8Array", (type, payload) => {
     expect(() => bytes.encode(payload as never)).toThrow(
-      new TypeError(`the bytes codec takes a Uint8Array, got ${type}`),
+      new UnwritableError(`the bytes codec takes a Uint8Array, got ${type}`),
     );
   });
 });

@@ -110,7 +110,7 @@ describe("access rules", () => {
   const SENT = `
     hello auth ping info select time client|id client|setname client|unblock
     client|list client|kill
-    evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe
+    evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe scan type zscan
   `;
   const block = /## Access rules.*?```\n(.*?)```/s.exec(SETTING_UP.text)?.[1] ?? "";
   const granted = block.split(/\s+/).filter((word) => word.startsWith("+"));

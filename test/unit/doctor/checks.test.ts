@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { checkClocks, checkServer } from "../../../src/tools/doctor/checks/server.ts";
+import { checkClocks, checkServer, checkUsable } from "../../../src/tools/doctor/checks/server.ts";
 import {
   instant,
   inWords,
@@ -10,11 +10,15 @@ import type { ServerReport } from "../../../src/tools/doctor/looks/server-report
 
 // Conditions that no server shows in a test: an old version, a full disk, another clock.
 
+const commandLine = () => "";
+
 const INFO = { redis_version: "7.0.15", aof_enabled: "1", role: "master" };
 
 function report(info: Record<string, string>, more: Partial<ServerReport> = {}): ServerReport {
   return {
     address: "10.0.0.7:6379",
+    user: undefined,
+    tls: "",
     role: "master",
     isAskedAsCluster: false,
     info: new Map(Object.entries({ ...INFO, ...info })),
@@ -42,8 +46,24 @@ it.each<[string, Record<string, string>, string[]]>([
   ],
   ["memory that is used up", { maxmemory: "1000", used_memory: "990" }, ["error memory"]],
 ])("reports %s", (_, info, expected) => {
-  const findings = [...checkServer(report(info))];
+  const findings = [...checkServer(report(info), commandLine)];
   expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual(expected);
+});
+
+it("tells a server that loads its data from one that is down", () => {
+  const endpoint = { address: "10.0.0.7:6379", user: undefined, tls: "" };
+  const info = new Map([
+    ["loading", "1"],
+    ["loading_eta_seconds", "90"],
+  ]);
+  const finding = checkUsable(endpoint, { info, masters: undefined }, commandLine);
+  expect(finding?.what).toBe(
+    "10.0.0.7:6379 is loading its data, and serves nobody until that is done (LOADING)",
+  );
+  expect(finding?.repair).toContain("1 min more");
+  expect(
+    checkUsable(endpoint, { info: new Map(), masters: undefined }, commandLine),
+  ).toBeUndefined();
 });
 
 function at(clockOffset: number, clockError = 1): ServerReport {
@@ -70,11 +90,22 @@ it.each([
 });
 
 it("prints commands that can be pasted into a shell", () => {
-  expect(redisCli("::1:6379", "PING")).toBe("`redis-cli -h ::1 -p 6379 PING`");
-  expect(redisCli("/run/redis.sock", "PING")).toBe("`redis-cli -s /run/redis.sock PING`");
-  const site = { address: "::1:6379", database: 2, isCluster: false, keyPrefix: "app:" };
-  const del = (more: Partial<typeof site>) => redisCliAtKey({ ...site, ...more }, "DEL", "{it's}");
-  expect(del({})).toBe("`redis-cli -h ::1 -p 6379 -n 2 DEL 'app:{it'\\''s}'`");
+  const none = { user: undefined, tls: "" };
+  expect(redisCli({ ...none, address: "::1:6379" }, "PING")).toBe(
+    "`redis-cli -h ::1 -p 6379 PING`",
+  );
+  expect(redisCli({ ...none, address: "/run/redis.sock" }, "PING")).toBe(
+    "`redis-cli -s /run/redis.sock PING`",
+  );
+  expect(redisCli({ address: "h:1", user: "it's", tls: " --tls" }, "PING")).toBe(
+    "`redis-cli -h h -p 1 --user 'it'\\''s' --tls PING`",
+  );
+  const site = { ...none, address: "::1:6379", database: 2 };
+  const del = (more: { isCluster: boolean; keyPrefix: string; database?: number }) =>
+    redisCliAtKey({ ...site, ...more }, "DEL", "{it's}");
+  expect(del({ isCluster: false, keyPrefix: "app:" })).toBe(
+    "`redis-cli -h ::1 -p 6379 -n 2 DEL 'app:{it'\\''s}'`",
+  );
   expect(del({ database: 0, isCluster: true, keyPrefix: "" })).toBe(
     "`redis-cli -h ::1 -p 6379 -c DEL '{it'\\''s}'`",
   );

@@ -13,6 +13,7 @@ const calm: Judged = {
   quarantined: 0,
   nextDeadline: 999_990,
   oldestReadyAge: undefined,
+  oldestInFlightAge: undefined,
   consumers: 1,
   listeners: 1,
 };
@@ -30,6 +31,13 @@ test.each<[string, Partial<Judged>, string[]]>([
   ["ready messages", { ready: 2, oldestReadyAge: 299_999 }, []],
   ["ready messages for five minutes", waiting, ["backlog"]],
   ["ready messages and no consumer", { ...waiting, consumers: 0 }, ["no-consumer"]],
+  ["a message in flight", { oldestInFlightAge: 299_999 }, []],
+  ["a message in flight for five minutes", { oldestInFlightAge: 300_000 }, ["long-in-flight"]],
+  [
+    "the same in a paused queue: handlers run on",
+    { oldestInFlightAge: 300_000, isPaused: true },
+    ["paused", "long-in-flight"],
+  ],
   ["no consumer, and nothing to take", { consumers: 0 }, []],
   [
     "a pause, which explains what stands still",

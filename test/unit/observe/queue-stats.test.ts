@@ -14,6 +14,7 @@ const STATS: QueueStats = {
   quarantined: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
+  oldestInFlightAge: undefined,
   consumers: undefined,
   listeners: undefined,
   readied: undefined,
@@ -30,4 +31,10 @@ test.each([
   ["none has a stream", [STATS, STATS], undefined, undefined],
 ])("what has become ready in all partitions: %s", (_, all, readied, finished) => {
   expect(mergeStats(all)).toMatchObject({ readied, finished });
+});
+
+test("the oldest message in flight of all partitions", () => {
+  const ages = [undefined, 5, 9].map((oldestInFlightAge) => ({ ...told, oldestInFlightAge }));
+  expect(mergeStats(ages).oldestInFlightAge).toBe(9);
+  expect(mergeStats([STATS, untold]).oldestInFlightAge).toBeUndefined();
 });

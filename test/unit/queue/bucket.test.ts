@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
-import { BUCKET_COUNT, bucketOfKey } from "../../../src/queue/message/bucket.ts";
+import { BUCKET_COUNT, bucketOfKey, hashOf } from "../../../src/queue/message/bucket.ts";
 import {
   bucketOf,
   createId,
+  laneIn,
+  packAddress,
   packMember,
   unpackMember,
 } from "../../../src/queue/message/message.ts";
@@ -50,11 +52,15 @@ test("ids without a key are spread evenly", () => {
   expect(chiSquare(numbers.map(() => bucketOf(createId(STAMP)) as number))).toBeLessThan(1250);
 });
 
-test("an id holds the bucket of its key, and is otherwise random and ordered", () => {
-  const ids = numbers.slice(0, 1000).map((i) => createId(STAMP + i, bucketOfKey("order:42")));
+test("an id holds the hash of its key and with it the bucket, and is otherwise random and ordered", () => {
+  const ids = numbers.slice(0, 1000).map((i) => createId(STAMP + i, hashOf("order:42")));
   for (const id of ids) expect(bucketOf(id)).toBe(373);
+  expect(new Set(ids.map((id) => laneIn(packAddress(1, id)))).size).toBe(1);
+  expect(laneIn(packAddress(1, createId(STAMP, hashOf("order:43"))))).not.toBe(
+    laneIn(packAddress(1, ids[0] as Buffer)),
+  );
   expect(ids.toSorted((a, b) => Buffer.compare(a, b))).toEqual(ids);
-  expect(new Set(ids.map((id) => id.readUInt16BE(14))).size).toBe(64);
+  expect(new Set(ids.map((id) => id.readUInt16BE(14))).size).toBe(1);
   expect(new Set(ids.map((id) => id.toString("hex", 8))).size).toBe(1000);
 });
 

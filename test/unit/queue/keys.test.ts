@@ -1,6 +1,6 @@
 import { Command } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { queueKeys } from "../../../src/queue/keys.ts";
+import { otherNameOf, queueKeys } from "../../../src/queue/keys.ts";
 
 /** The Cluster slot of a key, as ioredis computes it. */
 const slotOf = (key: string) => new Command("get", [key]).getSlot();
@@ -25,12 +25,14 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     channel: "redisson_delay_queue_channel:{orders}",
     compacted: "delayline_compacted:{orders}",
     businessKeys: "delayline_keys:{orders}",
+    listed: "delayline_listed:{orders}",
     mover: "delayline_mover:{orders}",
     paused: "delayline_paused:{orders}",
     unreadable: "delayline_unreadable:{orders}",
     quarantine: "delayline_quarantine:{orders}",
     receipts: "delayline_receipts:{orders}",
     stream: "delayline_stream:{orders}",
+    returned: "delayline_returned:{orders}",
     retries: "delayline_retries:{orders}",
     retrying: "delayline_retrying:{orders}",
     dead: "delayline_dead:{orders}",
@@ -168,3 +170,18 @@ test.each(["\ud800", "a\udc00b", "\udc00\ud800"])(
     );
   },
 );
+
+test("a name and the same name in braces share all keys but that of ready messages", () => {
+  for (const [name, other] of [
+    ["orders", "{orders}"],
+    ["{orders}", "orders"],
+  ] as const) {
+    expect(otherNameOf(name)).toBe(other);
+    const { ready, ...shared } = queueKeys(name);
+    expect(queueKeys(other)).toEqual({ ...shared, ready: other });
+    expect(ready).toBe(name);
+  }
+  for (const name of ["{orders}:new", "new:{orders}", "{a}{b}"]) {
+    expect(otherNameOf(name)).toBeUndefined();
+  }
+});

@@ -1,9 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
-import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
+import { hashOf } from "../../../src/queue/message/bucket.ts";
+import {
+  checkDuration,
+  checkIdOrKey,
+  checkInstant,
+  checkKey,
+  checkMessageId,
+  checkWhole,
+} from "../../../src/queue/checks.ts";
 import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
 import { Delayline } from "../../../src/index.ts";
 import { checkNewMessage, offerRule } from "../../../src/handles/offer-options.ts";
+
+const THIRTY_YEARS = 946_728_000_000;
+
+const ID = "1755757960123-0102030405060708090a0b0c0d0e0f10";
 
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 
@@ -11,7 +22,12 @@ describe("a queue's settings", () => {
   test("default to the documented values", () => {
     const { codec, ...rest } = queueSettings();
     expect(codec.name).toBe("msgpack");
-    expect(rest).toEqual({ transfer: true, interop: "none", maxPayloadBytes: 1_048_576 });
+    expect(rest).toEqual({
+      transfer: true,
+      interop: "none",
+      maxPayloadBytes: 1_048_576,
+      anyTime: false,
+    });
   });
 
   test("default to the client's", () => {
@@ -20,18 +36,26 @@ describe("a queue's settings", () => {
       transfer: false,
       interop: "redisson",
       maxPayloadBytes: 5,
+      anyTime: true,
     } as const;
     expect(queueSettings({}, client)).toEqual(client);
     expect(queueSettings(undefined, client)).toEqual(client);
   });
 
   test("a queue's own option wins over the client's", () => {
-    const own = { codec: json, transfer: true, interop: "none", maxPayloadBytes: 7 } as const;
+    const own = {
+      codec: json,
+      transfer: true,
+      interop: "none",
+      maxPayloadBytes: 7,
+      anyTime: false,
+    } as const;
     const client = {
       codec: "string",
       transfer: false,
       interop: "redisson",
       maxPayloadBytes: 5,
+      anyTime: true,
     } as const;
     expect(queueSettings(own, client)).toEqual(own);
   });
@@ -49,19 +73,23 @@ describe("a queue's settings", () => {
     [{ transfer: "yes" }, 'transfer must be a boolean, got "yes"'],
     [{ transfer: 0 }, "transfer must be a boolean, got 0"],
     [{ interop: "java" }, 'interop must be "none" or "redisson", got "java"'],
+    [{ anyTime: 1 }, "anyTime must be a boolean, got 1"],
     [{ interop: true }, 'interop must be "none" or "redisson", got true'],
-    [{ maxPayloadBytes: "1" }, "maxPayloadBytes must be a whole number, got string"],
+    [
+      { maxPayloadBytes: "1" },
+      "maxPayloadBytes must be a whole number, got string; convert it with Number",
+    ],
     [
       { codec: "xml" },
       'codec must be msgpack, json, string, bytes or an object with name, encode and decode; got "xml"',
     ],
     [
       { tranfser: true },
-      'queue option must be one of codec, transfer, interop, maxPayloadBytes, partitions, got "tranfser"',
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, anyTime, partitions, got "tranfser"; did you mean transfer?',
     ],
     [
-      { closeTimeout: 1 },
-      'queue option must be one of codec, transfer, interop, maxPayloadBytes, partitions, got "closeTimeout"',
+      { unreachableTimeout: 1 },
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, anyTime, partitions, got "unreachableTimeout"; unreachableTimeout is an option of new Delayline',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => queueSettings(options as never)).toThrow(new TypeError(message));
@@ -84,41 +112,52 @@ describe("a queue's settings", () => {
     [true, "true"],
   ])("refuse %s in place of an object", (options, shown) => {
     expect(() => queueSettings(options as never)).toThrow(
-      new TypeError(`queue options must be an object, got ${shown}`),
+      new TypeError(`queue options must be an object, got ${shown}; such as { codec }`),
     );
   });
 });
 
 describe("a client's settings", () => {
   test("have a default", () => {
-    const { callTimeout, closeTimeout } = DEFAULTS;
-    expect(clientSettings({})).toEqual({ callTimeout, closeTimeout });
-    expect(clientSettings({ closeTimeout: 0 })).toEqual({ callTimeout, closeTimeout: 0 });
-    expect(clientSettings({ callTimeout: 1 })).toEqual({ callTimeout: 1, closeTimeout });
+    const { callTimeout, unreachableTimeout } = DEFAULTS;
+    expect(clientSettings({})).toEqual({ callTimeout, unreachableTimeout });
+    expect(clientSettings({ unreachableTimeout: 0 })).toEqual({
+      callTimeout,
+      unreachableTimeout: 0,
+    });
+    expect(clientSettings({ callTimeout: 1 })).toEqual({ callTimeout: 1, unreachableTimeout });
   });
 
   test.each<[object, string]>([
-    [{ closeTimeout: "1s" }, "closeTimeout must be a number of milliseconds, got string"],
+    [
+      { unreachableTimeout: "1s" },
+      "unreachableTimeout must be a number of milliseconds, got string",
+    ],
     [
       { url: "redis://localhost" },
-      'option must be one of codec, transfer, interop, maxPayloadBytes, redis, callTimeout, closeTimeout, got "url"',
+      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, got "url"; did you mean redis?',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => clientSettings(options as never)).toThrow(new TypeError(message));
   });
 
-  test.each([-1, NaN, Infinity])("refuse closeTimeout %d with a RangeError", (closeTimeout) => {
-    expect(() => clientSettings({ closeTimeout })).toThrow(
-      new RangeError(`closeTimeout must be between 0 and 8990000000000000 ms, got ${closeTimeout}`),
-    );
-  });
+  test.each([-1, NaN, Infinity])(
+    "refuse unreachableTimeout %d with a RangeError",
+    (unreachableTimeout) => {
+      expect(() => clientSettings({ unreachableTimeout })).toThrow(
+        new RangeError(
+          `unreachableTimeout must be between 0 and 946728000000 ms (30 years), got ${unreachableTimeout}`,
+        ),
+      );
+    },
+  );
 
   test.each([0, -1, 1.5, NaN, Infinity, 2 ** 31])(
     "refuse callTimeout %d with a RangeError",
     (callTimeout) => {
       expect(() => clientSettings({ callTimeout })).toThrow(
         new RangeError(
-          `callTimeout must be a whole number between 1 and 2147483647, got ${callTimeout}`,
+          `callTimeout must be a whole number between 1 and 2147483647 ms, got ${callTimeout}`,
         ),
       );
     },
@@ -159,25 +198,40 @@ describe("a client's settings", () => {
 });
 
 describe("a duration", () => {
-  test.each([0, -0, 0.001, 1.5, 900_000, 8.99e15])("%d ms is legal", (value) => {
+  test.each([0, -0, 0.001, 1.5, 900_000, THIRTY_YEARS])("%d ms is legal", (value) => {
     expect(() => checkDuration("delay", value)).not.toThrow();
   });
 
-  test.each([-1, -0.001, NaN, Infinity, -Infinity, 8.99e15 + 1, 9e15])(
-    "%d is out of range",
-    (value) => {
-      expect(() => checkDuration("delay", value)).toThrow(
+  test.each([-1, -0.001, NaN, Infinity, -Infinity])("%d is out of range", (value) => {
+    expect(() => checkDuration("delay", value)).toThrow(
+      new RangeError(`delay must be between 0 and 946728000000 ms (30 years), got ${value}`),
+    );
+  });
+
+  test.each([THIRTY_YEARS + 1, Date.now(), 9e15])("%d is an instant", (value) => {
+    expect(() => checkDuration("timeout", value)).toThrow(
+      new RangeError(
+        `timeout must be between 0 and 946728000000 ms (30 years), got ${value}; an instant? subtract Date.now()`,
+      ),
+    );
+  });
+
+  test("may be of any length with anyTime, up to 8.99e15", () => {
+    const anyTime = true;
+    for (const legal of [0, Date.now(), 8.99e15]) checkDuration("delay", legal, { anyTime });
+    for (const value of [-1, NaN, 8.99e15 + 1, 9e15]) {
+      expect(() => checkDuration("delay", value, { anyTime })).toThrow(
         new RangeError(`delay must be between 0 and 8990000000000000 ms, got ${value}`),
       );
-    },
-  );
+    }
+  });
 
   test.each([
-    ["5", "string"],
+    ["5", "string; convert it with Number"],
     [5n, "bigint"],
     [undefined, "undefined"],
-    [null, "object"],
-    [new Date(), "object"],
+    [null, "null"],
+    [new Date(), "a Date; an instant? subtract Date.now()"],
     [[5], "object"],
   ])("%s is no number", (value, type) => {
     expect(() => checkDuration("delay", value)).toThrow(
@@ -191,8 +245,25 @@ describe("a duration", () => {
 });
 
 describe("an instant", () => {
-  test.each([0, 1, 1_755_757_960_123, 8.64e15])("new Date(%d) is legal", (at) => {
-    expect(checkInstant("date", new Date(at))).toBe(at);
+  test.each([0, 1, 999_999_999, 10_000_000_001, 1_755_757_960_123, 253_402_300_799_999])(
+    "new Date(%d) is legal",
+    (at) => {
+      expect(checkInstant("date", new Date(at))).toBe(at);
+    },
+  );
+
+  test.each([
+    [1_000_000_000, "1970-01-12T13:46:40.000Z", "seconds"],
+    [10_000_000_000, "1970-04-26T17:46:40.000Z", "seconds"],
+    [253_402_300_800_000, "+010000-01-01T00:00:00.000Z", "microseconds"],
+    [1_800_000_000_000_000, "+059009-09-24T08:00:00.000Z", "microseconds"],
+  ])("new Date(%d) was made from another unit", (at, shown, unit) => {
+    expect(() => checkInstant("date", new Date(at))).toThrow(
+      new RangeError(
+        `date must be a plausible date, got ${shown}; made from ${unit}? a Date takes milliseconds`,
+      ),
+    );
+    expect(checkInstant("date", new Date(at), { anyTime: true })).toBe(at);
   });
 
   test("a date before 1970 is out of range", () => {
@@ -208,24 +279,45 @@ describe("an instant", () => {
   });
 
   test.each([
-    [0, 0],
+    [1e11, 1e11],
     [1_755_757_960_123, 1_755_757_960_123],
     [1_755_757_960_122.001, 1_755_757_960_123],
-    [8.99e15, 8.99e15],
+    [253_402_300_799_999, 253_402_300_799_999],
   ])("%d epoch milliseconds are legal, and rounded up", (at, whole) => {
     expect(checkInstant("date", at)).toBe(whole);
   });
 
-  test.each([-1, -0.5, NaN, Infinity, -Infinity, 8.99e15 + 2])("%d is out of range", (at) => {
-    expect(() => checkInstant("date", at)).toThrow(
-      new RangeError(`date must be between 0 and 8990000000000000 epoch milliseconds, got ${at}`),
+  test.each([
+    [1_900_000_000, "; a delay? use offer"],
+    [60_000, "; a delay? use offer"],
+    [0, "; a delay? use offer"],
+    [-1, "; a delay? use offer"],
+    [1_795_359_664_872_000, ""],
+    [1_795_359_664_872_000_000, ""],
+    [Infinity, ""],
+    [NaN, ""],
+  ])("%d is not plausible", (at, delay) => {
+    expect(() => checkInstant("date", at, { delay: "use offer" })).toThrow(
+      new RangeError(
+        `date must be between 100000000000 and 253402300799999 epoch milliseconds (1973 to 9999), got ${at}${delay}; epoch is in milliseconds`,
+      ),
     );
   });
 
+  test("may be any with anyTime, up to 8.99e15", () => {
+    const anyTime = true;
+    for (const at of [0, 60_000, 8.99e15]) expect(checkInstant("date", at, { anyTime })).toBe(at);
+    for (const at of [-1, -0.5, NaN, Infinity, -Infinity, 8.99e15 + 2]) {
+      expect(() => checkInstant("date", at, { anyTime })).toThrow(
+        `date must be between 0 and 8990000000000000 epoch milliseconds, got ${at}`,
+      );
+    }
+  });
+
   test.each([
-    ["2026-01-01", "string"],
+    ["2026-01-01", "string; convert it with new Date"],
     [1n, "bigint"],
-    [null, "object"],
+    [null, "null"],
     [undefined, "undefined"],
     [{ getTime: () => 1 }, "object"],
   ])("%s is no instant", (value, type) => {
@@ -247,10 +339,10 @@ describe("a whole number", () => {
   });
 
   test.each([
-    ["5", "string"],
+    ["5", "string; convert it with Number"],
     [5n, "bigint"],
     [undefined, "undefined"],
-    [null, "object"],
+    [null, "null"],
   ])("%s is no number", (value, type) => {
     expect(() => checkWhole("max", value, 1, 10)).toThrow(
       new TypeError(`max must be a whole number, got ${type}`),
@@ -277,9 +369,9 @@ describe("a business key", () => {
   });
 
   test.each<[unknown, string]>([
-    [42, "key must be a string, got number"],
+    [42, "key must be a string, got number; convert it with String"],
     [undefined, "key must be a string, got undefined"],
-    [null, "key must be a string, got object"],
+    [null, "key must be a string, got null"],
     [Buffer.from("k"), "key must be a string, got object"],
     ["a\ud800", "key must be well-formed Unicode"],
     [
@@ -291,28 +383,39 @@ describe("a business key", () => {
   });
 });
 
-const BUCKET_OF_K = bucketOfKey("k");
+const HASH_OF_K = hashOf("k");
+
+test.each([
+  [{ id: ID, deadline: 5, outcome: "added" }, "object; of the result of an offer pass its id"],
+  [Promise.resolve(ID), "a Promise; await it"],
+  [42, "number; convert it with String"],
+])("an id or key cannot be %o", (value, got) => {
+  expect(() => checkIdOrKey(value)).toThrow(new TypeError(`key must be a string, got ${got}`));
+  expect(() => checkMessageId(value)).toThrow(
+    new TypeError(`id must be a message id (<deadline>-<hex>), got ${got}`),
+  );
+});
 
 describe("the options of an offer", () => {
   test.each<[object, object]>([
     [{}, {}],
-    [{ key: "k" }, { key: "k", rule: "reject", bucket: BUCKET_OF_K }],
-    [{ partitionKey: "k" }, { bucket: BUCKET_OF_K }],
+    [{ key: "k" }, { key: "k", rule: "reject", hash: HASH_OF_K }],
+    [{ partitionKey: "k" }, { hash: HASH_OF_K }],
     [
       { key: "other", partitionKey: "k" },
-      { key: "other", rule: "reject", bucket: BUCKET_OF_K },
+      { key: "other", rule: "reject", hash: HASH_OF_K },
     ],
     [
       { key: "k", onDuplicate: "keep" },
-      { key: "k", rule: "keep", bucket: BUCKET_OF_K },
+      { key: "k", rule: "keep", hash: HASH_OF_K },
     ],
     [
       { key: "k", onDuplicate: "replace" },
-      { key: "k", rule: "replace", bucket: BUCKET_OF_K },
+      { key: "k", rule: "replace", hash: HASH_OF_K },
     ],
     [
       { key: "k", onDuplicate: "replace", maxWait: 1.5 },
-      { key: "k", rule: "replace", maxWait: 1.5, bucket: BUCKET_OF_K },
+      { key: "k", rule: "replace", maxWait: 1.5, hash: HASH_OF_K },
     ],
     [{ key: undefined, onDuplicate: undefined }, {}],
   ])("%j make the rule %j", (options, rule) => {
@@ -320,12 +423,12 @@ describe("the options of an offer", () => {
   });
 
   test.each<[unknown, string]>([
-    [null, "offer options must be an object, got null"],
-    [5, "offer options must be an object, got 5"],
-    [{ key: 5 }, "key must be a string, got number"],
+    [null, "offer options must be an object, got null; such as { key }"],
+    [5, "offer options must be an object, got 5; such as { key }"],
+    [{ key: 5 }, "key must be a string, got number; convert it with String"],
     [{ onDuplicate: "keep" }, "onDuplicate needs a key"],
     [{ maxWait: 5 }, "maxWait needs a key"],
-    [{ partitionKey: 5 }, "partitionKey must be a string, got number"],
+    [{ partitionKey: 5 }, "partitionKey must be a string, got number; convert it with String"],
     [
       { key: "k", onDuplicate: "drop" },
       'onDuplicate must be "reject", "replace" or "keep", got "drop"',
@@ -333,7 +436,7 @@ describe("the options of an offer", () => {
     [{ key: "k", maxWait: 5 }, 'maxWait goes with onDuplicate "replace", got "reject"'],
     [
       { key: "k", onDuplicate: "replace", maxWait: "5" },
-      "maxWait must be a number of milliseconds, got string",
+      "maxWait must be a number of milliseconds, got string; convert it with Number",
     ],
   ])("%j are refused with a TypeError", (options, message) => {
     expect(() => offerRule(options as never)).toThrow(new TypeError(message));
@@ -341,7 +444,7 @@ describe("the options of an offer", () => {
 
   test.each([-1, NaN, Infinity])("a maxWait of %d is refused with a RangeError", (maxWait) => {
     expect(() => offerRule({ key: "k", onDuplicate: "replace", maxWait })).toThrow(
-      new RangeError(`maxWait must be between 0 and 8990000000000000 ms, got ${maxWait}`),
+      new RangeError(`maxWait must be between 0 and 946728000000 ms (30 years), got ${maxWait}`),
     );
   });
 });
@@ -351,7 +454,7 @@ describe("headers among the options of an offer", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, true)).toEqual(options);
     const message =
-      'offer option must be one of key, onDuplicate, maxWait, partitionKey, signal, got "headers"';
+      'offer option must be one of key, onDuplicate, maxWait, partitionKey, signal, got "headers"; headers is an option of an offer to a reliable queue';
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
@@ -361,7 +464,7 @@ describe("headers among the options of an offer", () => {
 
   test("can be combined with the key and its rule", () => {
     const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
-    const rule = { key: "k", rule: "keep", bucket: BUCKET_OF_K };
+    const rule = { key: "k", rule: "keep", hash: HASH_OF_K };
     expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });
   });
 
@@ -376,10 +479,10 @@ describe("headers among the options of an offer", () => {
 
   test("are allowed in a message of offerMany only where the queue takes them", () => {
     const newMessage = { payload: "a", delay: 5, headers: {} };
-    expect(() => checkNewMessage("messages[0]", newMessage, true)).not.toThrow();
+    expect(() => checkNewMessage("messages[0]", newMessage, { takesHeaders: true })).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
       new TypeError(
-        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, partitionKey, got "headers"',
+        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, partitionKey, got "headers"; headers is an option of an offer to a reliable queue',
       ),
     );
   });

@@ -22,7 +22,7 @@ beforeEach(() => {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),
     troubles: troublesIn(errors),
-    closeTimeout: CLOSE_TIMEOUT,
+    unreachableTimeout: CLOSE_TIMEOUT,
   });
 });
 
@@ -187,7 +187,7 @@ test("an expired waiter gets refused messages before later waiters; the other ex
   expect([expired, later()]).toEqual([["a"], ["b"]]);
 });
 
-test("once closed it gives up after closeTimeout", async () => {
+test("once closed it gives up after unreachableTimeout", async () => {
   const hasEnded = putBack("a");
   const sent = await script();
   giveBack.close();

@@ -36,7 +36,7 @@ function takerOf(options: TakerOptions, ...lists: string[]): Taker {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),
     troubles: troublesIn(errors),
-    closeTimeout: 1000,
+    unreachableTimeout: 1000,
   };
   return new Taker(sources, shared, options);
 }
@@ -479,7 +479,10 @@ describe("a waiter that expired before there was a connection", () => {
     const call = new Call(1, 20);
     await pass(20);
     await fail("connect", new Error("refused"));
-    expect(call.outcome).toMatchObject({ message: 'cannot take from queue "q": refused' });
+    expect(call.outcome).toMatchObject({
+      message: 'cannot take from queue "q" (nothing was sent, so nothing was taken): refused',
+      effect: "none",
+    });
   });
 
   test("gets none, at once, if its pop fails", async () => {
@@ -515,7 +518,7 @@ describe("a paused queue", () => {
       connections: wire.connections,
       report: ({ message }: DelaylineError) => errors.push(message),
       troubles: troublesIn(errors),
-      closeTimeout: 1000,
+      unreachableTimeout: 1000,
     });
     const call = new Call();
     await pass(60_000);
@@ -666,7 +669,7 @@ describe("a paused queue", () => {
       connections: wire.connections,
       report: ({ message }: DelaylineError) => errors.push(message),
       troubles: troublesIn(errors),
-      closeTimeout: 1000,
+      unreachableTimeout: 1000,
     });
     const call = new Call();
     await pass(50);

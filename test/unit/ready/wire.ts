@@ -86,7 +86,10 @@ export class Wire {
   }
 
   get connections(): Connections {
-    const connections: Pick<Connections, "open" | "peerOf"> & { background: unknown } = {
+    const connections: Pick<Connections, "open" | "peerOf" | "explain"> & {
+      background: unknown;
+    } = {
+      explain: (error) => error,
       background: {
         evalshaBuffer: (...words: unknown[]) => this.#send("EVALSHA", ...words),
         zrem: (...words: unknown[]) => this.#send("ZREM", ...words),

@@ -1,5 +1,10 @@
+import { hostname } from "node:os";
 import { expect, test } from "vitest";
-import { newConsumerName, visibilityTimeoutOf } from "../../../src/reliable/group/consumer-name.ts";
+import {
+  newConsumerName,
+  processOf,
+  visibilityTimeoutOf,
+} from "../../../src/reliable/group/consumer-name.ts";
 
 const UUID = "9b2f0c1e-5a7d-4e3b-8f60-0123456789ab";
 
@@ -11,14 +16,26 @@ test.each([
 ])("a name contains its timeout of %d ms", (timeout, expected) => {
   for (const maxDeliveries of [1, 8, 1_000_000]) {
     const name = newConsumerName(timeout, maxDeliveries);
-    expect(name).toMatch(/^delayline:\d+:\d+:[\da-f-]{36}$/);
+    expect(name).toMatch(/^delayline:\d+:\d+:[\w.-]+\/\d+:[\da-f-]{36}$/);
     expect(name).toContain(`:${maxDeliveries}:`);
     expect(visibilityTimeoutOf(name)).toBe(expected);
   }
 });
 
-test("a name of an older release has a timeout only", () => {
-  expect(visibilityTimeoutOf(`delayline:5000:${UUID}`)).toBe(5_000);
+test.each([`delayline:5000:${UUID}`, `delayline:5000:8:${UUID}`])(
+  "a name of an older release has a timeout, and no process: %s",
+  (name) => {
+    expect(visibilityTimeoutOf(name)).toBe(5_000);
+    expect(processOf(name)).toBeUndefined();
+  },
+);
+
+test("a name contains its process", () => {
+  const host = hostname()
+    .replaceAll(/[^\w.-]/g, "")
+    .slice(0, 63);
+  expect(processOf(newConsumerName(5_000, 8))).toEqual({ host, pid: process.pid });
+  expect(processOf(`delayline:5000:8:web-1.eu/17:${UUID}`)).toEqual({ host: "web-1.eu", pid: 17 });
 });
 
 test("no two names are the same", () => {
@@ -42,6 +59,10 @@ test.each([
   `delayline:5000:0:${UUID}`,
   `delayline:5000:12345678:${UUID}`,
   `delayline:5000:8:8:${UUID}`,
+  `delayline:5000:8:web-1:${UUID}`,
+  `delayline:5000:8:/17:${UUID}`,
+  `delayline:5000:8:web 1/17:${UUID}`,
+  `delayline:5000:8:${"h".repeat(64)}/17:${UUID}`,
   `delayline:5000::${UUID}`,
   `delayline:5000:${UUID}:2`,
   `delayline:5000:${UUID}\n`,

@@ -66,6 +66,19 @@ test("calls its host, with the defaults and with all options", async () => {
   ]);
 });
 
+test("takes an Error for a reason, and keeps its message", async () => {
+  const { delivery, asked } = newDelivery();
+  const error = new TypeError("no stock");
+  await delivery.nack({ reason: error });
+  await delivery.reject(error);
+  await delivery.reject(new TypeError());
+  expect(asked).toEqual([
+    ["nack", { delay: undefined, reason: "no stock", error }, undefined],
+    ["reject", "no stock", undefined],
+    ["reject", "TypeError", undefined],
+  ]);
+});
+
 type Call = (delivery: Delivery) => Promise<unknown>;
 const bad: [what: string, call: Call, message: RegExp][] = [
   ["ack(null)", (it) => it.ack(null as never), /call options must be an object/],
@@ -73,7 +86,7 @@ const bad: [what: string, call: Call, message: RegExp][] = [
   ["a negative delay", (it) => it.nack({ delay: -1 }), /delay must be between 0 and/],
   ["a text for a delay", (it) => it.nack({ delay: "5" as never }), /delay must be a number/],
   ["a number for a reason", (it) => it.nack({ reason: 5 as never }), /reason must be a string/],
-  ["an Error for a reason", (it) => it.reject(new Error("x") as never), /must be a string, got/],
+  ["an object for a reason", (it) => it.reject({} as never), /must be a string or an Error, got/],
   ["an unknown option", (it) => it.nack({ dealy: 5 } as never), /nack option must be one of/],
   ["no signal", (it) => it.nack({ signal: {} as never }), /signal must be an AbortSignal/],
   ["no duration", (it) => it.extend(undefined as never), /duration must be a number/],

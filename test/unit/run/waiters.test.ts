@@ -185,12 +185,21 @@ describe("a time that is over before there is a connection", () => {
     await pass(1);
     for (const { outcome } of calls) {
       expect(outcome).toBeInstanceOf(RedisError);
-      expect(outcome).toHaveProperty(
-        "message",
-        'cannot take from queue "q": Redis did not reply in time',
-      );
+      expect(outcome).toMatchObject({
+        message:
+          'cannot take from queue "q" (nothing was sent, so nothing was taken): Redis could not be reached in time',
+        effect: "none",
+      });
     }
     expect(waiters.areThere).toBe(false);
+  });
+
+  test("unserved waiters whose block was lost may have lost a message", async () => {
+    waiters.loseReply();
+    const later = new Call(1, { timeout: 0 });
+    await pass(LAST_REPLY);
+    for (const { outcome } of calls) expect(outcome).toHaveProperty("effect", "unknown");
+    expect(later.outcome).toHaveProperty("effect", "none");
   });
 
   test("unserved waiters get none if the pop was sent but has no reply by then", async () => {
@@ -202,9 +211,11 @@ describe("a time that is over before there is a connection", () => {
 
   test("a failure to connect rejects the unserved waiters; the others keep waiting", async () => {
     const patient = new Call();
-    const failure = new Error("no connection");
-    waiters.failUnserved(failure);
-    expect(await outcomes(...calls, patient)).toEqual([failure, failure, "waits"]);
+    waiters.failUnserved(new Error("no connection"));
+    const failure = {
+      message: 'cannot take from queue "q" (nothing was sent, so nothing was taken): no connection',
+    };
+    expect(await outcomes(...calls, patient)).toMatchObject([failure, failure, "waits"]);
     expect(waiters.unservedCount).toBe(0);
   });
 });

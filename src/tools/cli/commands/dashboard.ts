@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { serveDashboard } from "../../dashboard/index.ts";
-import { parseCount } from "../session/arguments.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
+import { MachineError, parseCount } from "../session/arguments.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 
 export const dashboard = defineCommand({
   usage: "dashboard [--port <port>] [--write] [--payloads]",
@@ -31,6 +32,8 @@ a server of your own that checks who may see it.`,
       ...(host !== undefined && { host }),
       readOnly: !write,
       payloads,
+    }).catch((error: unknown) => {
+      throw refusalOf(error) ?? error;
     });
     try {
       if (isJson) await output.json({ url: served.url });
@@ -42,3 +45,20 @@ a server of your own that checks who may see it.`,
     return EXIT.interrupted;
   },
 });
+
+/** What the error of `listen` means; undefined if it is another error. */
+function refusalOf(error: unknown): MachineError | undefined {
+  const { code, syscall, address, port } = error as NodeJS.ErrnoException & {
+    readonly address?: string;
+    readonly port?: number;
+  };
+  // The name of a host is looked up first.
+  if (syscall !== "listen" && syscall !== "getaddrinfo") return undefined;
+  const what = port === undefined ? "the address" : `port ${port} of ${address}`;
+  const why = code === "EADDRINUSE" ? "it is in use" : `${code}`;
+  return new MachineError(
+    `cannot serve the dashboard at ${what}: ${why}; give another --port, or 0 for a free one`,
+    EXIT.address,
+    { cause: error },
+  );
+}

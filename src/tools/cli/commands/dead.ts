@@ -2,19 +2,30 @@ import { escapeControl } from "../../inspect/text.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { checkDuration } from "../../../queue/checks.ts";
 import { isMessageId } from "../../../queue/message/message.ts";
 import type { DeadLetters } from "../../../handles/dead-letters.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
 import { formatDistance } from "../session/format-time.ts";
-import { failureLines, payloadLine, sightingJson } from "../session/message-view.ts";
+import {
+  failureLines,
+  firstOf,
+  LIMIT,
+  LIMIT_HELP,
+  parseLimit,
+  payloadLine,
+  sayRest,
+  sightingJson,
+} from "../session/message-view.ts";
 import { formatCount, quoted, type Column } from "../session/output.ts";
-import { CHANGING, CHANGING_HELP, defineCommand, EXIT, type ExitCode } from "../session/command.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { EXIT, type ExitCode } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
-  list     lists them, oldest first
+  list     lists them, oldest first, and says how many it leaves out
   redrive  delivers them again like new messages; all, unless you give ids
   remove   removes them for good
 Finding a letter is O(N) in the number of letters, in bounded steps.`,
@@ -23,20 +34,24 @@ Finding a letter is O(N) in the number of letters, in bounded steps.`,
     ...CHANGING,
     all: { type: "boolean" },
     delay: { type: "string", value: "<duration>" },
+    ...LIMIT,
     payload: { type: "boolean" },
   },
   optionHelp: {
     ...CHANGING_HELP,
     all: "redrives or removes all letters that are dead now",
     delay: "redrives after this long; defaults to 0s",
+    ...LIMIT_HELP,
     payload: "shows payloads in readable form, with list",
   },
   async run(session, [word, name = "", ...ids], values) {
     const what = parseSubWord("dead", word, ["list", "redrive", "remove"]);
-    const { delay = "0s", payload = false } = values;
+    const { delay = "0s", payload = false, limit } = values;
+    const most = parseLimit(limit);
     // Redriving all loses nothing, so it needs no --all. Removing all does.
     const all = values.all ?? (what === "redrive" && ids.length === 0);
     const wait = parseDuration("--delay", delay);
+    checkDuration("--delay", wait, { instant: "give how long it is from now" });
     if (what !== "list" && all === ids.length > 0) {
       throw new UsageError(`give the ids to ${what}, or --all`);
     }
@@ -47,27 +62,33 @@ Finding a letter is O(N) in the number of letters, in bounded steps.`,
       );
     }
     const queue = await session.open(name);
-    if (what === "list") return await list(session, queue, payload);
+    if (what === "list") return await list(session, queue, most, payload);
     const letters = queue.deadLetters;
     const size = letters === undefined ? 0 : queue.stats.dead;
     if (letters === undefined || size === 0) return none(session, name);
     const letterCount = formatCount(all ? size : ids.length, "dead letter");
     const change = `${what} ${all ? "all " : ""}${letterCount} of queue ${quoted(name)}`;
     if (!(await confirm(session, change, values))) return EXIT.done;
-    const done = await changeLetters(session, letters, what, all ? ["all"] : ids, wait);
+    const asked = [...new Set(ids)];
+    const changed = await changeLetters(session, letters, what, all ? ["all"] : asked, wait);
+    const missing = asked.filter((_, i) => changed[i] === 0);
+    for (const id of missing) session.output.say(`There is no dead letter ${id}.`);
+    const done = changed.reduce((sum, one) => sum + one, 0);
     const verb = what === "redrive" ? "Redrove" : "Removed";
     if (session.isJson) await session.output.json({ queue: name, [what]: done });
     else
       await session.output.print(
         `${verb} ${formatCount(done, "dead letter")} of queue ${quoted(name)}.`,
       );
-    return done > 0 ? EXIT.done : EXIT.nothing;
+    if (done === 0) return EXIT.nothing;
+    return missing.length > 0 ? EXIT.partial : EXIT.done;
   },
 });
 
 async function list(
   session: Session,
   queue: InspectedQueue,
+  most: number,
   withPayload: boolean,
 ): Promise<ExitCode> {
   const { output, isJson, signal } = session;
@@ -80,7 +101,7 @@ async function list(
     await printLetters(session, page, serverTime, withPayload);
     page = [];
   };
-  for await (const seen of messagesIn(queue, "dead", { signal })) {
+  for await (const seen of firstOf(messagesIn(queue, "dead", { signal }), most)) {
     count++;
     if (isUnreadable(seen)) unreadable ??= seen.id;
     else redrivable++;
@@ -89,6 +110,7 @@ async function list(
   }
   await flush();
   if (count === 0) return none(session, queue.name);
+  if (count === most) sayRest(session, count, queue.stats.dead, "dead", "list", queue.name);
   if (!isJson) sayNext(session, queue.name, redrivable, unreadable);
   return EXIT.done;
 }
@@ -138,20 +160,21 @@ async function printLetters(
   await output.table(COLUMNS, rows, under);
 }
 
+/** Returns how many letters each id stood for. */
 async function changeLetters(
   { signal }: Session,
   letters: DeadLetters<Uint8Array>,
   what: "redrive" | "remove",
   ids: readonly string[],
   delay: number,
-): Promise<number> {
-  let count = 0;
+): Promise<number[]> {
+  const counts: number[] = [];
   for (const id of ids) {
-    if (what === "redrive") count += await letters.redrive(id, { delay, signal });
-    else if (id === "all") count += await letters.clear({ signal });
-    else if (await letters.remove(id, { signal })) count++;
+    if (what === "redrive") counts.push(await letters.redrive(id, { delay, signal }));
+    else if (id === "all") counts.push(await letters.clear({ signal }));
+    else counts.push((await letters.remove(id, { signal })) ? 1 : 0);
   }
-  return count;
+  return counts;
 }
 
 function none({ output }: Session, name: string): ExitCode {

@@ -1,12 +1,14 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { formatCount, formatFacts, wrap } from "../session/output.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 
 export const doctor = defineCommand({
   usage: "doctor [queue]...",
   help: `Examines Redis and the queues, all of them unless you name some. Prints what is wrong, why
 it matters, and how to repair it. Changes nothing in the database.
+Its redis-cli commands read the password from REDISCLI_AUTH.
 Exit code 1 if it finds errors, 3 if it cannot reach Redis.`,
   words: [0, 1000],
   options: {},
@@ -21,7 +23,7 @@ Exit code 1 if it finds errors, 3 if it cannot reach Redis.`,
     for await (const finding of diagnose(options)) {
       counts[finding.level]++;
       if (finding.level === "error") errors.push(titleOf(finding));
-      if (finding.check === "reachable" && finding.level === "error") isReached = false;
+      if (UNREACHED.has(finding.check)) isReached = false;
       if (isJson) await output.json(finding);
       else await output.print(...linesOf(finding, output.hasColours), "");
     }
@@ -39,7 +41,10 @@ Exit code 1 if it finds errors, 3 if it cannot reach Redis.`,
   },
 });
 
-function titleOf({ check, queue }: Finding): string {
+const UNREACHED: ReadonlySet<Finding["check"]> = new Set(["reachable", "usable"]);
+
+function titleOf({ check, queue, queues }: Finding): string {
+  if (queues !== undefined) return `${check} in ${formatCount(queues.length, "queue")}`;
   return queue === undefined ? check : `${check} in queue "${escapeControl(queue)}"`;
 }
 
@@ -77,7 +82,7 @@ function repairLines(repair: string): string[] {
 }
 
 /** A command in backticks. Its quoted words may hold backticks as well. */
-const COMMAND = /`((?:npx|redis-cli|await) (?:\\.|'[^']*'|[^'`\\])*)`/;
+const COMMAND = /`((?:npx|redis-cli|await|for) (?:\\.|'[^']*'|[^'`\\])*)`/;
 
 const COLOURS = { error: "\u001b[31m", warning: "\u001b[33m", notice: "\u001b[36m" } as const;
 

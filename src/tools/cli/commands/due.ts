@@ -1,6 +1,7 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
 import { formatCount, type Column, type Output } from "../session/output.ts";
@@ -12,8 +13,8 @@ are overdue now. Counts all queues unless you name one, and shows which of them 
 Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
   delayline due orders --step 15m --count 96   one day, in quarter hours
-Times are local; for another zone, begin the command with TZ=Europe/Berlin.
-O(log N) per span.`,
+Times are local; for another zone, begin the command with TZ=Europe/Berlin. Spans of whole
+days are calendar days there, of 23 or 25 hours where clocks change. O(log N) per span.`,
   words: [0, 1],
   options: {
     at: { type: "string", value: "<time>" },
@@ -22,7 +23,7 @@ O(log N) per span.`,
   },
   optionHelp: {
     at: "starts the first span at this time: 09:00 (the next nine o'clock), tomorrow 09:00, monday 09:00, 2026-11-22T09:00, now or 2h (from now); defaults to the start of the current span: of the hour, with --step 1h",
-    step: "makes each span this long; defaults to 1h",
+    step: "makes each span this long; defaults to 1h; whole days such as 1d are calendar days",
     count: "counts this many spans, 1 to 1000; defaults to 24",
   },
   async run(session, [name], { at, step: length = "1h", count: number = "24" }) {
@@ -38,9 +39,10 @@ O(log N) per span.`,
     const { output, isJson, signal } = session;
     const inspector = await session.inspector();
     const from = startAt(Math.floor(await inspector.line.serverTime()));
+    const bounds = boundsOf(from, step, count);
     const outlook = new Outlook(count);
     const look = async (queue: InspectedQueue) => {
-      const counts = await countComing(queue, { from, step, count, signal });
+      const counts = await countComing(queue, bounds, signal);
       outlook.add(queue.name, queue.stats.overdue, counts);
     };
     let refused = 0;
@@ -49,11 +51,12 @@ O(log N) per span.`,
     const { counts, total, overdue, queues } = outlook;
     if (isJson) {
       const each = name === undefined ? { queues } : {};
-      await output.json({ queue: name, overdue, from, step, counts, total, ...each });
+      const starts = bounds.slice(0, -1);
+      await output.json({ queue: name, overdue, from, step, starts, counts, total, ...each });
     } else {
-      await printSpans(output, outlook, { from, step, isAsked: at !== undefined });
+      await printSpans(output, outlook, bounds, at !== undefined);
       if (queues.length > 1) await printQueues(output, outlook);
-      const until = formatInstant(from + count * step);
+      const until = formatInstant(bounds.at(-1) ?? from);
       output.say(
         `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
       );
@@ -76,31 +79,51 @@ O(log N) per span.`,
 /** The start of the span that `now` is in, where the first span of a day starts at local midnight. */
 function startOfSpan(now: number, step: number): number {
   const midnight = new Date(now).setHours(0, 0, 0, 0);
-  return midnight + Math.floor((now - midnight) / step) * step;
+  // A day may have 25 hours.
+  return step % DAY === 0 ? midnight : midnight + Math.floor((now - midnight) / step) * step;
 }
+
+/**
+ * Where `count` spans from `from` on begin, and where the last one ends. Spans of whole days are calendar days in local
+ * time: each begins at the same time of day as the first, also after clocks have changed.
+ */
+function boundsOf(from: number, step: number, count: number): number[] {
+  return Array.from({ length: count + 1 }, (_, i) => {
+    const sum = from + i * step;
+    if (step % DAY !== 0) return sum;
+    const date = new Date(from);
+    const day = date.setDate(date.getDate() + (i * step) / DAY);
+    // No Date is so late.
+    return Number.isNaN(day) ? sum : day;
+  });
+}
+
+const DAY = 86_400_000;
 
 /** How many messages fall due in each span, without those that are overdue: these are counted apart. */
 async function countComing(
   { messages, stats }: InspectedQueue,
-  { from, step, count, signal }: { from: number; step: number; count: number; signal: AbortSignal },
+  bounds: readonly number[],
+  signal: AbortSignal,
 ): Promise<number[]> {
-  const begin = Math.max(from, Math.floor(stats.serverTime) + 1);
-  const past = Math.min(count, Math.floor((begin - from) / step));
-  const counts = Array.from({ length: past }, () => 0);
-  if (past === count) return counts;
-  // The rest of a span that has already begun is counted apart.
-  const next = begin === from ? from : from + (past + 1) * step;
-  if (next > begin) {
-    const rest = { from: begin, step: next - begin, count: 1, signal };
-    counts.push(...(await messages.forecast(rest)).counts);
+  // Of a span that has already begun, the rest.
+  const begin = Math.floor(stats.serverTime) + 1;
+  const starts = bounds.map((bound) => Math.max(bound, begin));
+  const counts: number[] = [];
+  while (counts.length < bounds.length - 1) {
+    const [from = 0, ...others] = starts.slice(counts.length);
+    const step = (others[0] ?? from) - from;
+    // One forecast counts spans of one length.
+    const isOther = others.findIndex((bound, i) => bound !== from + (i + 1) * step);
+    const count = isOther === -1 ? others.length : isOther;
+    if (step === 0) counts.push(...Array.from({ length: count }, () => 0));
+    else counts.push(...(await messages.forecast({ from, step, count, signal })).counts);
   }
-  if (counts.length === count) return counts;
-  const others = { from: next, step, count: count - counts.length, signal };
-  return [...counts, ...(await messages.forecast(others)).counts];
+  return counts;
 }
 
 /** The longest span, in milliseconds. A thousand of them after any date still end before the latest deadline. */
-const LONGEST = 3650 * 86_400_000;
+const LONGEST = 3650 * DAY;
 
 /** The counts of one queue in an {@link Outlook}. */
 interface QueueOutlook {
@@ -180,7 +203,8 @@ const TOP = 3;
 async function printSpans(
   output: Output,
   outlook: Outlook,
-  { from, step, isAsked }: { from: number; step: number; isAsked: boolean },
+  bounds: readonly number[],
+  isAsked: boolean,
 ): Promise<void> {
   const { counts, overdue } = outlook;
   const isOne = outlook.queues.length < 2;
@@ -195,7 +219,7 @@ async function printSpans(
     count > 0 || (i === 0 && isAsked)
       ? [
           rowOf(
-            formatInstant(from + i * step),
+            formatInstant(bounds[i] ?? NaN),
             count,
             outlook.topOf((queue) => queue.counts[i] ?? 0),
           ),

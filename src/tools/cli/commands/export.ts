@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { open, rename, rm, type FileHandle } from "node:fs/promises";
 import { exportQueue } from "../../inspect/export-queue.ts";
-import { UsageError } from "../session/arguments.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
+import { MachineError, UsageError } from "../session/arguments.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { formatCount, quoted, toJson } from "../session/output.ts";
 
 export const exportCommand = defineCommand({
@@ -69,7 +70,10 @@ class NewFile {
     this.#file = file;
   }
 
-  /** @throws {UsageError} if the file exists and `mayReplace` is false, or if it cannot be created. */
+  /**
+   * @throws {UsageError} if the file exists and `mayReplace` is false.
+   * @throws {MachineError} if it cannot be created.
+   */
   static async open(path: string, mayReplace: boolean): Promise<NewFile> {
     if (!mayReplace && existsSync(path)) {
       throw new UsageError(`the file ${quoted(path)} exists; give --force to replace it`);
@@ -80,7 +84,7 @@ class NewFile {
     });
   }
 
-  /** @throws {UsageError} if the file system refuses. */
+  /** @throws {MachineError} if the file system refuses. */
   async write(text: string): Promise<void> {
     await attempt(this.#path, async () => await this.#file.writeFile(text));
   }
@@ -105,6 +109,6 @@ async function attempt<T>(path: string, write: () => Promise<T>): Promise<T> {
     return await write();
   } catch (error) {
     const { code = "it failed" } = error as NodeJS.ErrnoException;
-    throw new UsageError(`cannot write ${quoted(path)}: ${code}`, { cause: error });
+    throw new MachineError(`cannot write ${quoted(path)}: ${code}`, EXIT.output, { cause: error });
   }
 }

@@ -2,8 +2,12 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
 import { describe, nextStep, sightingJson } from "../session/message-view.ts";
 import { formatCount, quoted } from "../session/output.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
+
+/** Where a message may be that this command cannot see. */
+const ELSEWHERE = "in another database or under another key prefix";
 
 export const get = defineCommand({
   usage: "get [queue] <id or key>",
@@ -36,11 +40,11 @@ reliable queue, in bounded steps.`,
       ? `queue ${quoted(name)}`
       : `any of ${formatCount(count - refused, "queue")}`;
     const isGone = refused === 0 && mayBeReady.length === 0;
-    const why = isGone ? ": it was handled, cancelled or never offered" : "";
+    const why = isGone ? `: it was handled, cancelled or never offered, or is ${ELSEWHERE}` : "";
     output.say(`${quoted(wanted)} is not in ${where}${why}.`);
     if (!isOne) {
       output.say(
-        "A queue that holds only ready messages may have been missed: name it, as in delayline get <queue> <key>.",
+        "A queue whose ready messages only Java has moved may have been missed: name it, as in delayline get <queue> <key>.",
       );
     }
     for (const one of mayBeReady) {

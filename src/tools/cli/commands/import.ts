@@ -8,7 +8,8 @@ import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../../queue/options.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { formatCount, quoted } from "../session/output.ts";
-import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
 
 export const importCommand = defineCommand({
@@ -129,7 +130,7 @@ async function findDestination(session: Session, name: string, partitions: numbe
   const isKnown = (await inspector.names(signal)).includes(name);
   if (!isKnown && partitions > 0) return undefined;
   const queue = await inspector.open(name, signal);
-  // A queue with only ready messages is not among the names.
+  // A queue with only ready messages that Java has moved is not among the names.
   const isPlain = queue.deadLetters === undefined && (isKnown || queue.stats.ready > 0);
   return { queue, isPlain };
 }

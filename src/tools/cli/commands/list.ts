@@ -1,67 +1,102 @@
-import { packTrailer } from "../../../queue/message/trailer.ts";
+import type { QueueStats } from "../../../observe/queue-stats.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn } from "../../inspect/locate.ts";
-import { sightMessage, type MessageState, type Sighting } from "../../inspect/sighting.ts";
-import { suggest } from "../../inspect/text.ts";
-import { parseCount, UsageError } from "../session/arguments.ts";
-import { defineCommand, EXIT } from "../session/command.ts";
-import { printMessages } from "../session/message-view.ts";
-import { quoted } from "../session/output.ts";
+import { messagesIn, messagesWith } from "../../inspect/locate.ts";
+import type { MessageState } from "../../inspect/sighting.ts";
+import { suggest } from "../../../words/did-you-mean.ts";
+import { UsageError } from "../session/arguments.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
+import {
+  firstOf,
+  LIMIT,
+  LIMIT_HELP,
+  parseLimit,
+  printMessages,
+  sayRest,
+} from "../session/message-view.ts";
+import { formatCount, quoted } from "../session/output.ts";
 
 export const list = defineCommand({
   usage: "list <queue> [--state <state>] [--limit <count>]",
   help: `Lists the messages of a queue in one state: delayed (in the order of their deadlines),
-retrying, ready, in-flight or dead. Ready messages of a plain queue are not listed: they
-have no ids.`,
+retrying, ready, in-flight (since when, which attempt, in which process) or dead. Ready
+messages of a plain queue are not listed: they have no ids. Says how many it leaves out.`,
   words: [1, 1],
   options: {
     state: { type: "string", value: "<state>" },
-    limit: { type: "string", value: "<count>" },
+    ...LIMIT,
     payload: { type: "boolean" },
   },
   optionHelp: {
     state: "lists messages in this state; defaults to delayed",
-    limit: "lists no more than this many; defaults to 20",
+    ...LIMIT_HELP,
     payload: "shows payloads in readable form",
   },
-  async run(session, [name = ""], { state: given = "delayed", limit = "20", payload = false }) {
-    const state = parseState(given);
-    const count = parseCount("--limit", limit, 1, Number.MAX_SAFE_INTEGER);
+  async run(session, [name = ""], { state: given, limit, payload = false }) {
+    const state = parseState(given ?? "delayed");
+    const count = parseLimit(limit);
     const queue = await session.open(name);
+    const { stats } = queue;
     const { signal, output } = session;
     const found = firstOf(messagesIn(queue, state, { signal }), count);
-    const printed = await printMessages(session, found, queue.stats.serverTime, payload);
-    if (printed === 0) output.say(`No message of queue ${quoted(name)} is ${state}.`);
+    const printed = await printMessages(session, found, stats.serverTime, payload, state);
+    const ofState = (one: MessageState) => stats[COUNTS[one]];
+    const total = ofState(state);
+    if (state === "ready" && stats.kind === "plain" && total > 0) {
+      output.say(
+        `Not listed: ${formatCount(total, "ready message")}. In a plain queue they have neither id nor key.`,
+      );
+    } else if (printed === 0) output.say(`No message of queue ${quoted(name)} is ${state}.`);
+    if (printed === count)
+      sayRest(session, printed, total, "list", name, ["--state", flagOf(state)]);
+    else if (state === "delayed" && printed < total) {
+      const said = `Not listed: ${formatCount(total - printed)} more, moved meanwhile or of unknown layout.`;
+      session.hint(said, "To find out", "doctor", name);
+    }
+    const others = STATES.filter((one) => one !== state && ofState(one) > 0);
+    if (given === undefined && others.length > 0) {
+      const counts = others.map((one) => `${formatCount(ofState(one))} ${one}`).join(", ");
+      const [first = state] = others;
+      session.hint(`Also in this queue: ${counts}.`, "To list them", "list", name, [
+        "--state",
+        flagOf(first),
+      ]);
+    }
     return printed > 0 ? EXIT.done : EXIT.nothing;
   },
 });
 
 const STATES: readonly MessageState[] = ["delayed", "retrying", "ready", "in flight", "dead"];
 
+/** The number of the messages in a state. */
+const COUNTS = {
+  delayed: "delayed",
+  retrying: "retries",
+  ready: "ready",
+  "in flight": "inFlight",
+  dead: "dead",
+} as const satisfies Readonly<Record<MessageState, keyof QueueStats>>;
+
+/** A state as `--state` takes it. */
+function flagOf(state: MessageState): string {
+  return state.replace(" ", "-");
+}
+
 function parseState(given: string): MessageState {
   const state = STATES.find((one) => one === given.replaceAll("-", " "));
   if (state !== undefined) return state;
   const near = suggest(given, STATES);
   throw new UsageError(
-    `--state must be delayed, retrying, ready, in-flight or dead, got ${JSON.stringify(given)}${near === undefined ? "" : `; did you mean ${near.replace(" ", "-")}?`}`,
+    `--state must be delayed, retrying, ready, in-flight or dead, got ${JSON.stringify(given)}${near === undefined ? "" : `; did you mean ${flagOf(near as MessageState)}?`}`,
   );
-}
-
-async function* firstOf(
-  messages: AsyncIterable<Sighting>,
-  count: number,
-): AsyncGenerator<Sighting, void, void> {
-  let left = count;
-  for await (const message of messages) {
-    yield message;
-    if (--left === 0) return;
-  }
 }
 
 export const search = defineCommand({
   usage: "search [queue] --prefix <prefix>",
-  help: `Finds the delayed messages whose keys begin with a prefix, in no particular order. Searches
-all queues unless you name one. Reads every key of a queue, in bounded steps.`,
+  help: `Finds the messages whose keys begin with a prefix, in every state: delayed, retrying, ready,
+in flight or dead. Searches all queues unless you name one. Ready messages of a plain queue
+have no keys. Reads every key of a queue, and all messages of a reliable one, in bounded
+steps.`,
   words: [0, 1],
   options: { prefix: { type: "string", value: "<prefix>" }, payload: { type: "boolean" } },
   optionHelp: {
@@ -72,29 +107,29 @@ all queues unless you name one. Reads every key of a queue, in bounded steps.`,
     if (prefix === "") throw new UsageError("give a --prefix that is not empty");
     const { output, isJson, signal } = session;
     let count = 0;
+    let keyless = 0;
     const look = async (queue: InspectedQueue) => {
       if (name === undefined && !isJson) output.progress(`Searching ${quoted(queue.name)} ...`);
-      const found = withPrefix(queue, prefix, signal);
-      count += await printMessages(session, found, queue.stats.serverTime, payload);
+      const found = withoutGaps(messagesWith(prefix, queue, { signal }));
+      count += await printMessages(session, found, queue.stats.serverTime, payload, "any");
+      if (queue.stats.kind === "plain") keyless += queue.stats.ready;
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));
     else await look(await session.open(name));
-    if (count === 0) output.say(`No delayed message has a key that begins with ${quoted(prefix)}.`);
+    if (count === 0) output.say(`No message has a key that begins with ${quoted(prefix)}.`);
+    if (keyless > 0) {
+      output.say(
+        `Not searched: ${formatCount(keyless, "ready message")} of plain queues, which have no keys.`,
+      );
+    }
     if (refused > 0) return EXIT.redis;
     return count > 0 ? EXIT.done : EXIT.nothing;
   },
 });
 
-async function* withPrefix(
-  { name, messages }: InspectedQueue,
-  prefix: string,
-  signal: AbortSignal,
-): AsyncGenerator<Sighting, void, void> {
-  for await (const message of messages.find({ prefix }, { signal })) {
-    const { key = "", headers = {} } = message;
-    const payload = Buffer.from(message.payload);
-    const trailer = packTrailer({ key, headers });
-    yield sightMessage({ queue: name, partition: undefined }, { ...message, payload, trailer });
-  }
+async function* withoutGaps<Item>(
+  items: AsyncIterable<Item | undefined>,
+): AsyncGenerator<Item, void, void> {
+  for await (const item of items) if (item !== undefined) yield item;
 }

@@ -1,4 +1,5 @@
-import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { quoted } from "../session/output.ts";
 import { confirm } from "../session/session.ts";
 

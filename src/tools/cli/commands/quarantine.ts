@@ -1,7 +1,8 @@
 import { parseCount, parseSubWord } from "../session/arguments.ts";
 import { payloadJson, payloadLine } from "../session/message-view.ts";
 import { formatCount, quoted } from "../session/output.ts";
-import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { confirm } from "../session/session.ts";
 
 export const quarantine = defineCommand({

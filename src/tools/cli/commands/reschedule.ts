@@ -1,14 +1,15 @@
+import { checkDuration } from "../../../queue/checks.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
-import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit.ts";
 import { formatDistance, formatInstant } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
 import { formatCount, quoted } from "../session/output.ts";
-import { confirm, findMessages } from "../session/session.ts";
+import { confirm, findMessages, outcome } from "../session/session.ts";
 
 export const reschedule = defineCommand({
   usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",
-  help: `Gives a delayed message a new deadline, or a retrying one if you give its id. A delayed
-message also gets a new id.`,
+  help: `Gives a delayed or retrying message a new deadline. A delayed message also gets a new id.`,
   words: [2, 2],
   options: {
     ...CHANGING,
@@ -25,6 +26,7 @@ message also gets a new id.`,
     if ((delay === undefined) === (at === undefined))
       throw new UsageError("give either --in or --at");
     const wait = delay === undefined ? undefined : parseDuration("--in", delay);
+    checkDuration("--in", wait ?? 0, { instant: "use --at" });
     const instantAt = (now: number) =>
       at === undefined ? undefined : parseInstant("--at", at, now);
     // Refuse an invalid time before connecting to Redis.
@@ -62,18 +64,20 @@ function distanceOf(instant: number, now: number): string {
 
 export const deliverNow = defineCommand({
   usage: "deliver-now <queue> <id or key>...",
-  help: `Makes delayed messages due now, and retrying ones if you give their ids. They become ready
-as soon as a running process transfers them.`,
+  help: `Makes delayed and retrying messages due now. They become ready as soon as a running process
+transfers them. If some are not found, the others become due, and the exit code is 5.`,
   words: [2, 1000],
   options: CHANGING,
   optionHelp: CHANGING_HELP,
   async run(session, [name = "", ...wanted], values) {
     const queue = await session.open(name);
     const { output, signal } = session;
-    const found = await findMessages(session, queue, wanted);
+    const asked = [...new Set(wanted)];
+    const found = await findMessages(session, queue, asked);
     if (found.length === 0) return EXIT.nothing;
     const what = `${formatCount(found.length, "message")} of queue ${quoted(name)}`;
-    if (!(await confirm(session, `deliver ${what} now`, values))) return EXIT.done;
+    if (!(await confirm(session, `deliver ${what} now`, values)))
+      return outcome(found.length, asked);
     let count = 0;
     for (const idOrKey of found) {
       if ((await queue.messages.promote(idOrKey, { signal })) !== undefined) count++;
@@ -83,6 +87,6 @@ as soon as a running process transfers them.`,
       const due = `${formatCount(count, "message")} of queue ${quoted(name)}`;
       await output.print(`Made ${due} due now.`);
     }
-    return count > 0 ? EXIT.done : EXIT.nothing;
+    return outcome(count, asked);
   },
 });

@@ -1,12 +1,13 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../../errors.ts";
 import { problemsOf, type Problem } from "../../../observe/health.ts";
 import { PAUSED, QUEUE_GAUGES, type QueueGauge, type Unit } from "../../../observe/queue-gauges.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { sleep } from "../../../time/sleep.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
 import { formatCount, formatFacts, numberColumn, quoted } from "../session/output.ts";
-import { defineCommand, EXIT, type ExitCode } from "../session/command.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT, type ExitCode } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
 
 export const stats = defineCommand({
@@ -36,7 +37,8 @@ numbers of a queue if you name it. Reads no messages: O(log N) per queue.`,
         if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
         session.output.say(`${error.message}; trying again`);
       }
-      await sleep(pause, undefined, { signal: session.signal });
+      await sleep(pause, session.signal);
+      session.signal.throwIfAborted();
     }
   },
 });
@@ -53,6 +55,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
   const problems = problemsOf(queue.stats).map((problem) => WORDS[problem](queue.stats));
+  await sayRefusal(session, name);
   if (problems.length > 0) {
     session.hint(`Needs attention: ${problems.join("; ")}.`, WHY, "doctor", name);
   }
@@ -79,12 +82,13 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
   if (isWatching) output.clear();
   if (all.length + broken.length === 0) {
     output.say(
-      "There are no queues. A queue that holds only ready messages may have been missed: name it.",
+      "There are no queues. A queue whose ready messages only Java has moved may have been missed: name it.",
     );
   } else {
     const rows = all.map(([name, numbers]) => rowOf(name, numbers));
     const refusals = broken.map(([name, why]) => [name, ...COUNTS.map(() => "?"), why]);
     await output.table(COLUMNS, [...rows, ...refusals]);
+    await sayRefusal(session, all[0]?.[0]);
     const ill = all.filter(([, numbers]) => problemsOf(numbers).length > 0).length;
     if (ill + broken.length > 0) {
       const of = `${ill + broken.length} of ${all.length + broken.length} queues`;
@@ -92,6 +96,13 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     }
   }
   return code;
+}
+
+/** Says so if Redis refuses every write: the numbers can be read all the same. */
+async function sayRefusal(session: Session, queue: string | undefined): Promise<void> {
+  const cause = await (await session.inspector()).refusal(queue, session.signal);
+  if (cause === undefined) return;
+  session.hint(`Redis ${cause.what}: nothing is offered or moved.`, "The repair", "doctor");
 }
 
 const WHY = "To find out why";
@@ -125,6 +136,8 @@ const WORDS: Readonly<Record<Problem, (found: QueueStats) => string>> = {
   paused: () => "paused",
   "no-transfer": () => "no process moves it",
   backlog: ({ oldestReadyAge = NaN }) => `backlog ${formatDuration(oldestReadyAge)}`,
+  "long-in-flight": ({ oldestInFlightAge = NaN }) =>
+    `in flight ${formatDuration(oldestInFlightAge)}`,
   quarantine: ({ quarantined }) => `${formatCount(quarantined)} quarantined`,
   "dead-letters": ({ dead }) => formatCount(dead, "dead letter"),
 };

@@ -1,8 +1,20 @@
-import { suggest } from "../../inspect/text.ts";
+import { suggest } from "../../../words/did-you-mean.ts";
+import type { ExitCode } from "./exit.ts";
 
 /** The command line or an input file is invalid. Nothing was changed, unless the message says what was. */
 export class UsageError extends Error {
   static override readonly name: string = "UsageError";
+}
+
+/** This machine refuses something that the command needs: a port, or room on a disk. */
+export class MachineError extends Error {
+  static override readonly name: string = "MachineError";
+  readonly exit: ExitCode;
+
+  constructor(message: string, exit: ExitCode, options?: ErrorOptions) {
+    super(message, options);
+    this.exit = exit;
+  }
 }
 
 /** The units of a duration and their lengths in milliseconds, longest first. */

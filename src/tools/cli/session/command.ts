@@ -1,3 +1,4 @@
+import type { ExitCode } from "./exit.ts";
 import type { Session } from "./session.ts";
 
 /** The options of a subcommand, as `parseArgs` takes them, with the placeholder that help prints for a value. */
@@ -44,6 +45,7 @@ export function defineCommand<const Options extends OptionsConfig>(
 export const COMMON = {
   redis: { type: "string", value: "<url>", multiple: true },
   cluster: { type: "boolean" },
+  sentinel: { type: "string", value: "<name>" },
   interop: { type: "string", value: "<mode>" },
   timeout: { type: "string", value: "<duration>" },
   json: { type: "boolean" },
@@ -53,6 +55,7 @@ export const COMMON = {
 export const COMMON_HELP: { readonly [Name in keyof typeof COMMON]: string } = {
   redis: "connects to this Redis; repeat it for several servers; defaults to REDIS_URL",
   cluster: "treats the URLs as nodes of one Redis Cluster",
+  sentinel: "treats the URLs as Sentinels, and connects to the master that has this name there",
   interop: "opens queues in this interop mode, none or redisson; defaults to none",
   timeout: "limits each call to Redis; defaults to 5s",
   json: "prints JSON, one document per line",
@@ -69,25 +72,3 @@ export const CHANGING_HELP = {
   yes: "does not ask for confirmation",
   "dry-run": "says what would change, and changes nothing",
 } as const;
-
-/** The command's exit codes. `docs/guide/cli.md` documents them. */
-export const EXIT = {
-  /** Success. */
-  done: 0,
-  /** Nothing was found, `doctor` found errors, or the file of an import was incomplete. */
-  nothing: 1,
-  /** The command line or an input file is invalid. Nothing was changed, except by an import: its message says what. */
-  usage: 2,
-  /** Redis is unreachable or refuses a command. Of several queues: for at least one. */
-  redis: 3,
-  /** The user answered no. Nothing was changed. */
-  declined: 4,
-  /** A defect of the command itself. */
-  defect: 70,
-  /** Ended by Ctrl-C. */
-  interrupted: 130,
-  /** Ended by SIGTERM. */
-  terminated: 143,
-} as const;
-
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

@@ -1,8 +1,16 @@
 import { BOUNDS, isOverdue } from "../../../observe/health.ts";
-import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import {
+  countBeforeRedrive,
+  isUnreadable,
+  type MessageState,
+  type Sighting,
+} from "../../inspect/sighting.ts";
 import { escapeControl, readablePayload } from "../../inspect/text.ts";
-import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
+import { parseCount } from "./arguments.ts";
+import type { OptionsConfig } from "./command.ts";
+import { formatDistance, formatInstant } from "./format-time.ts";
 import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
+import type { CommandWord, Session } from "./session.ts";
 
 /** A payload for JSON output: readable, and its bytes in base64. */
 export function payloadJson(payload: Uint8Array): object {
@@ -49,7 +57,9 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
     partition,
     failures,
     consumer,
-    heldFor,
+    takenAt,
+    host,
+    pid,
     readyAt,
     heldBackUntil,
     reason,
@@ -65,8 +75,9 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (offeredAt !== undefined) facts.push(["offered", at(offeredAt)]);
   if (readyAt !== undefined) facts.push(["ready since", at(readyAt)]);
   if (heldBackUntil !== undefined) facts.push(["held back until", at(heldBackUntil)]);
+  if (takenAt !== undefined) facts.push(["in flight since", at(takenAt)]);
+  if (host !== undefined) facts.push(["host", host], ["pid", String(pid)]);
   if (consumer !== undefined) facts.push(["consumer", consumer]);
-  if (heldFor !== undefined) facts.push(["held for", formatDuration(heldFor)]);
   if (diedAt !== undefined) facts.push(["died", at(diedAt)]);
   if (reason !== undefined) facts.push(["reason", reason]);
   if (group !== undefined) facts.push(["group", group]);
@@ -87,23 +98,43 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
 
 const DUE: Readonly<Record<string, string>> = { delayed: "due", retrying: "next attempt" };
 
+/** The option of the commands that list messages, and its help. */
+export const LIMIT = {
+  limit: { type: "string", value: "<count>" },
+} as const satisfies OptionsConfig;
+export const LIMIT_HELP = { limit: "lists no more than this many; defaults to 20" } as const;
+
+/** @throws {UsageError} if it is not a positive number. */
+export function parseLimit(limit = "20"): number {
+  return parseCount("--limit", limit, 1, Number.MAX_SAFE_INTEGER);
+}
+
 /**
  * Prints messages as a table, or with `isJson` as one object per line; returns how many. `now` is the server's time
- * (epoch ms). A long table is printed in pieces, so that its first rows appear while the rest is read.
+ * (epoch ms). Those in flight have columns of their own,
+ * and messages in any state have one for it. A long table is printed in pieces, so that its first rows appear
+ * while the rest is read.
  */
 export async function printMessages(
   { output, isJson }: { readonly output: Output; readonly isJson: boolean },
   messages: AsyncIterable<Sighting>,
   now: number,
   withPayload: boolean,
+  state: MessageState | "any" = "delayed",
 ): Promise<number> {
+  const [columns, cellsOf] =
+    state === "in flight"
+      ? ([IN_FLIGHT_COLUMNS, inFlightRowOf] as const)
+      : state === "any"
+        ? ([[{ title: "STATE" }, ...COLUMNS], stateAndRowOf] as const)
+        : ([COLUMNS, rowOf] as const);
   let count = 0;
   let page: Sighting[] = [];
   const flush = async () => {
     if (page.length > 0)
       await output.table(
-        COLUMNS,
-        page.map((seen) => rowOf(seen, now)),
+        columns,
+        page.map((seen) => cellsOf(seen, now)),
       );
     page = [];
   };
@@ -111,7 +142,7 @@ export async function printMessages(
     count++;
     if (isJson) await output.json(sightingJson(seen, withPayload));
     else if (withPayload) {
-      const line = rowOf(seen, now).map(escapeControl).join("  ");
+      const line = cellsOf(seen, now).map(escapeControl).join("  ");
       await output.print(line, payloadLine(seen.payload));
     } else if (page.push(seen) === PAGE) await flush();
   }
@@ -125,8 +156,62 @@ const COLUMNS: readonly Column[] = [
   { title: "KEY", canShrink: true },
 ];
 
+/** Yields no more than the first `count` messages. */
+export async function* firstOf(
+  messages: AsyncIterable<Sighting>,
+  count: number,
+): AsyncGenerator<Sighting, void, void> {
+  let left = count;
+  for await (const message of messages) {
+    yield message;
+    if (--left === 0) return;
+  }
+}
+
+/** Says how many messages a list that ended at its limit leaves out; `words` are the command without its limit. */
+export function sayRest(
+  session: Session,
+  printed: number,
+  total: number,
+  ...words: readonly CommandWord[]
+): void {
+  if (printed >= total) return;
+  const said = `Listed ${formatCount(printed)} of ${formatCount(total)}.`;
+  session.hint(said, "To list all", ...words, ["--limit", String(total)]);
+}
+
+function stateAndRowOf(seen: Sighting, now: number): string[] {
+  return [seen.state, ...rowOf(seen, now)];
+}
+
 function rowOf({ deadline, id, key }: Sighting, now: number): string[] {
   return [formatDistance(deadline, now), id, key ?? "-"];
+}
+
+const IN_FLIGHT_COLUMNS: readonly Column[] = [
+  { title: "SINCE" },
+  { title: "ID" },
+  { title: "KEY", canShrink: true },
+  { title: "ATTEMPT", align: "right" },
+  { title: "HOST", canShrink: true },
+  { title: "PID", align: "right" },
+  { title: "CONSUMER", canShrink: true },
+];
+
+function inFlightRowOf(seen: Sighting, now: number): string[] {
+  const {
+    id,
+    key = "-",
+    takenAt,
+    heldBackUntil,
+    attempts,
+    host = "-",
+    pid = "-",
+    consumer = "-",
+  } = seen;
+  const since = takenAt === undefined ? "waits" : formatDistance(takenAt, now);
+  const due = heldBackUntil === undefined ? since : formatDistance(heldBackUntil, now);
+  return [due, id, key, formatCount(attempts), host, String(pid), consumer];
 }
 
 /** Rows per piece. */

@@ -1,10 +1,13 @@
 import { createInterface } from "node:readline/promises";
 import { RedisError } from "../../../errors.ts";
-import { checkDatabase, Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
-import { escapeControl, shellWord, suggest } from "../../inspect/text.ts";
-import type { Addresses } from "./addresses.ts";
+import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
+import { suggest } from "../../../words/did-you-mean.ts";
+import { escapeControl, shellWord } from "../../inspect/text.ts";
+import { withoutPassword, type Addresses, type Topology } from "./addresses.ts";
 import { UsageError } from "./arguments.ts";
+import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
+import { setImmediate } from "../../../time/runtime.ts";
 
 /** The values of `--timeout` and `--interop`. */
 interface SessionOptions {
@@ -21,7 +24,7 @@ export class Session implements AsyncDisposable {
   readonly options: SessionOptions;
   readonly #connection: Connection;
   #inspector: Inspector | undefined;
-  /** Whether Redis has replied and has the database that the URL names. */
+  /** Whether Redis has replied. */
   #isChecked = false;
 
   constructor(
@@ -49,11 +52,11 @@ export class Session implements AsyncDisposable {
   /**
    * A `delayline` command to paste into a shell, for the same Redis; undefined if one of the words cannot be pasted.
    */
-  readonly commandLine = (...words: readonly string[]): string | undefined =>
+  readonly commandLine = (...words: readonly CommandWord[]): string | undefined =>
     commandLine(words, this.#connection);
 
   /** Prints a remark on stderr, and the command that shows more, if it can be pasted. */
-  hint(said: string, why: string, ...words: readonly string[]): void {
+  hint(said: string, why: string, ...words: readonly CommandWord[]): void {
     const command = this.commandLine(...words);
     this.output.say(command === undefined ? said : `${said} ${why}: ${command}`);
   }
@@ -61,20 +64,19 @@ export class Session implements AsyncDisposable {
   /**
    * The inspector that opens queues. The first call waits for Redis.
    *
-   * @throws {RedisError} if Redis does not reply, or does not have the database.
+   * @throws {RedisError} if Redis does not reply, or refuses the client.
    */
   async inspector(): Promise<Inspector> {
     const { redis } = this.addresses;
     this.#inspector ??= new Inspector({
       redis,
       ...this.options,
-      closeTimeout: 1000,
+      unreachableTimeout: 1000,
       // Each call rejects with its own failure.
       onError: () => {},
     });
     if (this.#isChecked) return this.#inspector;
     await this.#inspector.line.serverTime({ signal: this.signal });
-    for (const url of this.addresses.urls) await checkDatabase(url, this.options.callTimeout);
     this.#isChecked = true;
     return this.#inspector;
   }
@@ -94,9 +96,11 @@ export class Session implements AsyncDisposable {
     const names = await inspector.names(this.signal);
     if (names.includes(name)) return queue;
     const near = suggest(name, names);
-    throw new UsageError(
-      `there is no queue ${quoted(name)}${near === undefined ? "" : `; did you mean ${quoted(near)}?`}`,
-    );
+    const advice =
+      near === undefined
+        ? "it may be in another database or under another key prefix"
+        : `did you mean ${quoted(near)}?`;
+    throw new UsageError(`there is no queue ${quoted(name)}; ${advice}`);
   }
 
   /**
@@ -132,37 +136,37 @@ export class Session implements AsyncDisposable {
   }
 }
 
+/** A word of a command, or an option with its value. */
+export type CommandWord =
+  string | readonly [option: `--${string}`] | readonly [option: `--${string}`, value: string];
+
 /** The options that say which Redis a command is for, and how it opens queues there. */
-interface Connection {
+interface Connection extends Topology {
   /** The values of `--redis`; empty where `REDIS_URL` or the default applies. */
   readonly urls: readonly string[];
-  readonly isCluster: boolean;
   readonly interop: "none" | "redisson";
 }
 
 /**
- * A `delayline` command to paste into a shell, with the connection options of this run. `<the same>` replaces a URL
- * that may hold a password. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters
+ * A `delayline` command to paste into a shell, with the connection options of this run. A password is left out: the
+ * command reads it from `REDISCLI_AUTH`. `<the same>` replaces a URL that may hold other secrets. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters
  * that are only shown escaped.
  */
 export function commandLine(
-  words: readonly string[],
-  { urls, isCluster, interop }: Connection,
+  words: readonly CommandWord[],
+  { urls, isCluster, sentinel, interop }: Connection,
 ): string | undefined {
   const all = [
-    ...words,
-    ...urls.flatMap((url) => ["--redis", mayHoldSecret(url) ? "<the same>" : url]),
+    ...words.flat(),
+    ...urls.flatMap((url) => ["--redis", withoutPassword(url) ?? "<the same>"]),
     ...(isCluster ? ["--cluster"] : []),
+    ...(sentinel === undefined ? [] : ["--sentinel", sentinel]),
     ...(interop === "none" ? [] : ["--interop", interop]),
   ];
   const isPasteable =
-    all.every((word) => escapeControl(word) === word) && !words.some((word) => /^-|^$/.test(word));
+    all.every((word) => escapeControl(word) === word) &&
+    !words.some((word) => typeof word === "string" && /^-|^$/.test(word));
   return isPasteable ? ["npx", "delayline", ...all.map(shellWord)].join(" ") : undefined;
-}
-
-function mayHoldSecret(text: string): boolean {
-  const { username, password, searchParams } = new URL(text);
-  return username + password !== "" || [...searchParams.keys()].some((name) => name !== "db");
 }
 
 /** The user answered no. Nothing was changed. */
@@ -198,7 +202,7 @@ export async function confirm(
     // After Ctrl-D the question never settles.
     const closed = new Promise<string>((resolve) => {
       // The input may end with the answer, without a line break. Let the answer settle first.
-      lines.once("close", () => setImmediate(resolve, "\n"));
+      lines.once("close", () => setImmediate(() => resolve("\n")));
     });
     const answer = await Promise.race([asked.catch(() => closed), closed]);
     signal.throwIfAborted();
@@ -221,9 +225,15 @@ export async function findMessages(
   for (const idOrKey of wanted) {
     if ((await messages.get(idOrKey, { signal })) !== undefined) found.push(idOrKey);
     else {
-      const said = `${quoted(idOrKey)} is not delayed in queue ${quoted(name)}.`;
+      const said = `${quoted(idOrKey)} is neither delayed nor retrying in queue ${quoted(name)}.`;
       session.hint(said, "Where it is", "get", name, idOrKey);
     }
   }
   return found;
+}
+
+/** The exit code after a change of `count` messages, which was asked for by ids or keys, or by none of them. */
+export function outcome(count: number, asked: readonly string[]): ExitCode {
+  if (count === 0) return EXIT.nothing;
+  return count < asked.length ? EXIT.partial : EXIT.done;
 }

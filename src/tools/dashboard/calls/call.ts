@@ -1,4 +1,4 @@
-import { checkKey } from "../../../queue/checks.ts";
+import { checkDuration, checkKey } from "../../../queue/checks.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
@@ -138,8 +138,12 @@ export class Call {
   get delay(): number | undefined {
     const { delay } = this.#body;
     if (delay === undefined || delay === null) return undefined;
-    if (typeof delay === "number" && delay >= 0 && delay <= MAX_DELAY) return delay;
-    throw new HttpError(400, `delay must be a number of milliseconds between 0 and ${MAX_DELAY}`);
+    try {
+      checkDuration("delay", delay);
+      return delay;
+    } catch (error) {
+      throw new HttpError(400, (error as Error).message);
+    }
   }
 }
 
@@ -154,9 +158,6 @@ export function checkName(name: string): void {
     );
   }
 }
-
-/** A thousand years. */
-const MAX_DELAY = 31_556_952_000_000;
 
 /** A payload as the page shows it. */
 interface ShownPayload extends ReadablePayload {

@@ -1,6 +1,7 @@
 import { asJson, HttpError, reply } from "../http/reply.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Round, Sampler } from "../readings/sampler.ts";
+import { clearInterval, clearTimeout, setInterval, setTimeout } from "../../../time/runtime.ts";
 
 /** The most streams open at once. */
 const MAX_OPEN = 100;
@@ -109,9 +110,10 @@ export class EventStreams {
 function eventsOf(round: Round): string {
   let text = textOfRound.get(round);
   if (text === undefined) {
-    const { at, samples, error } = round;
+    const { at, samples, error, refusal } = round;
     const queues = Array.from(samples.values(), ({ row }) => row);
-    const trouble = error === undefined ? "" : eventOf("trouble", { at, error });
+    const why = error ?? refusal;
+    const trouble = why === undefined ? "" : eventOf("trouble", { at, error: why });
     text = trouble + eventOf("queues", { at, queues });
     textOfRound.set(round, text);
   }

@@ -1,26 +1,39 @@
-import type { DelayedMessage, Rescheduled } from "../../../handles/delayed-message.ts";
-import { Lookup } from "../../../delayed/lookup.ts";
-import { partsOf } from "../../../handles/queue-handle.ts";
+import type { Rescheduled } from "../../../handles/delayed-message.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { locate, messagesIn } from "../../inspect/locate.ts";
-import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { locate, messagesIn, messagesWith } from "../../inspect/locate.ts";
+import {
+  countBeforeRedrive,
+  isUnreadable,
+  type MessageState,
+  type Sighting,
+} from "../../inspect/sighting.ts";
 import { HttpError } from "../http/reply.ts";
 import { listedPayload, shownPayload, type Call } from "./call.ts";
 
-/** A delayed message in a list. */
+/** A message in a list. */
 interface ListedMessage {
   readonly id: string;
   readonly key: string | undefined;
   readonly deadline: number;
+  readonly state: MessageState;
+  /** The group that it is for; undefined if it is for all groups. */
+  readonly group: string | undefined;
 }
 
-/** `GET queues/:q/messages`: all delayed messages by deadline, or those whose keys begin with `prefix`, in no order. */
+/** What a list shows of a message. A message without a state is delayed. */
+type Listable = Pick<Sighting, "id" | "key" | "deadline"> &
+  Partial<Pick<Sighting, "state" | "group">>;
+
+/**
+ * `GET queues/:q/messages`: all delayed messages by deadline, or those in any state whose keys begin with `prefix`, in no
+ * order.
+ */
 export async function findMessages(call: Call): Promise<unknown> {
   const prefix = call.value("prefix") ?? "";
   const list = `messages ${call.queue} ${prefix}`;
-  const { messages } = await call.open();
+  const queue = await call.open();
   const read = (signal: AbortSignal) =>
-    prefix === "" ? allByDeadline(messages, signal) : withPrefix(prefix, messages, signal);
+    prefix === "" ? allByDeadline(queue.messages, signal) : withPrefix(prefix, queue, signal);
   const { items, next } = await call.running.readings.page(list, call.page, read);
   return { messages: items, next };
 }
@@ -32,55 +45,53 @@ async function* allByDeadline(
   for await (const message of messages.soonest(undefined, { signal })) yield listed(message);
 }
 
-/**
- * The messages whose keys begin with the prefix. Yields undefined after each step, whether it found something or not.
- */
 async function* withPrefix(
   prefix: string,
-  messages: InspectedQueue["messages"],
+  queue: InspectedQueue,
   signal: AbortSignal,
 ): AsyncGenerator<ListedMessage | undefined, void, void> {
-  const seen = new Set<string>();
-  for (const { queue } of await partsOf(messages).all({ signal })) {
-    for await (const keys of new Lookup(queue).keysWith(prefix, { signal })) {
-      const unseen = keys.filter((key) => !seen.has(key));
-      for (let i = 0; i < unseen.length; i += STEP) {
-        const some = unseen.slice(i, i + STEP);
-        const found = await Promise.all(some.map((key) => messages.get(key, { signal })));
-        for (const key of some) seen.add(key);
-        for (const message of found) if (message !== undefined) yield listed(message);
-      }
-      yield undefined;
-    }
+  for await (const seen of messagesWith(prefix, queue, { signal })) {
+    yield seen && listed(seen);
   }
 }
 
-function listed({ id, key, deadline }: DelayedMessage<Uint8Array>): ListedMessage {
-  return { id, key, deadline };
+function listed({ id, key, deadline, ...seen }: Listable): ListedMessage {
+  return { id, key, deadline, state: seen.state ?? "delayed", group: seen.group };
 }
-
-/** How many messages to look up at once. */
-const STEP = 20;
 
 /** `GET queues/:q/message`: one message by id or key, wherever it is. */
 export async function locateMessage(call: Call): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
   const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
-  const { now } = call.running.sampler;
-  const [first, ...others] = sightings.map((sighting) => located(sighting, now, wantsPayload));
+  const [first, ...others] = sightings.map((sighting) => located(sighting, wantsPayload));
   return { ...(first ?? GONE), others, mayBeReady };
 }
 
+/** `GET queues/:q/in-flight`: the messages in flight, group by group and oldest first in each. */
+export async function showInFlight(call: Call): Promise<unknown> {
+  const queue = await call.open();
+  const read = async function* (signal: AbortSignal) {
+    for await (const seen of messagesIn(queue, "in flight", { signal })) yield shownInFlight(seen);
+  };
+  const list = `in flight ${call.queue}`;
+  const { items, next } = await call.running.readings.page(list, call.page, read);
+  return { messages: items, next };
+}
+
+function shownInFlight(seen: Sighting): unknown {
+  const { id, key, group, attempts, takenAt: since, host, pid, consumer, partition } = seen;
+  return { id, key, group, attempts, since, host, pid, consumer, partition };
+}
+
 /** A message as the page shows it. */
-function located(sighting: Sighting, now: number, withPayload: boolean): object {
-  const { queue: _, payload, trailer: __, headers = {}, readyAt, heldFor, ...others } = sighting;
-  const since = heldFor === undefined ? readyAt : now - heldFor;
+function located(sighting: Sighting, withPayload: boolean): object {
+  const { queue: _, payload, trailer: __, headers = {}, readyAt, takenAt, ...others } = sighting;
   return {
     ...others,
     isUnreadable: isUnreadable(sighting),
     beforeRedrive: countBeforeRedrive(sighting),
     headers,
-    since,
+    since: takenAt ?? readyAt,
     ...(withPayload && { payload: shownPayload(payload) }),
   };
 }
@@ -98,6 +109,8 @@ const GONE = {
   failures: [],
   beforeRedrive: 0,
   consumer: null,
+  host: null,
+  pid: null,
   since: null,
   reason: null,
   group: null,

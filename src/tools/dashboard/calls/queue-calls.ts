@@ -1,3 +1,4 @@
+import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
 import { consumers } from "../../inspect/locate.ts";
 import { isEmpty } from "../../inspect/inspector.ts";
 import { HttpError } from "../http/reply.ts";
@@ -10,8 +11,8 @@ const SPANS: Readonly<Record<string, { readonly step: number; readonly count: nu
   month: { step: 86_400_000, count: 30 },
 };
 
-/** When a forecast may begin (epoch ms): from 1970 to a time that a Date can hold. */
-const STARTS = { least: 0, most: 8_000_000_000_000_000 };
+/** When a forecast may begin (epoch ms). */
+const STARTS = { least: YEAR_1973, most: YEAR_9999 };
 
 /** `GET queues`: the numbers of all queues. */
 export async function showQueues({ running }: Call): Promise<unknown> {

@@ -58,6 +58,7 @@ const EMPTY: Omit<Row, "name"> = {
   quarantined: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
+  oldestInFlightAge: undefined,
   consumers: undefined,
   listeners: undefined,
   readied: undefined,

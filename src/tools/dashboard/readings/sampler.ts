@@ -1,6 +1,8 @@
+import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
+import { clearTimeout, setTimeout } from "../../../time/runtime.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {
@@ -17,6 +19,8 @@ export interface Round {
   readonly samples: ReadonlyMap<string, Sample>;
   /** Why the last search for queues failed. If set, the samples are of the queues that were known before. */
   readonly error?: string;
+  /** Why Redis refuses every write, if it does. */
+  readonly refusal?: string;
 }
 
 interface Watcher {
@@ -158,6 +162,7 @@ export class Sampler {
     const known = new Map<string, Sample>();
     // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
     const looking = this.#lookAtAll([...this.#names, ...watched], known, reopens);
+    const refusing = this.#refusal();
     const error = reopens ? await this.#search() : this.#last?.error;
     const searchTime = Date.now() - startedAt;
     await looking;
@@ -178,7 +183,13 @@ export class Sampler {
       // After a failure the next round searches again.
       this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
     }
-    const round = { at, samples, ...(error !== undefined && { error }) };
+    const refusal = await refusing;
+    const round = {
+      at,
+      samples,
+      ...(error !== undefined && { error }),
+      ...(refusal !== undefined && { refusal }),
+    };
     this.#last = round;
     this.#lastAt = endedAt;
     for (const { onRound } of this.#watchers) onRound(round);
@@ -214,6 +225,12 @@ export class Sampler {
     } catch (error) {
       return messageOf(error);
     }
+  }
+
+  /** Why Redis refuses every write; undefined if it does not, or cannot be asked. */
+  async #refusal(): Promise<string | undefined> {
+    const cause = await this.#inspector.refusal(this.#names[0]).catch(() => undefined);
+    return cause && `Redis ${cause.what}. ${sentence(cause.repair)}`;
   }
 
   async #look(name: string, reopens: boolean): Promise<Sample> {
@@ -255,5 +272,13 @@ function entryOf(samples: ReadonlyMap<string, Sample>, name: string): [string, S
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const cause = causeOf(error);
+  return cause === undefined || error.message.includes(cause.repair)
+    ? error.message
+    : `${error.message}. Redis ${cause.what}. ${sentence(cause.repair)}`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

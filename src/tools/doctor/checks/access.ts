@@ -1,14 +1,14 @@
 import { shellWord } from "../../inspect/text.ts";
-import type { AccessReport } from "../looks/access-report.ts";
-import { count, redisCli, type Finding } from "./finding.ts";
+import type { AccessReport, Closed } from "../looks/access-report.ts";
+import { agree, asAdmin, listed, named, redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "access";
 
 /** Checks what the library needs and the user may not do. */
 export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Generator<Finding> {
-  const { address, user = "<user>", refused, untried } = access;
-  const setUser = (rules: string) =>
-    `allow it: ${redisCli(address, `ACL SETUSER ${user} ${rules}`)}; then keep the rule with ACL SAVE or CONFIG REWRITE`;
+  const { endpoint, name: user, refused, untried } = access;
+  const { address } = endpoint;
+  const setUser = (rules: string) => allow(access, rules);
   for (const { check, why } of GROUPS) {
     const unknown = refused.filter((one) => one.isUnknown && groupOf(one)?.why === why);
     if (unknown.length === 0) continue;
@@ -43,31 +43,84 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
       check: CHECK,
       what: `whether the user ${user} may run ${untried.join(", ")} on ${address} could not be tried without side effects`,
       why: "Redis before 7.0 has no command to ask",
-      repair: `compare ${redisCli(address, `ACL GETUSER ${user}`)} with the access rules in docs/operations/setting-up.md`,
+      repair: `compare ${redisCli(access.isAdmin ? endpoint : asAdmin(endpoint), `ACL GETUSER ${shellWord(user)}`)} with the access rules in docs/operations/setting-up.md`,
     };
   }
 }
 
-function* checkNames(
-  { address, user = "<user>", closed }: AccessReport,
-  setUser: (rules: string) => string,
-): Generator<Finding> {
-  for (const queue of new Set(closed.map((one) => one.queue))) {
-    const names = closed.filter((one) => one.queue === queue);
-    const rules = names.map(({ kind, name }) => aclRule(`${kind === "key" ? "~" : "&"}${name}`));
-    const isDeaf = names.every(({ kind }) => kind === "channel");
+/** The command that gives the user these rules, and what keeps them. */
+function allow({ endpoint, name, isAdmin, kept }: AccessReport, rules: string): string {
+  const at = isAdmin ? endpoint : asAdmin(endpoint);
+  const set = redisCli(at, `ACL SETUSER ${shellWord(name)} ${rules}`);
+  const keep = {
+    aclfile: `then keep it: ${redisCli(at, "ACL SAVE")}`,
+    "redis.conf": `then keep it: ${redisCli(at, "CONFIG REWRITE")}`,
+    nowhere: "and add it where this server is configured: a restart forgets it",
+  }[kept];
+  return `${isAdmin ? "allow it" : "as an administrator, allow it"}: ${set}; ${keep}`;
+}
+
+/** One finding for each kind of rule, whatever the number of queues. */
+function* checkNames(access: AccessReport, setUser: (rules: string) => string): Generator<Finding> {
+  for (const { of, isPartitioned, level, why } of CLOSED) {
+    const closed = access.closed.filter(
+      (one) =>
+        one.of === of && (isPartitioned === undefined || one.isPartitioned === isPartitioned),
+    );
+    if (closed.length === 0) continue;
+    const queues = [...new Set(closed.map(({ queue }) => queue))];
+    const rules = [...new Set(closed.map(({ rule }) => rule))];
+    const [only, ...others] = queues;
     yield {
-      level: isDeaf ? "warning" : "error",
+      level,
       check: CHECK,
-      queue,
-      what: `the user ${user} may not use ${count(names.length, "name")} of the queue on ${address}: ${names.map(({ name }) => name).join(", ")}`,
-      why: isDeaf
-        ? "wake-ups do not arrive: messages are up to a second late"
-        : "Redis refuses the scripts that touch these keys",
-      repair: setUser(rules.join(" ")),
+      ...(others.length === 0 ? { queue: only } : { queues }),
+      what: `the user ${access.name} may not use the ${WHAT[of]} of ${others.length === 0 ? "the queue" : named(queues)} on ${access.endpoint.address}: ${listed(rules)} ${agree(rules.length, "is", "are")} missing`,
+      why,
+      repair: setUser(rules.map(aclRule).join(" ")),
     };
   }
 }
+
+const WHAT: Readonly<Record<Closed["of"], string>> = {
+  keys: "keys",
+  channel: "channel",
+  "partition keys": "keys of the partitions",
+  "partition channels": "channels of the partitions",
+  "partition notices": "channel for changes of the partitions",
+};
+
+const OFFERS_REFUSED =
+  "Redis refuses each offer whose message would be the first to fall due, because it cannot publish the wake-up; other messages may be up to a second late";
+
+/** The consequences if a rule is missing. */
+const CLOSED: readonly {
+  readonly of: Closed["of"];
+  readonly isPartitioned?: boolean;
+  readonly level: Finding["level"];
+  readonly why: string;
+}[] = [
+  { of: "keys", level: "error", why: "Redis refuses the scripts that touch these keys (NOPERM)" },
+  { of: "channel", level: "error", why: OFFERS_REFUSED },
+  {
+    of: "partition keys",
+    isPartitioned: true,
+    level: "error",
+    why: "Redis refuses the scripts that touch these keys (NOPERM)",
+  },
+  {
+    of: "partition keys",
+    isPartitioned: false,
+    level: "warning",
+    why: "offers and consumers work; but line.stats, the command line, the dashboard and metrics ask there whether the queue has partitions, and are refused (NOPERM)",
+  },
+  { of: "partition channels", level: "error", why: OFFERS_REFUSED },
+  {
+    of: "partition notices",
+    level: "warning",
+    why: "processes learn seconds late that another one has joined, or that the number of partitions changes, and each emits an error event",
+  },
+];
 
 type Refused = AccessReport["refused"][number];
 
@@ -100,7 +153,7 @@ const GROUPS: readonly {
   {
     check: "access",
     isOf: ({ rule }) => rule === "subscribe",
-    why: "wake-ups do not arrive: messages are up to a second late",
+    why: "wake-ups do not arrive: messages are up to a second late, and each process emits an error event",
   },
   {
     check: "access",
@@ -115,7 +168,7 @@ function groupOf(refused: Refused): (typeof GROUPS)[number] | undefined {
 
 /** An access rule as a shell takes it: `|`, `~` and `&` are quoted. */
 function aclRule(rule: string): string {
-  return rule.startsWith("+") && !rule.includes("|") ? rule : shellWord(rule);
+  return /^\+\w+$/.test(rule) ? rule : shellWord(rule);
 }
 
 /** The consequences if the user may not run a command, by the queues that need it. */

@@ -1,5 +1,5 @@
 import type { ClusterReport, ServerReport } from "../looks/server-report.ts";
-import { inBackticks, redisCli, type Finding } from "./finding.ts";
+import { redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "cluster";
 
@@ -22,13 +22,13 @@ export function* checkCluster(
       why: whole
         ? "no node serves anything until all slots are covered (cluster-require-full-coverage yes): all queues stand still"
         : "the queues and partitions in these slots stand still",
-      repair: `start the nodes that are down; if some are gone for good: ${inBackticks(`redis-cli --cluster fix ${askedAt}`)}`,
+      repair: `start the nodes that are down; if some are gone for good: ${redisCli(askedAt, `--cluster fix ${askedAt.address}`)}`,
     };
   } else if (suspected > 0) {
     yield {
       level: "warning",
       check: CHECK,
-      what: `${suspected} slots belong to a node that does not reply to ${askedAt}`,
+      what: `${suspected} slots belong to a node that does not reply to ${askedAt.address}`,
       why: "their queues stand still until it replies, or a replica replaces it",
       repair: `to see the nodes: ${redisCli(askedAt, "CLUSTER NODES")}`,
     };
@@ -38,7 +38,7 @@ export function* checkCluster(
     yield {
       level: "warning",
       check: CHECK,
-      what: `${askedAt} reports the node ${address} as ${flags.join(", ")}`,
+      what: `${askedAt.address} reports the node ${address} as ${flags.join(", ")}`,
       why: "its slots have no replica, or nobody serves them",
       repair: `restart it, or remove it on every node: ${redisCli(askedAt, `CLUSTER FORGET ${id}`)}`,
     };
@@ -54,7 +54,8 @@ export function* checkCluster(
       why: whole
         ? "if one of them goes down, all queues stop (cluster-require-full-coverage yes)"
         : "if one of them goes down, the queues and partitions in its slots stop",
-      repair: `add replicas: ${inBackticks(`redis-cli --cluster add-node <new host:port> ${askedAt} --cluster-slave`)}`,
+      repair:
+        "start another server for each, and add it as a replica: redis-cli --cluster add-node, with --cluster-slave",
     };
   }
 }

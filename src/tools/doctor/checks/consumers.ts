@@ -2,17 +2,27 @@ import { BOUNDS, LAWS, problemsOf } from "../../../observe/health.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { agree, count, inBackticks, inWords, redisCliAtKey, type Finding } from "./finding.ts";
+import {
+  agree,
+  count,
+  inBackticks,
+  inWords,
+  redisCliAtKey,
+  type CommandLine,
+  type Finding,
+} from "./finding.ts";
 
 /**
- * Checks for messages that dead consumers hold, and for messages of a reliable queue that have been ready for long.
+ * Checks for messages that dead consumers hold, for messages that live ones have had in flight for long, and for messages
+ * of a reliable queue that have been ready for long.
  * Groups that seem to have no live consumer are left to {@link checkGroups}: one finding for one cause.
  */
-export function* checkConsumers(report: QueueReport): Generator<Finding> {
+export function* checkConsumers(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
   if (report.stats === undefined) return;
   const idle = idleGroups(report);
   for (const [group, found] of groupsOf(report)) {
     yield* checkOrphans(report.name, found, idle.includes(group));
+    yield* checkInFlight(report.name, group, found, commandLine);
   }
   if (idle.length === 0) yield* checkAge(report);
 }
@@ -90,11 +100,8 @@ function isIdle(found: readonly Found[]): boolean {
   return (isHeld || found.some(({ group }) => group.hasUnread)) && !consumers.some(isAlive);
 }
 
-function withoutConsumer(
-  { name, stats }: QueueReport,
-  group: string,
-  found: readonly Found[],
-): Finding {
+function withoutConsumer(report: QueueReport, group: string, found: readonly Found[]): Finding {
+  const { name, stats } = report;
   const consumers = found.flatMap((one) => one.group.consumers);
   const inFlight = found.reduce((sum, one) => sum + one.group.inFlight, 0);
   const entries = found.reduce((sum, one) => sum + one.part.streamed, 0);
@@ -103,13 +110,17 @@ function withoutConsumer(
   const destroy = found.map(({ part: { site, keys } }) =>
     redisCliAtKey(site, "XGROUP DESTROY", keys.stream, shellWord(group)),
   );
+  // Nobody would read a stream without groups.
+  const isOnly = groupsOf(report).size === 1;
   return {
     level: LAWS["no-consumer"].level,
     check: "no-consumer",
     queue: name,
     what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age >= BOUNDS.backlog ? `, the oldest ready for ${inWords(age)}` : ""}`,
     why: "nobody takes its messages or reclaims those in flight; an abandoned group keeps every message in memory",
-    repair: `start a consumer of the group; or, if nobody needs it any more: ${destroy[0]}${destroy.length === 1 ? "" : ", and the same for each partition"}`,
+    repair: isOnly
+      ? "start a consumer of the group, such as your worker; if nobody needs the messages any more, offer and consume under another name, and delete this queue as docs/operations/deploying.md says"
+      : `start a consumer of the group; or, if nobody needs it any more: ${destroy.join("; ")}`,
   };
 }
 
@@ -127,7 +138,8 @@ function* checkOrphans(
       const { name, inFlight, idle, visibilityTimeout } = consumer;
       if (inFlight === 0) continue;
       const isForeign = visibilityTimeout === undefined;
-      if (!isForeign && (isIdleGroup || idle <= FORGOTTEN * visibilityTimeout + GRACE)) continue;
+      if (isIdleGroup) continue;
+      if (!isForeign && idle <= FORGOTTEN * visibilityTimeout + GRACE) continue;
       const { site, keys } = part;
       const list = redisCliAtKey(
         site,
@@ -141,14 +153,42 @@ function* checkOrphans(
         queue,
         what: `${count(inFlight, "message")} ${agree(inFlight, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
         why: isForeign
-          ? "it is not a consumer of this library, so nobody reclaims its messages"
+          ? "it is not a consumer of this library, and shows no signs of life: live consumers reclaim its messages after their visibility timeout, and hand them out again while it may still work on them"
           : `its visibility timeout of ${inWords(visibilityTimeout)} has passed twice, and nobody has reclaimed its messages`,
         repair: isForeign
-          ? `end that program, then give its messages to a consumer of this library with XCLAIM; to see their ids: ${list}`
+          ? `end that program, or give it a group of its own; to see the messages: ${list}`
           : "start another consumer of the group: it reclaims them within a visibility timeout. Never run XGROUP DELCONSUMER: it loses them",
       };
     }
   }
+}
+
+/** Checks how long live consumers have had messages of the group in flight. */
+function* checkInFlight(
+  queue: string,
+  group: string,
+  found: readonly Found[],
+  commandLine: CommandLine,
+): Generator<Finding> {
+  const long = found.flatMap(({ group: { oldest, consumers } }) => {
+    // Those of other programs are orphans.
+    const own = consumers.filter((one) => one.visibilityTimeout !== undefined && isAlive(one));
+    return oldest.flatMap(({ consumer, age }) => {
+      const holder = own.find(({ name }) => name === consumer);
+      return holder === undefined || age < BOUNDS.inFlight ? [] : [{ ...holder, age }];
+    });
+  });
+  const [first] = long.toSorted((one, other) => other.age - one.age);
+  if (first === undefined) return;
+  const { name, age, process = name } = first;
+  yield {
+    level: LAWS["long-in-flight"].level,
+    check: "long-in-flight",
+    queue,
+    what: `a message has been in flight for ${inWords(age)}, in ${process} (group ${group})`,
+    why: "its handler hangs, or its work takes that long; nobody else gets the message while that process lives",
+    repair: `see which messages those are: ${commandLine("list", queue, "--state", "in-flight")}; give the handler a time limit, and restart the process: its messages are handled again`,
+  };
 }
 
 function isAlive({ idle, visibilityTimeout }: ConsumerReport): boolean {

@@ -1,12 +1,13 @@
 import type { ServerReport } from "../looks/server-report.ts";
-import { redisCli, type Finding } from "./finding.ts";
+import { inWords, redisCli, setConfig, type Finding } from "./finding.ts";
 
 /** Checks whether messages are on disk, and whether Redis can write there. */
-export function* checkPersistence({ address, info, config }: ServerReport): Generator<Finding> {
+export function* checkPersistence(server: ServerReport): Generator<Finding> {
+  const { address, info, config } = server;
   const check = "persistence";
   const hasAof = info.get("aof_enabled") === "1";
   const saves = config?.get("save");
-  const repair = `turn the append-only file on: ${redisCli(address, "CONFIG SET appendonly yes")}; then keep the setting: ${redisCli(address, "CONFIG REWRITE")}`;
+  const repair = `turn the append-only file on: ${setConfig(server, "appendonly yes")}`;
   if (!hasAof && saves === "") {
     yield {
       level: "error",
@@ -30,22 +31,20 @@ export function* checkPersistence({ address, info, config }: ServerReport): Gene
       check,
       what: `${address} has appendfsync no`,
       why: "a crash of the machine loses what its kernel has not written to disk yet: half a minute or more",
-      repair: redisCli(address, "CONFIG SET appendfsync everysec"),
+      repair: setConfig(server, "appendfsync everysec"),
     };
   }
-  yield* checkWriting({ address, info, config });
+  yield* checkWriting(server);
 }
 
 /** Checks whether the last writes to disk succeeded. */
-function* checkWriting({
-  address,
-  info,
-  config,
-}: Pick<ServerReport, "address" | "info" | "config">): Generator<Finding> {
+function* checkWriting(server: ServerReport): Generator<Finding> {
+  const { address, info, config } = server;
   const check = "persistence";
   const refuses = config?.get("stop-writes-on-bgsave-error") !== "no";
   const saves = config?.get("save") !== "";
-  const repair = `free disk space and read Redis's log; then ${redisCli(address, "BGSAVE")} or ${redisCli(address, "BGREWRITEAOF")}`;
+  const free =
+    "free space on its disk, and check the permissions of its directory (its log says what fails)";
   if (info.get("rdb_last_bgsave_status") === "err") {
     yield {
       level: refuses && saves ? "error" : "warning",
@@ -55,7 +54,7 @@ function* checkWriting({
         refuses && saves
           ? "Redis refuses every write until a snapshot succeeds (MISCONF): nothing is offered, moved or taken"
           : "the copy on disk is old, and a replica may fail to synchronize",
-      repair,
+      repair: `${free}; then ${redisCli(server, "BGSAVE")}`,
     };
   }
   if (info.get("aof_last_write_status") === "err") {
@@ -63,8 +62,8 @@ function* checkWriting({
       level: "error",
       check,
       what: `the last write of ${address} to its append-only file failed`,
-      why: "Redis refuses every write until one succeeds (MISCONF)",
-      repair,
+      why: "Redis refuses every write until one succeeds (MISCONF): nothing is offered, moved or taken",
+      repair: `${free}: Redis tries again every second`,
     };
   }
   if (info.get("aof_last_bgrewrite_status") === "err") {
@@ -73,7 +72,7 @@ function* checkWriting({
       check,
       what: `the last rewrite of the append-only file of ${address} failed`,
       why: "the file grows until the disk is full; then Redis refuses every write",
-      repair,
+      repair: `${free}; then ${redisCli(server, "BGREWRITEAOF")}`,
     };
   }
 }
@@ -87,7 +86,8 @@ export function* checkReplication(server: ServerReport): Generator<Finding> {
   else yield* checkMaster(server);
 }
 
-function* checkReplica({ address, role, info }: ServerReport): Generator<Finding> {
+function* checkReplica(server: ServerReport): Generator<Finding> {
+  const { address, role, info } = server;
   const master = `${info.get("master_host")}:${info.get("master_port")}`;
   if (role === "master") {
     yield {
@@ -95,22 +95,27 @@ function* checkReplica({ address, role, info }: ServerReport): Generator<Finding
       check: CHECK,
       what: `${address} is a replica of ${master}`,
       why: "it refuses every offer, move and take (READONLY)",
-      repair: `give the address of the master, ${master}, or of the Sentinels`,
+      repair: `give the address of the master, ${master}, or of the Sentinels; if this server is to be the master: ${redisCli(server, "REPLICAOF NO ONE")}`,
     };
   }
   if (info.get("master_link_status") === "down") {
-    const seconds = info.get("master_link_down_since_seconds");
+    const seconds = Number(info.get("master_link_down_since_seconds") ?? -1);
     yield {
       level: "warning",
       check: CHECK,
-      what: `the replica ${address} has lost its master ${master}${seconds === undefined ? "" : `, for ${seconds} s`}`,
+      // Redis says -1 if there never was a connection.
+      what:
+        seconds < 0
+          ? `the replica ${address} has no connection to its master ${master}`
+          : `the replica ${address} has lost its master ${master}, ${inWords(seconds * 1000)} ago`,
       why: "if the master dies now, what was offered since is lost",
-      repair: `check the network between them, and masterauth; for details: ${redisCli(address, "INFO replication")}`,
+      repair: `check the network between them, and masterauth; for details: ${redisCli(server, "INFO replication")}`,
     };
   }
 }
 
-function* checkMaster({ address, info, config }: ServerReport): Generator<Finding> {
+function* checkMaster(server: ServerReport): Generator<Finding> {
+  const { address, info, config } = server;
   const replicas = replicasOf(info);
   for (const { name, state, lag } of replicas) {
     if (state === "online" && lag <= LONG_LAG) continue;
@@ -119,7 +124,7 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
       check: CHECK,
       what: `the replica ${name} of ${address} is ${state}, and last reported ${lag} s ago`,
       why: "if the master dies now, what was offered since is lost",
-      repair: `check that server and the network; for details: ${redisCli(name, "INFO replication")}`,
+      repair: `check that server and the network; for details: ${redisCli({ ...server, address: name }, "INFO replication")}`,
     };
   }
   const least = Number(config?.get("min-replicas-to-write") ?? 0);
@@ -130,7 +135,7 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
       check: CHECK,
       what: `${address} requires ${least} replicas in sync (min-replicas-to-write), and has ${good}`,
       why: "it refuses every write (NOREPLICAS): nothing is offered, moved or taken",
-      repair: `restart the replicas, or run ${redisCli(address, `CONFIG SET min-replicas-to-write ${good}`)}`,
+      repair: `restart the replicas, or run ${setConfig(server, `min-replicas-to-write ${good}`)}`,
     };
   }
   if (least === 0 && replicas.length > 0 && config !== undefined) {
@@ -139,7 +144,7 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
       check: CHECK,
       what: `${address} has ${replicas.length} replica${replicas.length === 1 ? "" : "s"}, and min-replicas-to-write is 0`,
       why: "a master that is cut off from its replicas still accepts offers; they are lost when a replica replaces it",
-      repair: `${redisCli(address, "CONFIG SET min-replicas-to-write 1")}; ${redisCli(address, "CONFIG SET min-replicas-max-lag 2")}`,
+      repair: setConfig(server, "min-replicas-to-write 1", "min-replicas-max-lag 2"),
     };
   }
 }

@@ -1,5 +1,6 @@
 import { shellWord } from "../../inspect/text.ts";
-import type { Site } from "../looks/site.ts";
+import type { ServerReport } from "../looks/server-report.ts";
+import type { Endpoint, Site } from "../looks/site.ts";
 
 /**
  * How bad a finding is. An error stops a queue or loses messages, now or at the next restart; a notice only informs.
@@ -9,6 +10,7 @@ type Level = "error" | "warning" | "notice";
 /** The names of the checks: first those of servers, then those of queues. */
 export const CHECKS = [
   "reachable",
+  "usable",
   "database",
   "version",
   "scripts",
@@ -30,6 +32,7 @@ export const CHECKS = [
   "no-queue",
   "refused",
   "key-type",
+  "other-name",
   "paused",
   "overdue",
   "no-transfer",
@@ -37,6 +40,7 @@ export const CHECKS = [
   "no-consumer",
   "backlog",
   "orphan",
+  "long-in-flight",
   "dead-letters",
   "quarantine",
   "insertion-order",
@@ -47,13 +51,15 @@ export const CHECKS = [
 
 export type CheckName = (typeof CHECKS)[number];
 
-/** Something that is wrong. It holds no payload and no password. */
+/** Something that is wrong, and has one cause. It holds no payload and no password. */
 export interface Finding {
   readonly level: Level;
   /** The check that found it. `docs/operations/watching.md` says what each one looks for. */
   readonly check: CheckName;
   /** The queue that it is about; undefined if it is about a server, or about all queues. */
-  readonly queue?: string;
+  readonly queue?: string | undefined;
+  /** The queues, if it is about several. */
+  readonly queues?: readonly string[];
   /** The problem, with numbers. */
   readonly what: string;
   /** Why the problem matters. */
@@ -65,13 +71,42 @@ export interface Finding {
 // A repair is prose. Each command in it is in backticks, so that it can be printed on a line of its own.
 
 /** Makes a `delayline` command to paste into a shell, for the Redis that was examined. */
-export type CommandLine = (...words: readonly string[]) => string;
+export type CommandLine = (...words: readonly CommandWord[]) => string;
 
-/** A redis-cli command to paste into a shell. It holds no password: redis-cli reads that from `REDISCLI_AUTH`. */
-export function redisCli(address: string, command: string): string {
+/** A word of a command, or an option with its value. */
+export type CommandWord =
+  string | readonly [option: `--${string}`] | readonly [option: `--${string}`, value: string];
+
+/**
+ * A redis-cli command to paste into a shell, for the server, the user and the TLS of the doctor's own connection. It
+ * holds no password: redis-cli reads that from `REDISCLI_AUTH`.
+ */
+export function redisCli({ address, user, tls }: Endpoint, command: string): string {
   const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? [];
-  const where = host === undefined ? `-s ${shellWord(address)}` : `-h ${host} -p ${port}`;
-  return inBackticks(`redis-cli ${where} ${command}`);
+  const where =
+    host === undefined ? `-s ${shellWord(address)}` : `-h ${shellWord(host)} -p ${port}`;
+  const who = user === undefined ? "" : ` --user ${shellWord(user)}`;
+  return inBackticks(`redis-cli ${where}${who}${tls} ${command}`);
+}
+
+/**
+ * The same server for the default user, who usually may administer it: for repairs that the doctor's own user may not
+ * make.
+ */
+export function asAdmin(endpoint: Endpoint): Endpoint {
+  return { ...endpoint, user: undefined };
+}
+
+/** Commands that change settings now, and keep them for the next start. */
+export function setConfig(server: ServerReport, ...settings: readonly string[]): string {
+  const isAllowed = server.config !== undefined;
+  const at = isAllowed ? server : asAdmin(server);
+  const now = settings.map((setting) => redisCli(at, `CONFIG SET ${setting}`)).join("; ");
+  const keep =
+    (server.info.get("config_file") ?? "") === ""
+      ? "and set it where this server is configured: it has no redis.conf, so a restart forgets it"
+      : `then keep it: ${redisCli(at, "CONFIG REWRITE")}`;
+  return `${isAllowed ? "" : "as an administrator: "}${now}; ${keep}`;
 }
 
 /** Marks a command in a repair. */
@@ -84,14 +119,14 @@ export function inBackticks(command: string): string {
  * key.
  */
 export function redisCliAtKey(
-  site: Pick<Site, "address" | "database" | "isCluster" | "keyPrefix">,
+  site: Endpoint & Pick<Site, "database" | "isCluster" | "keyPrefix">,
   before: string,
   key: string,
   behind = "",
 ): string {
   const where = site.isCluster ? "-c " : site.database === 0 ? "" : `-n ${site.database} `;
   const words = [before, shellWord(site.keyPrefix + key), behind].filter((word) => word !== "");
-  return redisCli(site.address, `${where}${words.join(" ")}`);
+  return redisCli(site, `${where}${words.join(" ")}`);
 }
 
 /** A duration (milliseconds) in words: `340 ms`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`. */
@@ -116,6 +151,19 @@ export function instant(at: number): string {
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** Queues with their number, and some of their names: `200 queues ("a", "b", "c" and 197 more)`. */
+export function named(queues: readonly string[]): string {
+  return `${count(queues.length, "queue")} (${listed(queues.map((name) => JSON.stringify(name)))})`;
+}
+
+/** The first few of some words: `a, b, c and 4 more`. */
+export function listed(words: readonly string[]): string {
+  const rest = words.length - FEW;
+  return rest <= 1 ? words.join(", ") : `${words.slice(0, FEW).join(", ")} and ${rest} more`;
+}
+
+const FEW = 3;
 
 /** The form of a verb that agrees with a count: `is` or `are`. */
 export function agree(number: number, one: string, many: string): string {

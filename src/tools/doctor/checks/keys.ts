@@ -30,6 +30,25 @@ export function* checkKeys(queue: string, { wrongTypes, site }: PartReport): Gen
   }
 }
 
+/** Checks whether some process uses the queue under the name that differs in braces alone. */
+export function* checkOtherName(
+  queue: string,
+  { otherList, keys, site }: PartReport,
+): Generator<Finding> {
+  if (otherList === undefined) return;
+  const { key, length } = otherList;
+  const here = shellWord(site.keyPrefix + keys.ready);
+  const move = redisCliAtKey(site, `-r ${length} LMOVE`, key, `${here} LEFT RIGHT`);
+  yield {
+    level: "warning",
+    check: "other-name",
+    queue,
+    what: `the LIST ${key} holds ${count(length, "element")}: the ready messages of queue ${JSON.stringify(key)}, which has all other keys in common with this one`,
+    why: "processes that use the two names move each other's messages, each into the LIST of its own name, where consumers of the other do not look",
+    repair: `use one of the names in all processes; then move what is left under the other one, here for ${JSON.stringify(queue)}: ${move}; if another program writes that LIST, give the queue another name`,
+  };
+}
+
 /** Checks for messages that wait for a person, and for remains that should have been tidied. */
 export function* checkLeftovers(
   { name, parts, stats }: QueueReport,
@@ -46,7 +65,7 @@ export function* checkLeftovers(
       queue: name,
       what: `${count(payloads + members, "message")} in the quarantine: ${payloads} that a codec refused or whose poll was given up, ${members} of unknown layout`,
       why: "they are delivered to nobody; either a consumer has another codec than the producers, or something else writes into the queue",
-      repair: `look at them: ${commandLine("quarantine", "list", name)}; once the right codec is deployed: ${commandLine("quarantine", "requeue", name)}`,
+      repair: repairQuarantine(name, payloads, members, commandLine),
     };
   }
   const dead = parts.flatMap((part) => part.dead ?? []);
@@ -64,6 +83,24 @@ export function* checkLeftovers(
     };
   }
   for (const part of parts) yield* checkOrder(name, part);
+}
+
+function repairQuarantine(
+  name: string,
+  payloads: number,
+  members: number,
+  commandLine: CommandLine,
+): string {
+  const requeue =
+    payloads === 0
+      ? ""
+      : `; once the right codec is deployed: ${commandLine("quarantine", "requeue", name)}`;
+  // No codec helps these.
+  const remove =
+    members === 0
+      ? ""
+      : `; those of unknown layout cannot be requeued: find out who writes them, and then ${payloads === 0 ? "" : "(after requeueing the others) "}remove them: ${commandLine("quarantine", "remove", name)}`;
+  return `look at them: ${commandLine("quarantine", "list", name)}${requeue}${remove}`;
 }
 
 /** Checks the length of the insertion order. Every sweep, and every hundredth transfer, drops dead elements. */
@@ -90,16 +127,16 @@ const SPARE = 2000;
 /** Checks for entries in the index of business keys that point to no message. */
 export function* checkIndex(
   queue: string,
-  { keys, delayed, indexLength }: PartReport,
+  { keys, delayed, retries, indexLength }: PartReport,
   { sampleCount, deadCount, earlyDeadlines }: IndexReport,
 ): Generator<Finding> {
   if (deadCount === 0) return;
   yield {
     // Sweeps drop dead entries only once there are more entries than messages.
-    level: indexLength > delayed ? "warning" : "notice",
+    level: indexLength > delayed + retries ? "warning" : "notice",
     check: "index",
     queue,
-    what: `${deadCount} of ${sampleCount} sampled entries of ${keys.businessKeys} point to no message; it has ${indexLength} for ${count(delayed, "delayed message")}`,
+    what: `${deadCount} of ${sampleCount} sampled entries of ${keys.businessKeys} point to no message; it has ${indexLength} for ${count(delayed, "delayed message")}${retries > 0 ? ` and ${retries} retrying` : ""}`,
     why: "they take memory, but their keys can be used again; Java and manual commands leave such entries",
     repair:
       "start a process that opens the queue: its sweeps drop them within 36 s, once there are more entries than messages",

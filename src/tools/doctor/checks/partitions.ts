@@ -1,11 +1,19 @@
-import { FROM_ORDINARY, ORDINARY, type Fact } from "../../../partitions/ring/fact.ts";
+import {
+  FROM_ORDINARY,
+  isWithOrdinary,
+  ORDINARY,
+  type Fact,
+} from "../../../partitions/ring/fact.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { agree, count, inBackticks, type Finding } from "./finding.ts";
+import { agree, count, instant, inWords, type CommandLine, type Finding } from "./finding.ts";
 
 const CHECK = "partitions";
 
 /** Checks whether all processes can agree on where the partitions are. */
-export function* checkPartitions(report: QueueReport): Generator<Finding> {
+export function* checkPartitions(
+  report: QueueReport,
+  commandLine: CommandLine,
+): Generator<Finding> {
   const { name, fact, factAt, siteCount } = report;
   if (fact === undefined) return;
   if (fact.servers !== siteCount) {
@@ -26,10 +34,14 @@ export function* checkPartitions(report: QueueReport): Generator<Finding> {
       why: "the order of the servers has changed: a process with this list finds no partitions, and makes new ones",
       repair: "give the servers in their original order",
     };
-  } else yield* checkRemains(report, fact);
+  } else yield* checkRemains(report, fact, commandLine);
 }
 
-function* checkRemains({ name, parts }: QueueReport, fact: Fact): Generator<Finding> {
+function* checkRemains(
+  { name, parts }: QueueReport,
+  fact: Fact,
+  commandLine: CommandLine,
+): Generator<Finding> {
   const ordinary = parts.find(({ partition }) => partition === ORDINARY);
   if (ordinary === undefined || fact.from === FROM_ORDINARY) return;
   const { delayed, listed, streamed, retries } = ordinary;
@@ -41,33 +53,57 @@ function* checkRemains({ name, parts }: QueueReport, fact: Fact): Generator<Find
     queue: name,
     what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${listed + streamed} ready or in flight`,
     why: "some process that only offers, or a Java process, does not know of the partitions; consumers of the partitions never see these messages",
-    repair: `give that process the option; then take in the messages that it left: ${setPartitions(name, fact)}`,
+    repair: `give that process the option; then take in the messages that it left: ${commandLine("partitions", name, ["--finish"])}`,
   };
 }
 
 /** Checks whether a change of the number of partitions goes on; `after` was read half a second after `before`. */
-export function* checkChange(before: QueueReport, after: QueueReport): Generator<Finding> {
-  const { fact } = after;
-  if (fact === undefined || fact.state === "stable" || before.fact === undefined) return;
-  const isMoving = before.fact.epoch !== fact.epoch || batches(before) !== batches(after);
+export function* checkChange(
+  before: QueueReport,
+  after: QueueReport,
+  commandLine: CommandLine,
+): Generator<Finding> {
+  const { name, fact, change, stats } = after;
+  if (fact === undefined || change === undefined || before.fact === undefined) return;
+  const { isWorkedOn, hasHeir, lastAt, now } = change;
+  const isHolding = fact.state === "holding";
   const from = fact.from === FROM_ORDINARY ? "the ordinary queue" : `${fact.from}`;
+  const what = `the change of the number of partitions from ${from} to ${fact.to} (${fact.state})`;
+  const idle = lastAt === undefined ? 0 : now - lastAt;
+  if (before.fact.epoch !== fact.epoch || isWorkedOn || before.change?.isWorkedOn === true) {
+    const waitsFor = stats?.inFlight ?? 0;
+    const isWaiting = before.fact.epoch === fact.epoch && batches(before) === batches(after);
+    yield {
+      level: isWaiting && idle >= LONG ? "warning" : "notice",
+      check: CHECK,
+      queue: name,
+      what: `${what} is under way${isWaiting ? `, and no message has moved within half a second; ${count(waitsFor, "message")} ${agree(waitsFor, "is", "are")} in flight` : ""}`,
+      why: `${isHolding ? NOTHING_READY : SLOW_CALLS}; it waits for messages that live consumers hold in a partition that goes`,
+      repair: "let it finish; if it waits for long, look at the handlers that hold messages",
+    };
+    return;
+  }
+  const since = lastAt === undefined ? "" : ` since ${instant(lastAt)} (${inWords(idle)})`;
+  const isTransition = isWithOrdinary(fact);
   yield {
-    level: isMoving ? "notice" : "warning",
+    level: isHolding ? "error" : "warning",
     check: CHECK,
-    queue: after.name,
-    what: `the number of partitions is changing from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch has moved within half a second"}`,
-    why: isMoving
-      ? "every look-up first moves its message to the new partition, so calls are slower until the change is done"
-      : "the change waits for messages that consumers hold, or its process has died and no process that transfers or takes is there to finish it; in the state `holding` nothing becomes ready",
-    repair: `let it finish; a process that transfers or takes continues it within seconds, and so does: ${setPartitions(after.name, fact)}`,
+    queue: name,
+    what: `${what} stands still${since}: no process works on it`,
+    why: `${isHolding ? NOTHING_READY : SLOW_CALLS}${isTransition ? "; only setPartitions ends the transition from an ordinary queue" : ""}`,
+    repair: `finish it: ${commandLine("partitions", name, ["--finish"])}${isTransition || !hasHeir ? "" : '; the processes that have the queue open should have done so within seconds: read their "error" events'}`,
   };
 }
+
+const NOTHING_READY = "nothing becomes ready, and no handler is called, until it has ended";
+
+const SLOW_CALLS =
+  "every call for a message first moves that message, and the others stay in the old partitions";
+
+/** Milliseconds; a change rarely moves nothing for so long. */
+const LONG = 60_000;
 
 /** The numbers of the last batches that have left each part. */
 function batches({ parts }: QueueReport): string {
   return parts.map(({ lastBatch }) => lastBatch).join();
-}
-
-function setPartitions(name: string, { to }: Fact): string {
-  return inBackticks(`await line.setPartitions(${JSON.stringify(name)}, ${to})`);
 }

@@ -1,12 +1,22 @@
+import { causeOf, type Cause } from "../../../cause.ts";
 import { messageOf } from "../../../failure.ts";
-import type { ServerReport } from "../looks/server-report.ts";
+import type { EntranceReport, ServerReport } from "../looks/server-report.ts";
+import type { Endpoint } from "../looks/site.ts";
 import { checkPersistence, checkReplication } from "./durability.ts";
-import { inBackticks, inWords, redisCli, type CheckName, type Finding } from "./finding.ts";
+import {
+  inBackticks,
+  inWords,
+  redisCli,
+  setConfig,
+  type CheckName,
+  type CommandLine,
+  type Finding,
+} from "./finding.ts";
 
 /** Checks one server, by its description of itself. */
-export function* checkServer(server: ServerReport): Generator<Finding> {
+export function* checkServer(server: ServerReport, commandLine: CommandLine): Generator<Finding> {
   yield* checkVersion(server);
-  yield* checkClusterMode(server);
+  yield* checkClusterMode(server, commandLine);
   if (server.configRefusal !== undefined) yield configHidden(server);
   yield* checkReplication(server);
   yield* checkTiming(server);
@@ -31,15 +41,17 @@ function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
   };
 }
 
-function* checkClusterMode({ address, info, isAskedAsCluster }: ServerReport): Generator<Finding> {
+function* checkClusterMode(
+  { address, info, isAskedAsCluster }: ServerReport,
+  commandLine: CommandLine,
+): Generator<Finding> {
   if (info.get("cluster_enabled") !== "1" || isAskedAsCluster) return;
   yield {
     level: "error",
     check: "cluster",
     what: `${address} is a node of a Cluster, but the client treats it as a single server`,
     why: "commands for queues in slots of other nodes are refused (MOVED), and failovers are not followed",
-    repair:
-      "with the command line, add --cluster; in code, pass an ioredis Cluster as `redis` in place of an address",
+    repair: `examine it as a Cluster: ${commandLine("doctor", ["--cluster"])}; in code, pass an ioredis Cluster as \`redis\` in place of an address`,
   };
 }
 
@@ -59,14 +71,68 @@ export function hidden(check: CheckName, what: string, why: string, repair: stri
   return { level: "notice", check, what, why, repair };
 }
 
-/** Reports a server that does not reply. */
-export function unreachable(address: string | undefined, error: unknown): Finding {
+/** Reports a server that does not reply, or refuses whatever it is asked. */
+export function unreachable(endpoint: Endpoint | undefined, error: unknown): Finding {
+  const { address = "Redis" } = endpoint ?? {};
+  const cause = causeOf(error);
+  const text = messageOf(error as Error);
+  if (cause === undefined) {
+    return {
+      level: "error",
+      check: "reachable",
+      what: `${address} cannot be reached: ${text}`,
+      why: STOPPED,
+      repair: "check whether the server runs, and the address, password, TLS and maxclients",
+    };
+  }
+  const [, reply] = /(?:^|: )([A-Z]{4,}) /.exec(text) ?? [];
+  const isReply = reply !== undefined && cause.kind !== "connections";
   return {
     level: "error",
-    check: "reachable",
-    what: `${address ?? "Redis"} cannot be reached: ${messageOf(error as Error)}`,
-    why: "nothing is offered, moved or taken there",
-    repair: "check whether the server runs, and the address, password, TLS and maxclients",
+    check: cause.kind === "database" ? "database" : isReply ? "usable" : "reachable",
+    what: `${address} ${cause.what}${isReply ? ` (${reply})` : ""}`,
+    why: STOPPED,
+    repair: `${commandFor(cause, endpoint, text)}${cause.repair}`,
+  };
+}
+
+const STOPPED = "nothing is offered, moved or taken there; nothing else could be examined";
+
+/** The command that repairs a cause, if there is one. */
+function commandFor({ kind }: Cause, endpoint: Endpoint | undefined, text: string): string {
+  if (kind !== "busy" || endpoint === undefined) return "";
+  const command = text.includes("FUNCTION KILL") ? "FUNCTION KILL" : "SCRIPT KILL";
+  return `${redisCli(endpoint, command)}; `;
+}
+
+/** Reports a server that cannot be used although it replies to `INFO`; undefined if it can. */
+export function checkUsable(
+  endpoint: Endpoint,
+  view: EntranceReport,
+  commandLine: CommandLine,
+): Finding | undefined {
+  const { address } = endpoint;
+  if (view.masters !== undefined) {
+    const [master] = view.masters;
+    return {
+      level: "error",
+      check: "usable",
+      what: `${address} is a Sentinel, which knows where Redis is and holds no data`,
+      why: STOPPED,
+      repair:
+        master === undefined
+          ? "it watches no master: give the address of Redis itself"
+          : `give the Sentinels and the name of their master: ${commandLine("doctor", ["--sentinel", master.name])}; in code: redis: { sentinels: [{ host, port }], name: ${JSON.stringify(master.name)} }. The master is ${master.address} now`,
+    };
+  }
+  if (view.info.get("loading") !== "1") return undefined;
+  const eta = Number(view.info.get("loading_eta_seconds") ?? 0);
+  return {
+    level: "error",
+    check: "usable",
+    what: `${address} is loading its data, and serves nobody until that is done (LOADING)`,
+    why: STOPPED,
+    repair: `wait: calls are sent again meanwhile${eta > 0 ? `; Redis expects it to take ${inWords(eta * 1000)} more` : ""}; then run the doctor again`,
   };
 }
 
@@ -89,7 +155,7 @@ function* checkTiming(server: ServerReport): Generator<Finding> {
       check: "latency",
       what: `${address} replies after ${roundTrip.toFixed(1)} ms (the fastest of several commands)`,
       why: "every message is late by at least a round trip, and a worker that takes messages one by one takes at most one per round trip",
-      repair: `run the workers close to Redis; to see whether Redis itself is slow: ${redisCli(address, "SLOWLOG GET 10")}, and on its machine ${inBackticks("redis-cli --intrinsic-latency 5")}`,
+      repair: `run the workers close to Redis; to see whether Redis itself is slow: ${redisCli(server, "SLOWLOG GET 10")}, and on its machine ${inBackticks("redis-cli --intrinsic-latency 5")}`,
     };
   }
 }
@@ -117,7 +183,8 @@ const FAR_OFF = 1000;
 const SLOW = 20;
 
 /** Checks what Redis does when its memory is full, and how full it is. */
-function* checkMemory({ address, info }: ServerReport): Generator<Finding> {
+function* checkMemory(server: ServerReport): Generator<Finding> {
+  const { address, info } = server;
   const policy = info.get("maxmemory_policy") ?? "noeviction";
   const limit = Number(info.get("maxmemory") ?? 0);
   const used = Number(info.get("used_memory") ?? 0);
@@ -130,7 +197,7 @@ function* checkMemory({ address, info }: ServerReport): Generator<Finding> {
       why: isAnyKey
         ? "when its memory is full, Redis deletes whole queues"
         : "when its memory is full, Redis deletes keys that expire: the members of partitioned queues, and the receipts that keep a message from being given back twice",
-      repair: redisCli(address, "CONFIG SET maxmemory-policy noeviction"),
+      repair: setConfig(server, "maxmemory-policy noeviction"),
     };
   }
   if (limit > 0 && used > limit * FULL) {
@@ -140,7 +207,7 @@ function* checkMemory({ address, info }: ServerReport): Generator<Finding> {
       check: "memory",
       what: `${address} uses ${megabytes(used)} of maxmemory ${megabytes(limit)}, ${Math.floor((100 * used) / limit)} %`,
       why: "once its memory is full, Redis refuses every offer (OOM); due messages still move and can be taken",
-      repair: `${redisCli(address, `CONFIG SET maxmemory ${limit * 2}`)} if the machine has the memory; to find what else takes it: ${redisCli(address, "--bigkeys")}`,
+      repair: `if the machine has the memory: ${setConfig(server, `maxmemory ${2 * Math.max(limit, used)}`)}; to find what else takes it: ${redisCli(server, "--bigkeys")}`,
     };
   }
 }
@@ -163,7 +230,8 @@ function* checkConnections(server: ServerReport): Generator<Finding> {
   yield* checkBuffers(server);
 }
 
-function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
+function* checkTimeouts(server: ServerReport): Generator<Finding> {
+  const { address, config } = server;
   const timeout = Number(config?.get("timeout") ?? 0);
   if (timeout > 0 && timeout < LONG_TIMEOUT) {
     yield {
@@ -171,7 +239,7 @@ function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
       check: "timeout",
       what: `${address} closes connections that are idle for ${timeout} s (timeout)`,
       why: "a client that you lend, or one that only offers, loses its connection between two calls; whether a call on its way was carried out is then unknown",
-      repair: redisCli(address, "CONFIG SET timeout 0"),
+      repair: setConfig(server, "timeout 0"),
     };
   }
   if (config?.get("tcp-keepalive") === "0") {
@@ -180,12 +248,13 @@ function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
       check: "tcp-keepalive",
       what: `${address} never checks whether a client is still there (tcp-keepalive 0)`,
       why: "connections of vanished machines stay forever: they count towards maxclients, and one that blocks may swallow a message",
-      repair: redisCli(address, "CONFIG SET tcp-keepalive 60"),
+      repair: setConfig(server, "tcp-keepalive 60"),
     };
   }
 }
 
-function* checkCount({ address, info, config }: ServerReport): Generator<Finding> {
+function* checkCount(server: ServerReport): Generator<Finding> {
+  const { address, info, config } = server;
   const most = Number(config?.get("maxclients") ?? info.get("maxclients") ?? 0);
   const count = Number(info.get("connected_clients") ?? 0);
   if (most === 0 || count < most * CROWDED) return;
@@ -194,11 +263,12 @@ function* checkCount({ address, info, config }: ServerReport): Generator<Finding
     check: "maxclients",
     what: `${address} has ${count} connections of ${most} (maxclients)`,
     why: "at the limit, a process that starts or reconnects is refused: it takes and moves nothing",
-    repair: `${redisCli(address, `CONFIG SET maxclients ${Math.max(10_000, most * 2)}`)}; to see who holds them: ${redisCli(address, "CLIENT LIST")}`,
+    repair: `${setConfig(server, `maxclients ${Math.max(10_000, most * 2)}`)}; to see who holds them: ${redisCli(server, "CLIENT LIST")}`,
   };
 }
 
-function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
+function* checkBuffers(server: ServerReport): Generator<Finding> {
+  const { address, config } = server;
   const text = config?.get("client-output-buffer-limit") ?? "";
   for (const [, kind = "", hard = "0", soft = "0"] of text.matchAll(/(\w+) (\d+) (\d+) \d+/g)) {
     const least = LEAST_BUFFER[kind];
@@ -213,9 +283,9 @@ function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
         kind === "pubsub"
           ? "a burst of wake-ups disconnects the process that moves messages; they are late until it has reconnected"
           : "a page of 100 large messages disconnects its reader, and a take loses its messages with the connection",
-      repair: redisCli(
-        address,
-        `CONFIG SET client-output-buffer-limit '${kind === "pubsub" ? "pubsub 33554432 8388608 60" : "normal 0 0 0"}'`,
+      repair: setConfig(
+        server,
+        `client-output-buffer-limit '${kind === "pubsub" ? "pubsub 33554432 8388608 60" : "normal 0 0 0"}'`,
       ),
     };
   }

@@ -1,17 +1,26 @@
 import { isOverdue, LAWS, problemsOf } from "../../../observe/health.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { shellWord } from "../../inspect/text.ts";
+import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import {
   agree,
   count,
-  inBackticks,
   instant,
   inWords,
+  redisCli,
   type CommandLine,
   type Finding,
 } from "./finding.ts";
 
-/** Checks whether some process moves due messages. */
+/** Whether no process has the queue open, as far as Redis shows. */
+export function isClosed({ listeners, takers = 0 }: QueueReport): boolean {
+  return listeners === 0 && takers === 0;
+}
+
+/**
+ * Checks whether some process moves due messages. If no process has the queue open, that explains ready messages that nobody takes, too.
+ */
 export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
   const { stats, listeners, takers = 0 } = report;
   if (stats === undefined) return;
@@ -36,7 +45,8 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
   };
 }
 
-function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats): Finding {
+function overdue(report: QueueReport, stats: QueueStats): Finding {
+  const { name } = report;
   const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
   const late = perPartition
     .filter((one) => isOverdue(one.nextDeadline, serverTime))
@@ -45,27 +55,31 @@ function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats
     late.length === 0 || late.length === perPartition.length
       ? ""
       : `, in partition ${late.join(", ")}`;
-  const isClosed = listeners === 0 && takers === 0;
+  const nobody = isClosed(report);
   return {
     level: LAWS.overdue.level,
     check: "overdue",
     queue: name,
-    what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${isClosed ? "; no process listens to the queue" : ""}`,
+    what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${nobody ? `; no process listens to the queue${alsoReady(stats)}` : ""}`,
     why: "no process moves due messages, so no consumer receives them",
-    repair: isClosed
+    repair: nobody
       ? "start a process that opens the queue, such as your worker: it moves overdue messages at once"
       : 'read the "error" events of the processes that open the queue: they name the reply of Redis (NOPERM, ERR, WRONGTYPE, READONLY, OOM); a process with transfer: false moves nothing, so start one without',
   };
 }
 
-function deaf({ name }: QueueReport, takers: number): Finding {
+function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding {
+  const [part] = parts.filter(({ partition }) => partition >= 0).concat(parts) as [PartReport];
+  const rule = `&redisson_delay_queue_channel:${part.keys.channel.replace(/^[^:]*:/, "")}`;
+  const [user = "default"] = takerUsers;
+  const allow = redisCli(part.site, `ACL SETUSER ${shellWord(user)} ${shellWord(rule)}`);
   return {
     level: "warning",
     check: "deaf",
     queue: name,
     what: `${count(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
     why: "wake-ups do not arrive: messages are up to a second late, and a pause takes effect late",
-    repair: `allow the channel: ${inBackticks("redis-cli ACL SETUSER <user> '&redisson_delay_queue_channel:*'")}; if a proxy stands between, let it pass SUBSCRIBE`,
+    repair: `allow the channel to their user: ${allow}; if a proxy stands between, let it pass SUBSCRIBE`,
   };
 }
 
@@ -73,14 +87,19 @@ function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
   const waiting = stats.delayed + stats.retries;
   const first = instant(stats.nextDeadline ?? NaN);
   return {
-    level: LAWS["no-transfer"].level,
+    // Ready messages of a reliable queue without consumers stand still already.
+    level: stats.kind === "reliable" && stats.ready > 0 ? "error" : LAWS["no-transfer"].level,
     check: "no-transfer",
     queue: name,
-    what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}`,
-    why: "a due message becomes ready only while some process has the queue open, without transfer: false",
+    what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
+    why: "a due message becomes ready only while some process has the queue open, without transfer: false, and nobody takes the ready ones",
     repair:
       "start your worker before then, or any process that calls line.getDelayedQueue(name) with the name of the queue",
   };
+}
+
+function alsoReady({ ready }: QueueStats): string {
+  return ready === 0 ? "" : `; ${count(ready, "message")} ${agree(ready, "is", "are")} ready`;
 }
 
 /** How many milliseconds ago the first deadline passed; negative if it has not. */

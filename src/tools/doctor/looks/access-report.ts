@@ -1,25 +1,40 @@
 import type { Redis } from "ioredis";
+import { partitionName } from "../../../partitions/ring/ring.ts";
 import { queueKeys } from "../../../queue/keys.ts";
-import type { SiteNode } from "./site.ts";
+import type { Endpoint, SiteNode } from "./site.ts";
 
 /** The permissions of the doctor's user on one server. */
 export interface AccessReport {
-  readonly address: string;
-  /** The user of the connection; undefined if Redis does not name it. */
-  readonly user: string | undefined;
+  readonly endpoint: Endpoint;
+  /** The name of the user. */
+  readonly name: string;
+  /** Whether the user may change access rules, as far as is known. */
+  readonly isAdmin: boolean;
+  /** Where Redis keeps its access rules: the file of the setting `aclfile`, redis.conf, or nowhere. */
+  readonly kept: "aclfile" | "redis.conf" | "nowhere";
   /** Commands that Redis refuses to the user, or does not know. */
   readonly refused: readonly (Pick<Trial, "rule" | "neededBy"> & { readonly isUnknown: boolean })[];
   /** Commands that could not be tried without side effects. */
   readonly untried: readonly string[];
-  /** Keys and channels that the user may not use. */
+  /** Rules about keys and channels that the user lacks. */
   readonly closed: readonly Closed[];
 }
 
-/** A key, with its `keyPrefix`, or a channel that the user may not use. */
-interface Closed {
-  readonly queue: string;
-  readonly kind: "key" | "channel";
+/** A queue whose keys and channels are tried. */
+export interface TriedQueue {
   readonly name: string;
+  /** How many partitions it has; 0 for an ordinary queue. */
+  readonly partitions: number;
+}
+
+/** A rule for keys or channels of a queue that its user lacks. */
+export interface Closed {
+  readonly queue: string;
+  /** What the rule is for: the keys or the channels of the queue, or of its partitions. */
+  readonly of: "keys" | "channel" | "partition keys" | "partition channels" | "partition notices";
+  readonly isPartitioned: boolean;
+  /** As ACL SETUSER takes it, with the `keyPrefix`: `~delayline_*:{orders}`. */
+  readonly rule: string;
 }
 
 /**
@@ -29,21 +44,25 @@ interface Closed {
  * that does not exist. Those without such a form run in a script that must not write (Redis 7.0): Redis checks the
  * access rules before it refuses the write.
  */
-export async function readAccess(node: SiteNode, queues: readonly string[]): Promise<AccessReport> {
+export async function readAccess(
+  node: SiteNode,
+  queues: readonly TriedQueue[],
+): Promise<AccessReport> {
   const redis = node.duplicate();
   const within = <Reply>(reply: Promise<Reply>) => node.ask(() => reply);
   try {
     await within(redis.connect());
-    const user = await within(redis.call("ACL", "WHOAMI")).then(String, () => undefined);
-    const trier = await chooseTrier(redis, user);
+    const asked = await within(redis.call("ACL", "WHOAMI")).then(String, () => undefined);
+    const name = asked ?? node.user ?? "default";
+    const trier = await chooseTrier(redis, asked);
     const { keyPrefix } = node.site;
-    const { timeouts, channel } = queueKeys(queues[0] ?? NO_QUEUE);
+    const { timeouts, channel } = queueKeys(queues[0]?.name ?? NO_QUEUE);
     const scratch = keyPrefix + timeouts.replace(/^[^:]*/, SCRATCH);
     const tried = await within(
       Promise.all(
         TRIALS.map(async (trial) => ({
           ...trial,
-          refusal: await trier(wordsOf(trial, scratch, channel), trial.hasEffect),
+          refusal: await trier.try(wordsOf(trial, scratch, channel), trial.hasEffect),
         })),
       ),
     );
@@ -56,17 +75,26 @@ export async function readAccess(node: SiteNode, queues: readonly string[]): Pro
       return isRefused ? [{ rule, neededBy, isUnknown }] : [];
     });
     const untried = all.filter(({ refusal }) => refusal === UNTRIED).map(({ rule }) => rule);
-    return { address: node.address, user, refused, untried, closed };
+    const isAdmin =
+      trier.dryRun !== undefined && (await trier.dryRun(["ACL", "SETUSER", name])) === undefined;
+    const kept = await within(readKept(redis)).catch(() => "nowhere" as const);
+    return { endpoint: node, name, isAdmin, kept, refused, untried, closed };
   } finally {
     redis.disconnect();
   }
 }
 
 /** Tries a command. Resolves with the refusal, with undefined if there is none, or with {@link UNTRIED}. */
-type Trier = (words: readonly string[], hasEffect?: boolean) => Promise<string | undefined>;
+type Try = (words: readonly string[], hasEffect?: boolean) => Promise<string | undefined>;
+
+interface Trier {
+  readonly try: Try;
+  /** Asks Redis; undefined if the user may not. */
+  readonly dryRun: Try | undefined;
+}
 
 async function chooseTrier(redis: Redis, user: string | undefined): Promise<Trier> {
-  const dryRun: Trier = async (words) => {
+  const dryRun: Try = async (words) => {
     try {
       const reply = String(await redis.call("ACL", "DRYRUN", user ?? "default", ...words));
       return reply === "OK" ? undefined : reply;
@@ -75,9 +103,16 @@ async function chooseTrier(redis: Redis, user: string | undefined): Promise<Trie
     }
   };
   const first = user === undefined ? "NOPERM" : await dryRun(["PING"]);
-  if (first === undefined) return dryRun;
-  return (words, hasEffect = false) =>
+  if (first === undefined) return { try: dryRun, dryRun };
+  const trying: Try = (words, hasEffect = false) =>
     hasEffect ? tryInScript(redis, words) : tryIt(redis, words);
+  return { try: trying, dryRun: undefined };
+}
+
+async function readKept(redis: Redis): Promise<AccessReport["kept"]> {
+  const [, file = ""] = await redis.config("GET", "aclfile");
+  if (file !== "") return "aclfile";
+  return /config_file:\S/.test(await redis.info("server")) ? "redis.conf" : "nowhere";
 }
 
 async function tryIt(redis: Redis, [name = "", ...args]: readonly string[]) {
@@ -92,6 +127,8 @@ async function tryInScript(redis: Redis, words: readonly string[]): Promise<stri
     () => UNTRIED,
     (error: unknown) => {
       const message = messageOf(error);
+      // Where EVAL itself is refused, nothing is known of the command.
+      if (message.includes("'eval'")) return UNTRIED;
       return /permission|can't|Write commands/.test(message) ? message : UNTRIED;
     },
   );
@@ -104,21 +141,86 @@ async function trySubscription(redis: Redis, channel: string): Promise<string | 
 /** Tries some of the queues: the rules for all queues usually have the same form. */
 async function findClosed(
   trier: Trier,
-  queues: readonly string[],
+  queues: readonly TriedQueue[],
   keyPrefix: string,
 ): Promise<Closed[]> {
   const closed: Closed[] = [];
-  for (const queue of queues.slice(0, SOME)) {
-    const { channel, ...keys } = queueKeys(queue);
-    const names = Object.values(keys).map((key) => keyPrefix + key);
-    const refusals = await Promise.all(names.map((name) => trier(["EXISTS", name])));
-    for (const [i, name] of names.entries()) {
-      if (KEY.test(refusals[i] ?? "")) closed.push({ queue, kind: "key", name });
+  for (const { name: queue, partitions } of queues.slice(0, SOME)) {
+    const isPartitioned = partitions > 0;
+    for (const { of, rule, names } of rulesFor(queue, isPartitioned, keyPrefix)) {
+      const isKey = rule.startsWith("~");
+      const refusals = await Promise.all(
+        names.map((name) =>
+          isKey ? trier.try(["EXISTS", name]) : trier.try(["PUBLISH", name, "0"], true),
+        ),
+      );
+      const isRefused = (refusal = "") => (isKey ? KEY : CHANNEL).test(refusal);
+      if (refusals.some(isRefused)) closed.push({ queue, of, isPartitioned, rule });
     }
-    const refusal = await trier(["PUBLISH", channel, "0"], true);
-    if (CHANNEL.test(refusal ?? "")) closed.push({ queue, kind: "channel", name: channel });
   }
   return closed;
+}
+
+interface Rule extends Pick<Closed, "of" | "rule"> {
+  /** Names of keys or channels that it has to allow. */
+  readonly names: readonly string[];
+}
+
+/**
+ * The rules for keys and channels of a queue, as docs/operations/setting-up.md has them. An ordinary queue has no
+ * partitions; but whoever looks at it asks for their number.
+ */
+function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: string): Rule[] {
+  const first = partitionName(queue, 0);
+  const every = `${glob(first.replace(/\d+\/\d+\}$/, ""))}*}`;
+  const key = (of: Closed["of"], pattern: string, names: readonly string[]): Rule => ({
+    of,
+    rule: `~${glob(keyPrefix)}${pattern}`,
+    names: names.map((name) => keyPrefix + name),
+  });
+  const keys = (of: Closed["of"], name: string, pattern: string, tagged: string): Rule[] => {
+    const { channel: _, ready, ...others } = queueKeys(name);
+    return [
+      key(of, pattern, [ready]),
+      ...["redisson_delay_queue", "delayline_"].map((prefix) => {
+        const names = Object.values(others).filter((other) => other.startsWith(prefix));
+        return key(of, `${prefix}*:${tagged}`, names);
+      }),
+    ];
+  };
+  const { partitions } = queueKeys(first);
+  const tagged = glob(tagOf(queue));
+  const own = [...keys("keys", queue, glob(queue), tagged), channelRule("channel", queue, tagged)];
+  if (!isPartitioned) return [...own, key("partition keys", `delayline_*:${every}`, [partitions])];
+  return [
+    ...own,
+    ...keys("partition keys", first, every, every),
+    channelRule("partition channels", first, every),
+    {
+      of: "partition notices",
+      rule: `&delayline_partitions:${every}:notice`,
+      names: [`${partitions}:notice`],
+    },
+  ];
+}
+
+function channelRule(of: Closed["of"], name: string, tagged: string): Rule {
+  return {
+    of,
+    rule: `&redisson_delay_queue_channel:${tagged}`,
+    names: [queueKeys(name).channel],
+  };
+}
+
+/** What follows the prefix in the names of a queue's keys: its name, with a tag around it unless it has one. */
+function tagOf(queue: string): string {
+  const { timeouts } = queueKeys(queue);
+  return timeouts.slice(timeouts.indexOf(":") + 1);
+}
+
+/** A name as a pattern that matches only itself. */
+function glob(name: string): string {
+  return name.replaceAll(/[\\*?[\]]/g, String.raw`\$&`);
 }
 
 function messageOf(error: unknown): string {
@@ -202,6 +304,7 @@ const EVERY_QUEUE = `
 
 const RELIABLE_QUEUES = `
   hexists KEY field
+  zscan KEY 0
   blmove KEY KEY LEFT LEFT no-number
   xadd KEY NOMKSTREAM * field value
   xdel KEY 0-1
@@ -213,7 +316,11 @@ const RELIABLE_QUEUES = `
   xclaim KEY group consumer 0 0-1
   xpending KEY group
   xgroup|create KEY group 0
+  xgroup|setid KEY group 0
+  xgroup|delconsumer KEY group consumer
   xinfo|stream KEY
+  xinfo|groups KEY
+  xinfo|consumers KEY group
 `;
 
 const EXCLUSIVE_QUEUES = `

@@ -1,6 +1,6 @@
+import { Lookup } from "../../../delayed/lookup.ts";
 import { ADDRESS_BYTES, unpackMember } from "../../../queue/message/message.ts";
 import { serverTime } from "../../../queue/server-time.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
 import type { PartReport } from "./part-report.ts";
 
 /** A sample of the index of business keys, and how many of its entries point to no message. */
@@ -11,10 +11,14 @@ export interface IndexReport {
   readonly earlyDeadlines: readonly number[];
 }
 
-/** Looks up at most 500 entries. `now` is the server's time (epoch ms). */
+/**
+ * Looks up at most 500 entries. `now` is the server's time (epoch ms).
+ *
+ * Asks this part alone. A look-up in the whole queue would migrate the message that it finds, while the number of
+ * partitions changes.
+ */
 export async function sampleIndex(
-  { keys, site }: PartReport,
-  { messages }: Pick<InspectedQueue, "messages">,
+  { name, keys, site }: PartReport,
   now: number,
 ): Promise<IndexReport> {
   const { businessKeys } = keys;
@@ -31,9 +35,10 @@ export async function sampleIndex(
     cursor = next.toString();
     if (cursor === "0") break;
   }
+  const held = new Set(await new Lookup(site.queue(name)).heldOf([...sample.keys()]));
   const dead: Buffer[] = [];
   for (const [key, entry] of sample) {
-    if (await hasMessage(messages, key)) continue;
+    if (held.has(key)) continue;
     // Its message may just have become ready, or have been replaced.
     const again = await site.ask((redis) => redis.hgetBuffer(businessKeys, key));
     if (again !== null && entry.equals(again)) dead.push(entry);
@@ -46,16 +51,6 @@ export async function sampleIndex(
     deadCount: dead.length,
     earlyDeadlines: deadlines.filter((deadline) => deadline > now && deadline < LATEST),
   };
-}
-
-async function hasMessage(messages: InspectedQueue["messages"], key: string): Promise<boolean> {
-  try {
-    return await messages.has(key);
-  } catch (error) {
-    // Other programs can write here: an invalid key belongs to no message.
-    if (error instanceof TypeError || error instanceof RangeError) return false;
-    throw error;
-  }
 }
 
 /** Fields per HSCAN. */

@@ -1,7 +1,9 @@
 import { replyOf } from "../../../failure.ts";
-import { KEYS, type QueueKeys } from "../../../queue/keys.ts";
+import { ORDINARY } from "../../../partitions/ring/fact.ts";
+import { KEYS, otherNameOf, type QueueKeys } from "../../../queue/keys.ts";
+import type { ProcessName } from "../../../queue/process-name.ts";
 import type { RedisClient } from "../../../redis/client.ts";
-import { visibilityTimeoutOf } from "../../../reliable/group/consumer-name.ts";
+import { processOf, visibilityTimeoutOf } from "../../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
 
 /** The contents of an ordinary queue, or of one partition. */
@@ -18,6 +20,8 @@ export interface PartReport {
   readonly delayed: number;
   /** How many elements the LIST of ready messages has. */
   readonly listed: number;
+  /** The LIST of ready messages of the queue whose name differs in braces alone, if it has elements. */
+  readonly otherList: { readonly key: string; readonly length: number } | undefined;
   /** How many entries the stream has: ready messages and those in flight. */
   readonly streamed: number;
   readonly retries: number;
@@ -51,6 +55,15 @@ export interface GroupReport {
   /** Whether the stream has entries that were not delivered to the group. */
   readonly hasUnread: boolean;
   readonly consumers: readonly ConsumerReport[];
+  /** Those of the first thousand entries in flight that were handed out, in the order of the stream. */
+  readonly oldest: readonly InFlightReport[];
+}
+
+/** An entry in flight. */
+export interface InFlightReport {
+  readonly consumer: string;
+  /** Milliseconds since the consumer got it. */
+  readonly age: number;
 }
 
 /** A consumer of a group. */
@@ -61,6 +74,8 @@ export interface ConsumerReport {
   readonly idle: number;
   /** Milliseconds of silence after which it is dead; undefined if it is not a consumer of this library. */
   readonly visibilityTimeout: number | undefined;
+  /** Its process, in words; undefined if the name does not tell. */
+  readonly process: string | undefined;
 }
 
 /** Reads the part. The cost does not grow with the number of messages. */
@@ -107,6 +122,7 @@ export async function readPart(
     hidesTypes: types === undefined,
     delayed,
     listed,
+    otherList: partition === ORDINARY ? await readOtherList(site, otherNameOf(name)) : undefined,
     streamed,
     retries: waiting,
     orderLength: ordered + compact,
@@ -139,6 +155,21 @@ async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] 
   }
 }
 
+async function readOtherList(
+  site: Site,
+  key: string | undefined,
+): Promise<PartReport["otherList"]> {
+  if (key === undefined) return undefined;
+  try {
+    const length = await site.ask((redis) => redis.llen(key));
+    return length === 0 ? undefined : { key, length };
+  } catch (error) {
+    // The access rules of one name do not cover the other, and another program may have a key of that name.
+    if (["NOPERM", "WRONGTYPE"].includes(replyOf(error) ?? "")) return undefined;
+    throw error;
+  }
+}
+
 async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
   const count = await site.ask((redis) => redis.xlen(key));
   if (count === 0) return undefined;
@@ -162,9 +193,11 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
     groups.map(async (group) => {
       const name = String(group.get("name"));
       const consumers = await askInfo(site, "CONSUMERS", stream, name);
+      const inFlight = Number(group.get("pending"));
       return {
         name,
-        inFlight: Number(group.get("pending")),
+        inFlight,
+        oldest: inFlight > 0 ? await readOldest(site, stream, name) : [],
         hasUnread:
           newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
         consumers: consumers.map((consumer) => ({
@@ -172,11 +205,31 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
           inFlight: Number(consumer.get("pending")),
           idle: Number(consumer.get("idle")),
           visibilityTimeout: visibilityTimeoutOf(String(consumer.get("name"))),
+          process: inWords(processOf(String(consumer.get("name")))),
         })),
       };
     }),
   );
 }
+
+function inWords(process: ProcessName | undefined): string | undefined {
+  return process && `process ${process.pid} on ${process.host}`;
+}
+
+async function readOldest(site: Site, stream: string, group: string): Promise<InFlightReport[]> {
+  try {
+    const rows = await site.ask((redis) => redis.xpending(stream, group, "-", "+", MOST));
+    return (rows as [string, string, number, number][])
+      .filter(([, , , deliveries]) => deliveries > 0)
+      .map(([, consumer, age]) => ({ consumer, age }));
+  } catch (error) {
+    if (replyOf(error) === "NOGROUP") return [];
+    throw error;
+  }
+}
+
+/** More than an exclusive consumer has aside, which it has not handed out. */
+const MOST = 1000;
 
 /** Whether a stream id (`<ms>-<number>`) precedes another. */
 function isBehind(id: string, other: string): boolean {

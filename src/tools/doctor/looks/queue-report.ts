@@ -3,7 +3,10 @@ import type { Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../../partitions/ring/fact.ts";
 import { partitionName } from "../../../partitions/ring/ring.ts";
+import { parseMember, type Roles } from "../../../partitions/parts/member.ts";
+import { LATE, MEMBER_TIMEOUT } from "../../../partitions/parts/members.ts";
 import { queueKeys } from "../../../queue/keys.ts";
+import { serverTime } from "../../../queue/server-time.ts";
 import { listenersOf, strangersIn, takersAt, type Connection } from "./server-report.ts";
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
@@ -24,6 +27,8 @@ export interface QueueReport {
   /** The indices of the sites on which a fact was found, which is stored beside partition 0. */
   readonly factAt: readonly number[];
   readonly siteCount: number;
+  /** Undefined while the number of partitions does not change. */
+  readonly change: ChangeReport | undefined;
   /** Undefined if the queue cannot be opened: a key has the wrong type, or the list of servers is wrong. */
   readonly stats: QueueStats | undefined;
   /** The ordinary queue and every partition. */
@@ -32,8 +37,22 @@ export interface QueueReport {
   readonly listeners: number | undefined;
   /** How many connections of this library wait, or have waited, for messages; undefined if Redis does not say. */
   readonly takers: number | undefined;
+  /** The users of those connections. */
+  readonly takerUsers: readonly string[];
   /** How many blocked connections belong to other programs. */
   readonly strangers: number;
+}
+
+/** A change of the number of partitions. */
+export interface ChangeReport {
+  /** Whether a process that works on it was seen lately. */
+  readonly isWorkedOn: boolean;
+  /** Whether a process that would continue it was seen lately: one that moves or takes messages. */
+  readonly hasHeir: boolean;
+  /** When something was last done about it (epoch ms); undefined if Redis does not show that. */
+  readonly lastAt: number | undefined;
+  /** The server's time (epoch ms). */
+  readonly now: number;
 }
 
 /** Reads a queue. Rejects if Redis refuses a command or does not reply. */
@@ -65,6 +84,10 @@ export async function readQueue(
     fact,
     factAt,
     siteCount: views.length,
+    change:
+      fact === undefined || fact.state === "stable" || isMisplaced
+        ? undefined
+        : await readChange(parts),
     stats,
     parts,
     ...(await readAudience(parts, fact, views)),
@@ -78,7 +101,8 @@ async function readStats(
   signal: AbortSignal | undefined,
 ): Promise<QueueStats> {
   try {
-    return (await inspector.open(name, signal)).stats;
+    // Not through an open queue: what that has open it also looks after.
+    return await inspector.line.stats(name, { signal });
   } catch (error) {
     const isClosed = error instanceof RedisError && error.reply === "NOPERM";
     if (fact !== undefined || !isClosed) throw error;
@@ -86,6 +110,34 @@ async function readStats(
     const options = { codec: "bytes" } as const;
     return await inspector.line.getDelayedQueue(name, options).stats({ signal });
   }
+}
+
+async function readChange(parts: readonly PartReport[]): Promise<ChangeReport> {
+  const { site, keys } = parts.find(({ partition }) => partition === 0) as PartReport;
+  const now = await site.ask((redis) => serverTime(redis, keys));
+  const signs = await site.ask((redis) => redis.zrange(keys.members, "0", "-1", "WITHSCORES"));
+  const began = await site.ask((redis) => redis.hget(keys.journal, "began"));
+  const members = signs.flatMap((sign, i) =>
+    i % 2 === 0 ? (parseMember(sign, now - Number(signs[i + 1])) ?? []) : [],
+  );
+  const changers = members.filter(({ roles }) => roles.isChanging);
+  const instants = [
+    Number(began ?? 0),
+    ...parts.map(({ lastBatch }) => Math.floor(Number(lastBatch) / 1000)),
+    ...changers.map(({ idle }) => now - idle),
+  ];
+  // Another program may have overwritten a number.
+  const lastAt = Math.max(...instants.filter((at) => at > 0 && at <= now + LATE));
+  return {
+    isWorkedOn: changers.some(({ idle }) => idle < LATE),
+    hasHeir: members.some(({ roles, idle }) => idle < MEMBER_TIMEOUT && isHeir(roles)),
+    lastAt: Number.isFinite(lastAt) ? lastAt : undefined,
+    now,
+  };
+}
+
+function isHeir({ moves = false, takes = [], isExclusive = false }: Roles): boolean {
+  return moves || isExclusive || takes.length > 0;
 }
 
 function viewOf(partition: number, views: readonly SiteView[]): SiteView {
@@ -106,7 +158,7 @@ async function readAudience(
   parts: readonly PartReport[],
   fact: Fact | undefined,
   views: readonly SiteView[],
-): Promise<Pick<QueueReport, "listeners" | "takers" | "strangers">> {
+): Promise<Pick<QueueReport, "listeners" | "takers" | "takerUsers" | "strangers">> {
   // Once a queue is partitioned, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
   const listeners = await Promise.all(
@@ -119,7 +171,8 @@ async function readAudience(
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
   return {
     listeners: heard.length === listeners.length ? Math.min(...heard) : undefined,
-    takers: isKnown ? takersAt(all, keys) : undefined,
+    takers: isKnown ? takersAt(all, keys).length : undefined,
+    takerUsers: [...new Set(takersAt(all, keys).map(({ user }) => user))],
     strangers: strangersIn(all),
   };
 }

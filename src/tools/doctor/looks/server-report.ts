@@ -1,10 +1,10 @@
+import { replyOf } from "../../../failure.ts";
 import { ServerClock } from "../../../time/server-clock.ts";
-import type { SiteNode } from "./site.ts";
+import type { Endpoint, SiteNode } from "./site.ts";
+import { performance } from "../../../time/runtime.ts";
 
 /** A server's description of itself, and the clock and round trip that its replies show. */
-export interface ServerReport {
-  /** "host:port", or the path of its socket. */
-  readonly address: string;
+export interface ServerReport extends Endpoint {
   /** Its role in the Cluster; "master" for a single server. */
   readonly role: "master" | "slave";
   /** Whether the client is a Cluster client. */
@@ -23,17 +23,46 @@ export interface ServerReport {
   readonly roundTrip: number;
 }
 
+/** What a server says of itself to a client that it may not serve. */
+export interface EntranceReport {
+  /** The fields of `INFO`. */
+  readonly info: ReadonlyMap<string, string>;
+  /** The masters that it watches, if it is a Sentinel. */
+  readonly masters: readonly { readonly name: string; readonly address: string }[] | undefined;
+}
+
+/** Reads what every server says: a Sentinel, and one that loads its data, as well. Rejects with its refusal. */
+export async function readEntrance(node: SiteNode): Promise<EntranceReport> {
+  const info = parseInfo(await node.ask((redis) => redis.info()));
+  if ((info.get("redis_mode") ?? info.get("server_mode")) !== "sentinel")
+    return { info, masters: undefined };
+  const replies = await node
+    .ask((redis) => redis.call("SENTINEL", "MASTERS") as Promise<string[][]>)
+    .catch(() => []);
+  const masters = replies.map((fields) => {
+    const of = (name: string) => fields[fields.indexOf(name) + 1] ?? "";
+    return { name: of("name"), address: `${of("ip")}:${of("port")}` };
+  });
+  return { info, masters };
+}
+
 /** Reads a server: about twenty short commands. Rejects if it does not reply. */
 export async function readServer(node: SiteNode): Promise<ServerReport> {
   const info = parseInfo(await node.ask((redis) => redis.info()));
   const settings = await readConfig(node);
   return {
     address: node.address,
+    user: node.user,
+    tls: node.tls,
     role: node.role,
     isAskedAsCluster: node.site.isCluster,
     info,
     ...settings,
-    ...(await readClock(node)),
+    ...(await readClock(node).catch((error: unknown) => {
+      // Another finding names the missing right.
+      if (replyOf(error) === "NOPERM") return UNKNOWN_CLOCK;
+      throw error;
+    })),
   };
 }
 
@@ -96,13 +125,15 @@ async function readClock(
   };
 }
 
+const UNKNOWN_CLOCK = { clockOffset: 0, clockError: Infinity, roundTrip: 0 } as const;
+
 /** Round trips to measure. */
 const ROUND_TRIPS = 7;
 
 /** A Cluster, as one of its nodes sees it. */
 export interface ClusterReport {
   /** The node that was asked. */
-  readonly askedAt: string;
+  readonly askedAt: Endpoint;
   /** The fields of `CLUSTER INFO`. */
   readonly info: ReadonlyMap<string, string>;
   readonly nodes: readonly ClusterNode[];
@@ -125,7 +156,7 @@ export async function readCluster(node: SiteNode): Promise<ClusterReport> {
   const info = await node.ask((redis) => redis.cluster("INFO"));
   const nodes = await node.ask((redis) => redis.cluster("NODES"));
   return {
-    askedAt: node.address,
+    askedAt: node,
     info: parseInfo(info),
     nodes: (nodes as string)
       .split("\n")
@@ -154,6 +185,7 @@ function asNode(line: string): ClusterNode {
 export interface Connection {
   /** The name of the connection; empty if it has none. */
   readonly name: string;
+  readonly user: string;
   readonly isBlocked: boolean;
 }
 
@@ -170,14 +202,17 @@ export async function readClients(nodes: readonly SiteNode[]): Promise<Connectio
 }
 
 /**
- * How many of these connections wait, or have waited, for messages at one of the keys: the library's are named after
+ * Those of the connections that wait, or have waited, for messages at one of the keys: the library's are named after
  * it.
  */
-export function takersAt(connections: readonly Connection[], keys: readonly string[]): number {
+export function takersAt(
+  connections: readonly Connection[],
+  keys: readonly string[],
+): Connection[] {
   return connections.filter(({ name }) => {
     const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
     return key !== undefined && keys.includes(decode(key));
-  }).length;
+  });
 }
 
 /**
@@ -209,7 +244,7 @@ export async function listenersOf(
 
 function asConnection(line: string): Connection {
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1] ?? "";
-  return { name: field("name"), isBlocked: field("flags").includes("b") };
+  return { name: field("name"), user: field("user"), isBlocked: field("flags").includes("b") };
 }
 
 function decode(text: string): string {

@@ -1,15 +1,27 @@
 import { Redis, type RedisOptions } from "ioredis";
+import { Queue } from "../../../queue/queue.ts";
 import type { Server } from "../../../redis/server.ts";
 import { callWithin } from "../../../redis/call.ts";
 import { isCluster, type RedisClient } from "../../../redis/client.ts";
+import { isNotLetIn, replyOf } from "../../../failure.ts";
 import { serverOf } from "../../../redis/cluster-node.ts";
+
+/** A server, as redis-cli reaches it. */
+export interface Endpoint {
+  /** "host:port", or the path of its socket. */
+  readonly address: string;
+  /** The user of the connection; undefined for the default user. */
+  readonly user: string | undefined;
+  /** The options of redis-cli for TLS, each behind a space; empty without TLS. */
+  readonly tls: string;
+}
 
 /**
  * The server or the Cluster behind one address that the user gave.
  *
  * Every call has a time bound. If it fails, the error says why Redis could not be reached.
  */
-export class Site {
+export class Site implements Endpoint {
   readonly #shared: Server;
   readonly #signal: AbortSignal | undefined;
 
@@ -30,6 +42,28 @@ export class Site {
     return `${host}:${port}`;
   }
 
+  get user(): string | undefined {
+    const { username } = this.#login;
+    return username === "default" ? undefined : username || undefined;
+  }
+
+  /** Whether the connection needs a password. */
+  get hasPassword(): boolean {
+    return (this.#login.password ?? "") !== "";
+  }
+
+  get tls(): string {
+    const { tls } = this.#login;
+    // ioredis fills options that are left out with null.
+    if (tls === undefined || tls === null) return "";
+    return tls.rejectUnauthorized === false ? " --tls --insecure" : " --tls";
+  }
+
+  get #login(): RedisOptions {
+    const { commands } = this.#shared.connections;
+    return isCluster(commands) ? (commands.options.redisOptions ?? {}) : commands.options;
+  }
+
   /** The number of the database. */
   get database(): number {
     const { commands } = this.#shared.connections;
@@ -39,6 +73,11 @@ export class Site {
   /** The user's `keyPrefix`. */
   get keyPrefix(): string {
     return this.#shared.connections.commands.options.keyPrefix ?? "";
+  }
+
+  /** An ordinary queue, or one partition, to read with scripts that change nothing. */
+  queue(name: string): Queue {
+    return new Queue(name, { elements: "addresses", into: "list" }, this.#shared);
   }
 
   /** Throws the signal's reason, if it is aborted. */
@@ -65,8 +104,10 @@ export class Site {
 
   /** The server, or all nodes of the Cluster, including replicas. */
   async nodes(): Promise<SiteNode[]> {
-    // A Cluster client knows its nodes once it is connected.
-    await this.ask((client) => client.ping());
+    // A Cluster client knows its nodes once it is connected. A refusal is a reply as well: `INFO` may be answered.
+    await this.ask((client) => client.time()).catch((error: unknown) => {
+      if (replyOf(error) === undefined || isNotLetIn(error)) throw error;
+    });
     const { commands } = this.#shared.connections;
     if (!isCluster(commands)) return [new SiteNode(this, commands, addressOf(commands), "master")];
     return (["master", "slave"] as const).flatMap((role) =>
@@ -74,6 +115,18 @@ export class Site {
         .nodes(role)
         .map((node) => new SiteNode(this, node, `${node.options.host}:${node.options.port}`, role)),
     );
+  }
+
+  /**
+   * The server on a new connection, which the caller ends, and which does not wait until the server is ready to serve;
+   * undefined for a Cluster. For use when the client cannot connect: the server may still say why.
+   */
+  entrance(): SiteNode | undefined {
+    const { commands } = this.#shared.connections;
+    if (isCluster(commands)) return undefined;
+    const redis = commands.duplicate({ ...BRIEF, enableReadyCheck: false, lazyConnect: true });
+    redis.on("error", () => {});
+    return new SiteNode(this, redis, this.address, "master");
   }
 
   /**
@@ -103,7 +156,7 @@ export class Site {
 }
 
 /** One server. */
-export class SiteNode {
+export class SiteNode implements Endpoint {
   readonly site: Site;
   /** "host:port", or the path of its socket. */
   readonly address: string;
@@ -118,6 +171,14 @@ export class SiteNode {
     this.#redis = redis;
   }
 
+  get user(): string | undefined {
+    return this.site.user;
+  }
+
+  get tls(): string {
+    return this.site.tls;
+  }
+
   ask<Reply>(send: (redis: Redis) => Promise<Reply>): Promise<Reply> {
     return this.site.within(() => send(this.#redis));
   }
@@ -129,14 +190,17 @@ export class SiteNode {
     return redis;
   }
 
-  /** Ends the connection. Only for nodes from {@link Site.entrances}. */
+  /** Ends the connection. Only for nodes from {@link Site.entrance} and {@link Site.entrances}. */
   end(): void {
     this.#redis.disconnect();
   }
 }
 
 function addressOf(redis: Redis): string {
-  return redis.options.path ?? serverOf(redis);
+  const { path, host, port, sentinels } = redis.options;
+  // Before the connection there is only what was given. With Sentinels that is no server.
+  const isGiven = redis.status !== "ready" && !sentinels;
+  return path ?? (isGiven ? `${host}:${port}` : serverOf(redis));
 }
 
 /** Options of a connection that does not reconnect. */

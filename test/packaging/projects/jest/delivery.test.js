@@ -26,6 +26,19 @@ test("a message is delivered", async () => {
   expect(await line.getBlockingQueue(`${name}-numbers`, { codec }).take()).toBe(42);
 });
 
+test("Jest's fake timers do not stop a client whose connections are open", async () => {
+  const [queue, ready] = [line.getDelayedQueue(name), line.getBlockingQueue(name)];
+  await queue.offer("first", 10);
+  expect(await ready.take()).toBe("first");
+  jest.useFakeTimers();
+  try {
+    await queue.offer("due", 50);
+    expect(await ready.take()).toBe("due");
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 test("an error is one of ours, and says why", async () => {
   const nowhere = new Delayline({
     redis: "redis://127.0.0.1:1",

@@ -17,7 +17,7 @@ class Live {
   /**
    * - `status`: "connecting", "live" or "lost"
    * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, Redis server's clock)
-   * - `searchError`: why the server's last search for queues failed
+   * - `trouble`: why the server's last search for queues failed, or why Redis refuses every write
    * - `queue`: the details of the queue that the page shows
    */
   #state = { status: "connecting" };
@@ -32,7 +32,7 @@ class Live {
   /** Whether the current stream has delivered an event. */
   #isAlive = false;
   /** Of the round that is arriving: the event `trouble` precedes `queues`. */
-  #searchError;
+  #trouble;
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
@@ -72,12 +72,12 @@ class Live {
     this.#source = source;
     this.#isAlive = false;
     source.addEventListener("trouble", ({ data }) => {
-      this.#searchError = JSON.parse(data).error;
+      this.#trouble = JSON.parse(data).error;
     });
     source.addEventListener("queues", ({ data }) => {
       const { at, queues } = JSON.parse(data);
-      this.#arrived(at, { at, queues, searchError: this.#searchError });
-      this.#searchError = undefined;
+      this.#arrived(at, { at, queues, trouble: this.#trouble });
+      this.#trouble = undefined;
     });
     source.addEventListener("queue", ({ data }) => {
       const queue = JSON.parse(data);

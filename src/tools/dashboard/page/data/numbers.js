@@ -11,6 +11,7 @@ export const LABELS = {
   quarantined: "Quarantined",
   nextDeadline: "Next due",
   oldestReadyAge: "Oldest ready",
+  oldestInFlightAge: "Oldest in flight",
   consumers: "Consumers",
   listeners: "Listeners",
 };

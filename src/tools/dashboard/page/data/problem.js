@@ -32,6 +32,11 @@ const WORDS = {
     text: `the oldest ready message has waited for ${duration(row.oldestReadyAge)}`,
     page: "consumers",
   }),
+  "long-in-flight": (row) => ({
+    column: "oldestInFlightAge",
+    text: `a message has been in flight for ${duration(row.oldestInFlightAge)}: its handler hangs, or takes long`,
+    page: "consumers",
+  }),
   quarantine: (row) => ({
     column: "quarantined",
     text: `${many(row.quarantined, "unreadable message")} in quarantine`,

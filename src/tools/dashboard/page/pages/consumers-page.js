@@ -7,6 +7,7 @@ import { useLoaded } from "../data/loaded.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text } from "../parts/text.js";
+import { InFlight } from "../sections/in-flight.js";
 
 const COLUMNS = [
   { label: "Consumer" },
@@ -18,8 +19,8 @@ const COLUMNS = [
 /** How often to load the consumers (ms). */
 const INTERVAL = 5_000;
 
-/** The consumers of a reliable queue. */
-export function ConsumersPage({ name }) {
+/** The consumers of a reliable queue, and what they have in flight. */
+export function ConsumersPage({ name, params }) {
   const queue = useQueue(name);
   const loaded = useLoaded(queuePath(name, "consumers"), { every: INTERVAL });
   const consumers = loaded.data?.consumers ?? [];
@@ -44,5 +45,6 @@ export function ConsumersPage({ name }) {
         )}
       <//>`
     }
+    ${queue?.kind !== "plain" && html`<${InFlight} name=${name} params=${params} />`}
   </div>`;
 }

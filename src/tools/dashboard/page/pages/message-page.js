@@ -21,7 +21,7 @@ const STATES = {
   ready: "Due, and not taken yet.",
   "in flight": "A consumer is handling it.",
   dead: "Not delivered again unless someone redrives it.",
-  gone: "Not found: it was handled, cancelled or removed, or it never existed.",
+  gone: "Not found: it was handled, cancelled or never offered, or is in another database or under another key prefix.",
 };
 
 /** One message, by id or key: its state, its details and its failed attempts. */
@@ -80,7 +80,7 @@ function instant(value) {
 
 function Details({ message }) {
   const { id, key, deadline, offeredAt, attempts, heldBackUntil, consumer, since } = message;
-  const { reason, group, diedAt } = message;
+  const { host, pid, reason, group, diedAt } = message;
   const details = [
     ["Id", text(id)],
     ["Key", text(key, 1_000)],
@@ -89,8 +89,10 @@ function Details({ message }) {
     ["Attempts", isKnown(attempts) && message.state !== "gone" && count(attempts)],
     ["Held back until", instant(heldBackUntil)],
     ["Group", text(group)],
-    ["Consumer", text(consumer)],
     ["Since", instant(since)],
+    ["Host", text(host)],
+    ["Process id", isKnown(pid) && pid],
+    ["Consumer", text(consumer)],
     ["Died", instant(diedAt)],
     ["Reason", text(reason, 2_000)],
   ].filter(([, value]) => value !== false);

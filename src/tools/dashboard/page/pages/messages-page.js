@@ -10,9 +10,9 @@ import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
 
-const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
+const COLUMNS = [{ label: "Message" }, { label: "State" }, { label: "Due" }, { label: "Id" }];
 
-/** The delayed messages of a queue: all by deadline, or those whose keys begin with a prefix. */
+/** The delayed messages of a queue by deadline, or those in any state whose keys begin with a prefix. */
 export function MessagesPage({ name, params }) {
   const { prefix = "", after } = params;
   const queue = useQueue(name);
@@ -23,9 +23,9 @@ export function MessagesPage({ name, params }) {
   const caption =
     prefix === ""
       ? "Delayed messages, by deadline"
-      : `Delayed messages with keys beginning with ${visible(prefix)}`;
+      : `Messages in any state with keys beginning with ${visible(prefix)}`;
   return html`<div>
-    <h2>Delayed messages</h2>
+    <h2>${prefix === "" ? "Delayed messages" : "Messages"}</h2>
     <div class="searches">
       <${PrefixSearch} key=${prefix} name=${name} prefix=${prefix} />
       <${MessageSearch} name=${name} />
@@ -38,13 +38,13 @@ export function MessagesPage({ name, params }) {
           ? "No match so far. The search continues on the next page."
           : prefix === ""
             ? "No delayed messages."
-            : "No delayed message has a key that begins with this."
+            : "No message has a key that begins with this. Ready messages of a plain queue have none."
       }
     />
     ${
       messages.length > 0 &&
       html`<${Table} caption=${caption} columns=${COLUMNS}>
-        ${messages.map((message) => html`<${MessageRow} key=${message.id} name=${name} message=${message} />`)}
+        ${messages.map((message) => html`<${MessageRow} key=${rowKeyOf(message)} name=${name} message=${message} />`)}
       <//>`
     }
     <${Pager}
@@ -57,12 +57,18 @@ export function MessagesPage({ name, params }) {
   </div>`;
 }
 
+/** In each group a message may be in another state. */
+function rowKeyOf({ id, state, group }) {
+  return `${id} ${state} ${group}`;
+}
+
 function MessageRow({ name, message }) {
-  const { id, key, deadline } = message;
+  const { id, key, deadline, state } = message;
   return html`<tr>
     <th scope="row">
       <a href=${addressOf(name, "message", { id })}><${Text} of=${key ?? id} /></a>
     </th>
+    <td>${state}</td>
     <td><${Instant} at=${deadline} /></td>
     <td class="id"><${Text} of=${id} /></td>
   </tr>`;

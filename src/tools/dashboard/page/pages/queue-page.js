@@ -37,6 +37,7 @@ function Numbers({ queue }) {
     ...(queue.kind === "reliable"
       ? [
           ["inFlight", count(queue.inFlight), ""],
+          ["oldestInFlightAge", duration(queue.oldestInFlightAge), ""],
           ["retries", count(queue.retries), ""],
         ]
       : []),

@@ -12,7 +12,7 @@ import { Problems } from "../sections/problems.js";
 const COLUMNS = [
   { label: "Queue" },
   ...numberColumns("delayed", "nextDeadline", "overdue", "ready", "oldestReadyAge", "inFlight"),
-  ...numberColumns("retries", "dead", "quarantined", "consumers", "listeners"),
+  ...numberColumns("oldestInFlightAge", "retries", "dead", "quarantined", "consumers", "listeners"),
 ];
 
 /** Shows the filter above this many queues. */
@@ -20,11 +20,11 @@ const MANY = 8;
 
 /** The numbers of all queues. Those with problems come first. */
 export function QueuesPage() {
-  const { queues, searchError } = useLive();
+  const { queues, trouble } = useLive();
   const [filter, setFilter] = useState("");
   return html`<div>
     <h1 tabindex="-1">Queues</h1>
-    ${searchError !== undefined && html`<p class="failure" role="alert">${visible(searchError)}</p>`}
+    ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
     ${queues === undefined && html`<p class="quiet">Loading…</p>`}
     ${
       queues?.length === 0 &&
@@ -89,6 +89,9 @@ function QueueRow({ row }) {
       >${duration(row.oldestReadyAge)}<//
     >
     <td class="number">${count(row.inFlight)}</td>
+    <${NumberCell} isProblem=${problemColumns.has("oldestInFlightAge")}
+      >${duration(row.oldestInFlightAge)}<//
+    >
     <td class="number">${count(row.retries)}</td>
     <${NumberCell} isProblem=${problemColumns.has("dead")}>${count(row.dead)}<//>
     <${NumberCell} isProblem=${problemColumns.has("quarantined")}>${count(row.quarantined)}<//>

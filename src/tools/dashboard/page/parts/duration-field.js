@@ -11,9 +11,10 @@ const UNITS = [
   ["days", 86_400_000],
 ];
 
-/** Writes a duration as `{ amount, unit }`, in the largest unit that gives a whole number. */
+/** Writes a duration as `{ amount, unit }`, in the largest unit that gives a whole number; none is 0 seconds. */
 export function splitDuration(milliseconds) {
-  const unit = UNITS.findLast(([, size]) => milliseconds % size === 0) ?? UNITS[0];
+  const isWhole = ([, size]) => milliseconds >= size && milliseconds % size === 0;
+  const unit = UNITS.findLast(isWhole) ?? UNITS[0];
   return { amount: String(milliseconds / unit[1]), unit: unit[0] };
 }
 

@@ -7,8 +7,8 @@ import { Text } from "../parts/text.js";
 
 const COLUMNS = [
   { label: "Partition" },
-  ...numberColumns("delayed", "overdue", "ready", "oldestReadyAge", "inFlight", "retries"),
-  ...numberColumns("dead", "quarantined"),
+  ...numberColumns("delayed", "overdue", "ready", "oldestReadyAge", "inFlight"),
+  ...numberColumns("oldestInFlightAge", "retries", "dead", "quarantined"),
   { label: "Node" },
   { label: "Held by" },
 ];
@@ -29,6 +29,7 @@ export function PartitionsTable({ partitions }) {
             <td class="number">${count(one.ready)}</td>
             <td class="number">${duration(one.oldestReadyAge)}</td>
             <td class="number">${count(one.inFlight)}</td>
+            <td class="number">${duration(one.oldestInFlightAge)}</td>
             <td class="number">${count(one.retries)}</td>
             <td class="number">${count(one.dead)}</td>
             <td class="number">${count(one.quarantined)}</td>

@@ -1,0 +1,26 @@
+import { defineFragment } from "../fragment.ts";
+
+/**
+ * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is
+ * left: the LIST has the bare name of the queue, and looks like any other. It is only a hint. A task sets it when it
+ * moves messages to the LIST, at most once between two sweeps; a sweep, and the end of a task, bring it in step. It
+ * expires 30 days after that, so that names are not kept for ever if somebody else empties the LIST.
+ *
+ * `setListed()`: sets it.
+ * `checkListed(task)`: sets or deletes it; returns whether the LIST holds messages (1 or 0). Another task than the last
+ * mover does not delete it: that one relies on having set it.
+ */
+export const listed = defineFragment({
+  keys: ["ready", "listed", "mover"],
+  lua: /* lua */ `
+local function setListed()
+  redis.pcall("SET", listed, "1", "EX", 2592000)
+end
+local function checkListed(task)
+  local isListed = redis.call("EXISTS", ready)
+  local last = isListed == 0 and redis.pcall("GET", mover)
+  if isListed == 1 then setListed() elseif not last or last == task then redis.pcall("DEL", listed) end
+  return isListed
+end
+`,
+});

@@ -1,0 +1,46 @@
+/** What a user's compiler makes of the package's types. It is compiled, and never run. */
+import * as main from "delayline";
+import * as dashboard from "delayline/dashboard";
+import * as prometheus from "delayline/prometheus";
+import * as redisson from "delayline/redisson";
+import * as testing from "delayline/testing";
+
+interface Order {
+  readonly id: number;
+}
+
+export const entries = [main, dashboard, prometheus, redisson, testing];
+
+export function codecs(line: main.Delayline): void {
+  const text: main.DelayedQueue<string> = line.getDelayedQueue("q", { codec: "string" });
+  line.getBlockingQueue<Order>("q", { codec: "json" });
+  line.getReliableQueue<"a" | "b">("q", { codec: "string" });
+  line.getDelayedQueue<Buffer>("q", { codec: "bytes" });
+  // @ts-expect-error The codec "string" takes only strings.
+  line.getDelayedQueue<Order>("q", { codec: "string" });
+  // @ts-expect-error The codec "string" takes only strings.
+  line.getBlockingQueue<string | number>("q", { codec: "string" });
+  // @ts-expect-error The codec "bytes" takes only bytes.
+  line.getReliableQueue<Order>("q", { codec: "bytes" });
+  void text;
+}
+
+export function strict(line: main.Delayline, options: main.ReliableQueueOptions<Order>): void {
+  const given = { exclusive: true, strict: true, partitions: 8 };
+  line.getReliableQueue<Order>("q", given);
+  line.getReliableQueue<Order>("q", options);
+  line.getReliableQueue<Order>("q", { strict: false });
+  // @ts-expect-error Only an exclusive queue can be strict.
+  line.getReliableQueue<Order>("q", { strict: true });
+}
+
+export function told(error: unknown): string | number | undefined {
+  if (error instanceof main.HandlerError) return error.queue;
+  if (!(error instanceof main.DelaylineError)) return undefined;
+  if (error.code === "HANDLER") return error.queue;
+  if (error.code === "WRONG_HANDLE") return error.queue;
+  if (error.code === "OFFER") return error.stored;
+  // @ts-expect-error Another error has no such property.
+  if (error.code === "REDIS") return error.stored;
+  return error.code === "QUARANTINED" ? error.count : error.message;
+}

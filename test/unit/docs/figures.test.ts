@@ -1,0 +1,58 @@
+import { existsSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { allPages, prose, readPage, ROOT, tableUnder } from "./pages.ts";
+
+const PAGE = readPage("docs/benchmarks.md");
+const ORIGINS = tableUnder(PAGE, "When, and of which code");
+
+test("every table of the benchmarks has a date, a commit and its raw results, if they were kept", () => {
+  const sections = PAGE.text.split(/^## /m).slice(1);
+  const measured = sections.filter((text) => /^\|.*-:/m.test(text));
+  const titles = measured.map((text) => text.slice(0, text.indexOf("\n")));
+  expect(ORIGINS.flatMap(([figures = ""]) => figures.split(", ")).toSorted()).toEqual(
+    titles.toSorted(),
+  );
+  for (const [, date, commits = "", raw = ""] of ORIGINS) {
+    expect(date).toMatch(/^\d{4}-\d\d-\d\d$/);
+    for (const commit of commits.split(", ")) expect(commit).toMatch(/^[\da-f]{7}$/);
+    const [, file] = /\((benchmarks\/results\/.*?)\)/.exec(raw) ?? [];
+    if (file === undefined) continue;
+    expect(existsSync(`${ROOT}docs/${file}`)).toBe(true);
+    expect(file).toContain(`-${date}-${commits}.json`);
+  }
+});
+
+test("the memory of a message is what was measured, wherever it is told", () => {
+  const { results } = JSON.parse(
+    readFileSync(`${ROOT}docs/benchmarks/results/goals-memory-2026-11-23-6dccfdf.json`, "utf8"),
+  ) as { results: { figures: { name: string; median: number }[] }[] };
+  const bytesOf = (place: string, size: number) => {
+    const figures = results.flatMap((one) => one.figures);
+    const found = figures.find(({ name }) => name === `${place}, payload ${size} B`);
+    return Math.round(found?.median ?? NaN);
+  };
+  const places = ["delayed", "ready", "retrying"];
+  const sizing = tableUnder(readPage("docs/operations/setting-up.md"), "Memory and sizing");
+  for (const [i, size] of [100, 1024].entries()) {
+    const measured = places.map((place) => bytesOf(place, size));
+    const [, delayed = "", , ready = "", retrying = ""] = sizing[i] ?? [];
+    expect(numbers([delayed, ready, retrying])).toEqual(measured);
+    const column = tableUnder(PAGE, "memory by place").map((row) => row[i + 1] ?? "");
+    expect(numbers(column)).toEqual(measured);
+  }
+});
+
+test("every page says the same about how soon other processes obey a pause", () => {
+  const told = allPages().flatMap((page) =>
+    Array.from(
+      prose(page).matchAll(/within (\w+)(?:;| \()\s*if\s+(?:the )?wake-ups?\b/g),
+      ([, bound]) => bound,
+    ),
+  );
+  expect(told.length).toBeGreaterThan(1);
+  expect(new Set(told)).toEqual(new Set(["milliseconds"]));
+});
+
+function numbers(cells: readonly string[]): number[] {
+  return cells.map((cell) => Number(cell.replace(/,|[^\d,].*$/g, "")));
+}

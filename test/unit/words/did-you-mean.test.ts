@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { readFileSync } from "node:fs";
+import { BROUGHT, PLACES } from "../../../src/words/brought-names.ts";
+import { optionFor, suggest, wayOutOf } from "../../../src/words/did-you-mean.ts";
+
+test.each([
+  ["lsit", "list"],
+  ["deliver", "deliver-now"],
+  ["STATS", "stats"],
+  ["frobnicate", undefined],
+])("%s suggests %s", (word, meant) => {
+  expect(suggest(word, ["queues", "list", "stats", "deliver-now"])).toBe(meant);
+});
+
+const OFFER = ["key", "onDuplicate", "maxWait", "partitionKey", "signal"];
+const RELIABLE = ["codec", "partitions", "group", "visibilityTimeout", "maxDeliveries", "retry"];
+const CLIENT = ["redis", "codec", "callTimeout", "unreachableTimeout"];
+const RETRY = ["initial", "factor", "max", "jitter"];
+
+describe("an unknown option", () => {
+  test.each<[string, readonly string[], string]>([
+    ["kye", OFFER, "; did you mean key?"],
+    ["onDuplicat", OFFER, "; did you mean onDuplicate?"],
+    ["jobId", OFFER, "; did you mean key?"],
+    ["singletonKey", OFFER, "; did you mean key?"],
+    ["messageGroupId", OFFER, "; did you mean partitionKey?"],
+    ["jobId", CLIENT, "; use key, an option of an offer"],
+    ["attempts", OFFER, "; use maxDeliveries, an option of getReliableQueue"],
+    ["attempts", RELIABLE, "; did you mean maxDeliveries?"],
+    ["backoff", RELIABLE, "; did you mean retry?"],
+    ["backoff", OFFER, "; use retry, an option of getReliableQueue"],
+    ["lockDuration", RELIABLE, "; did you mean visibilityTimeout?"],
+    ["visibility_timeout", RELIABLE, "; did you mean visibilityTimeout?"],
+    ["visibility_timeout", CLIENT, "; visibilityTimeout is an option of getReliableQueue"],
+    ["concurrency", RELIABLE, "; concurrency is an option of subscribe"],
+    ["concurency", RELIABLE, "; did you mean concurrency, an option of subscribe?"],
+    ["prefetch", RELIABLE, "; use concurrency, an option of subscribe"],
+    ["host", CLIENT, "; did you mean redis: { host }?"],
+    ["maxRetriesPerRequest", CLIENT, "; did you mean redis: { maxRetriesPerRequest }?"],
+    [
+      "maxRetriesPerRequest",
+      OFFER,
+      "; use redis: { maxRetriesPerRequest }, an option of new Delayline",
+    ],
+    ["prefix", CLIENT, "; did you mean redis: { keyPrefix }?"],
+    ["url", CLIENT, "; did you mean redis?"],
+    ["removeOnComplete", OFFER, "; leave it out: an acknowledged message is gone"],
+    [
+      "priority",
+      OFFER,
+      "; there are no priorities: messages become ready in the order of their deadlines",
+    ],
+    [
+      "delay",
+      OFFER,
+      "; a delay is the second argument of offer and reschedule, and an option of nack and redrive",
+    ],
+    ["delay", RETRY, "; did you mean initial?"],
+    ["type", RETRY, "; the pauses grow by factor; with 1 they are equal"],
+    ["groupId", RELIABLE, "; did you mean group?"],
+    ["groupId", OFFER, "; did you mean partitionKey?"],
+    ["frobnicate", OFFER, ""],
+  ])("%s of %j%s", (given, known, wayOut) => {
+    expect(wayOutOf(given, known)).toBe(wayOut);
+  });
+});
+
+test("the command line knows them, too", () => {
+  expect(optionFor("url", ["redis", "json"])).toBe("redis");
+  expect(optionFor("jsno", ["redis", "json"])).toBe("json");
+  expect(optionFor("frobnicate", ["redis", "json"])).toBeUndefined();
+});
+
+test("each option that is suggested is one in docs/guide/options.md, as is each that has a place", () => {
+  const path = new URL("../../../docs/guide/options.md", import.meta.url);
+  const documented = new Set(
+    [...readFileSync(path, "utf8").matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name),
+  );
+  const named = [...BROUGHT.flatMap(({ option }) => option ?? []), ...Object.keys(PLACES)];
+  expect(
+    named.filter((name) => !documented.has(name) && !["prefix", "payload"].includes(name)),
+  ).toEqual([]);
+});
+
+test("no name is one of our own options, except delay, which has several places", () => {
+  const ours = Object.keys(PLACES).map((name) => name.toLowerCase());
+  const doubled = BROUGHT.flatMap(({ names }) => names.filter((name) => ours.includes(name)));
+  expect(doubled).toEqual([]);
+});
