@@ -77,6 +77,12 @@ export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.name === "MaxRetriesPerRequestError";
 }
 
+/**
+ * The server ended a new connection before it had replied to anything: it is going down, or it refuses us without a
+ * word. The next attempt to connect may say which.
+ */
+export class EarlyEndError extends Error {}
+
 /** A call ended without a reply from Redis. */
 export class UnansweredError extends Error {
   constructor(

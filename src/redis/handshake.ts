@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
-import { isConnectionCut, UnansweredError } from "../failure.ts";
+import { EarlyEndError, isConnectionCut, UnansweredError } from "../failure.ts";
 import { clearTimeout, setTimeout } from "../time/runtime.ts";
 
 /**
@@ -118,7 +118,10 @@ function reportEarlyEnd(client: Redis): void {
       if (stream.writableEnded) return;
       stop();
       const after = stream instanceof TLSSocket ? "after the TLS handshake, " : "";
-      client.emit("error", new Error(`the connection was closed ${after}before Redis replied`));
+      client.emit(
+        "error",
+        new EarlyEndError(`the connection was closed ${after}before Redis replied`),
+      );
     };
     const onError = (error: Error) => {
       if (isConnectionCut(error)) report();

@@ -1,5 +1,5 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
-import { isConnectionCut, isOfWholeServer } from "../failure.ts";
+import { EarlyEndError, isConnectionCut, isOfWholeServer } from "../failure.ts";
 import { clearTimeout, performance, setTimeout } from "../time/runtime.ts";
 
 /** A state of trouble that is over. */
@@ -92,7 +92,13 @@ export class Troubles {
         refusal = { error: failure, since: refusal?.since ?? performance.now() };
         this.#listener.report(failure);
       },
-      unreachable: (reason) => this.#meetOutage(work, new RedisError(UNREACHABLE, reason)),
+      // A server that is going down ends connections early. The next attempt tells more.
+      unreachable: (reason) =>
+        this.#meetOutage(
+          work,
+          new RedisError(UNREACHABLE, reason),
+          !(reason instanceof EarlyEndError),
+        ),
       succeeded: () => {
         this.#serve(work);
         if (refusal !== undefined) this.#recover(refusal);
@@ -151,7 +157,8 @@ export class Troubles {
     this.#isClosed = true;
   }
 
-  #meetOutage(work: Work, failure: RedisError): void {
+  /** Unless the failure `isTelling`, the report still waits for a better one. */
+  #meetOutage(work: Work, failure: RedisError, isTelling = true): void {
     if (this.#isClosed) return;
     this.#unserved.add(work);
     if (this.#outage === undefined) {
@@ -161,7 +168,7 @@ export class Troubles {
     if (this.#grace === undefined || !revealsCause(failure)) return;
     const isUnreachable = failure.reply === undefined;
     this.#outage.error = isUnreachable ? new RedisError(UNREACHABLE, failure.cause) : failure;
-    this.#reportOutage();
+    if (isTelling) this.#reportOutage();
   }
 
   #serve(work: Work): void {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RedisError } from "../../../src/errors.ts";
+import { EarlyEndError } from "../../../src/failure.ts";
 import { Troubles, type Work } from "../../../src/redis/troubles.ts";
 
 let events: string[];
@@ -69,6 +70,23 @@ test("the report waits a moment for the cause", () => {
   expect(news()).toEqual([UNREACHABLE]);
   vi.advanceTimersByTime(10_000);
   expect(news()).toEqual([]);
+});
+
+test("a connection that ends before any reply is the cause only if nothing tells more in a moment", () => {
+  const early = new EarlyEndError("the connection was closed before Redis replied");
+  const [taker, connection] = [troubles.work(), troubles.work()];
+  // A server that is going down: the next attempt is refused.
+  taker.failed(cut("cannot take"));
+  connection.unreachable(early);
+  vi.advanceTimersByTime(50);
+  connection.unreachable(refused);
+  expect(news()).toEqual([UNREACHABLE]);
+  for (const work of [taker, connection]) work.succeeded();
+  news();
+  // A server that speaks TLS, for example, ends every attempt.
+  connection.unreachable(early);
+  vi.advanceTimersByTime(300);
+  expect(news()).toEqual(["cannot reach Redis: the connection was closed before Redis replied"]);
 });
 
 test("without a cause only the first failure is reported", () => {

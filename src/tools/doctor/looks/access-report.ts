@@ -49,16 +49,16 @@ export async function readAccess(
   queues: readonly TriedQueue[],
 ): Promise<AccessReport> {
   const redis = node.duplicate();
-  const within = <Reply>(reply: Promise<Reply>) => node.ask(() => reply);
+  const within = <Reply>(ask: () => Promise<Reply>) => node.ask(ask);
   try {
-    await within(redis.connect());
-    const asked = await within(redis.call("ACL", "WHOAMI")).then(String, () => undefined);
+    await within(() => redis.connect());
+    const asked = await within(() => redis.call("ACL", "WHOAMI")).then(String, () => undefined);
     const name = asked ?? node.user ?? "default";
-    const trier = await chooseTrier(redis, asked);
+    const trier = await within(() => chooseTrier(redis, asked));
     const { keyPrefix } = node.site;
     const { timeouts, channel } = queueKeys(queues[0]?.name ?? NO_QUEUE);
     const scratch = keyPrefix + timeouts.replace(/^[^:]*/, SCRATCH);
-    const tried = await within(
+    const tried = await within(() =>
       Promise.all(
         TRIALS.map(async (trial) => ({
           ...trial,
@@ -66,8 +66,8 @@ export async function readAccess(
         })),
       ),
     );
-    const closed = await within(findClosed(trier, queues, keyPrefix));
-    const subscription = await within(trySubscription(redis, channel));
+    const closed = await within(() => findClosed(trier, queues, keyPrefix));
+    const subscription = await within(() => trySubscription(redis, channel));
     const all = [...tried, { rule: "subscribe", neededBy: "all" as const, refusal: subscription }];
     const refused = all.flatMap(({ rule, neededBy, refusal }) => {
       const isUnknown = UNKNOWN.test(refusal ?? "");
@@ -75,9 +75,10 @@ export async function readAccess(
       return isRefused ? [{ rule, neededBy, isUnknown }] : [];
     });
     const untried = all.filter(({ refusal }) => refusal === UNTRIED).map(({ rule }) => rule);
+    const { dryRun } = trier;
     const isAdmin =
-      trier.dryRun !== undefined && (await trier.dryRun(["ACL", "SETUSER", name])) === undefined;
-    const kept = await within(readKept(redis)).catch(() => "nowhere" as const);
+      dryRun !== undefined && (await within(() => dryRun(["ACL", "SETUSER", name]))) === undefined;
+    const kept = await within(() => readKept(redis)).catch(() => "nowhere" as const);
     return { endpoint: node, name, isAdmin, kept, refused, untried, closed };
   } finally {
     redis.disconnect();
