@@ -3,7 +3,8 @@ import type { Patience } from "../time/patience.ts";
 import { waitForHandlers } from "./close-queue.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import type { Servers } from "../redis/server.ts";
-import { performance, setImmediate } from "../time/runtime.ts";
+import { performance } from "../time/network.ts";
+import { networkTime, setImmediate } from "../time/runtime.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
@@ -20,9 +21,13 @@ export async function closeClient(
   const queues = open.all;
 
   const startedAt = performance.now();
-  const abandoning = new DeadlineTimer(() => {
-    for (const { connections } of servers) connections.abandon();
-  });
+  const abandoning = new DeadlineTimer(
+    () => {
+      for (const { connections } of servers) connections.abandon();
+    },
+    "ordinary",
+    networkTime,
+  );
   abandoning.reset(startedAt + unreachableTimeout);
   await Promise.all(queues.map((queue) => queue.stopTaking()));
   abandoning.clear();
@@ -34,11 +39,15 @@ export async function closeClient(
   // Offers may be waiting for a Redis that is down. Ending the connections rejects them.
   let givingUp: DeadlineTimer | undefined;
   const givenUp = new Promise<void>((resolve) => {
-    givingUp = new DeadlineTimer(() => {
-      for (const { connections } of servers) connections.close();
-      // A lent client may keep the offers for ever. Do not wait for them.
-      setImmediate(resolve);
-    });
+    givingUp = new DeadlineTimer(
+      () => {
+        for (const { connections } of servers) connections.close();
+        // A lent client may keep the offers for ever. Do not wait for them.
+        setImmediate(resolve);
+      },
+      "ordinary",
+      networkTime,
+    );
     givingUp.reset(performance.now() + timeLeft);
   });
   await Promise.race([Promise.all(open.all.map((queue) => queue.close())), givenUp]);

@@ -4,7 +4,8 @@ import { replyOf } from "../failure.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
-import { performance } from "../time/runtime.ts";
+import { performance } from "../time/network.ts";
+import { serverStandIn } from "../time/runtime.ts";
 
 /** An argument of a script. */
 export type ScriptArg = string | number | Buffer;
@@ -54,24 +55,39 @@ export function defineScript<
   },
 ): Script<Key, Arg, Reply, Column> {
   const { name, keys, args, each = [], areRowsKeys = false, reply, needs = [] } = definition;
-  const fragments = inOrder(needs);
-  for (const key of fragments.flatMap((fragment) => fragment.keys)) {
+  for (const key of inOrder(needs).flatMap((fragment) => fragment.keys)) {
     if ((keys as readonly string[]).includes(key)) continue;
     throw new TypeError(`script "${name}" must declare the key "${key}", which a fragment reads`);
   }
-  const lua = [
+  const source = { body: definition.lua, needs };
+  const lua = luaOf({ name, keys, args, each, areRowsKeys, source });
+  return { name, lua, keys, args, each, areRowsKeys, reply, sha: digestOf(lua), source };
+}
+
+/** The text of a script, with other fragments in place of its own if `form` changes them. */
+export function luaOf(
+  script: Pick<
+    Script<string, string, unknown, string>,
+    "name" | "keys" | "args" | "each" | "areRowsKeys" | "source"
+  >,
+  form: (fragment: Fragment) => string = ({ lua }) => lua,
+): string {
+  const { name, keys, args, each, areRowsKeys, source } = script;
+  return [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
-    ...fragments.map((fragment) => fragment.lua),
-    definition.lua.replaceAll(
+    ...inOrder(source.needs).map(form),
+    source.body.replaceAll(
       "for each row do",
       areRowsKeys ? eachRow("KEYS", keys.length + 1, each) : eachRow("ARGV", args.length + 1, each),
     ),
   ].join("\n");
-  const sha = createHash("sha1").update(lua).digest("hex");
-  const source = { body: definition.lua, needs };
-  return { name, lua, keys, args, each, areRowsKeys, reply, sha, source };
+}
+
+/** The digest by which Redis knows a script. */
+export function digestOf(lua: string): string {
+  return createHash("sha1").update(lua).digest("hex");
 }
 
 /** The head of a loop over the rows from position `first` on. An iterator, or a table for each row, would cost more. */
@@ -114,11 +130,14 @@ export async function run<
   }
   for (const arg of script.args) words.push(args[arg]);
   if (!script.areRowsKeys) pushRows(words, script.each, rows);
-  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, script, words, onUnknown));
+  const timed = serverStandIn()?.script(client, script);
+  if (timed !== undefined) words.push(...timed.words);
+  const text = timed ?? script;
+  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, onUnknown));
   const startedAt = performance.now();
   let isDone = false;
   try {
-    const raw = await send(client, script, words, onUnknown);
+    const raw = await send(client, text, words, onUnknown);
     isDone = true;
     return script.reply(raw);
   } finally {
@@ -155,7 +174,7 @@ const scriptRuns = channel("delayline:script");
 
 async function send(
   client: RedisClient,
-  script: Pick<Script<never, never, never, never>, "sha" | "lua">,
+  script: { readonly sha: string; readonly lua: string },
   words: readonly ScriptArg[],
   onUnknown: () => void,
 ): Promise<RawReply> {

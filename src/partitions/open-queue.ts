@@ -12,7 +12,7 @@ import { Parts, type PartsOptions } from "./parts/parts.ts";
 import { ORDINARY } from "./ring/fact.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
-import { sleep } from "../time/sleep.ts";
+import { sleepForNetwork } from "../time/sleep.ts";
 import { Routing } from "./routing/routing.ts";
 import type { Counters } from "../observe/counters.ts";
 import type { Call } from "../queue/call.ts";
@@ -151,7 +151,7 @@ export class OpenQueue {
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
         if (!signal.aborted) this.#drains.failed(failure);
       }
-      await sleep(pause.take(), signal);
+      await sleepForNetwork(pause.take(), signal);
     }
     this.#drains.ended();
   }

@@ -42,6 +42,8 @@ export class PauseWatch implements Pauses, Listener {
       },
       `cannot ask whether queue "${queue.name}" is paused`,
       queue.server.troubles.work(),
+      undefined,
+      () => true,
     );
   }
 

@@ -1,7 +1,7 @@
 import { tellTime } from "../lua/queue/stats.ts";
 import { run } from "../lua/script.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
-import { ServerClock } from "../time/server-clock.ts";
+import { askTime } from "../time/server-clock.ts";
 import type { QueueKeys } from "./keys.ts";
 
 /**
@@ -11,5 +11,5 @@ import type { QueueKeys } from "./keys.ts";
  */
 export async function serverTime(redis: RedisClient, keys: QueueKeys): Promise<number> {
   if (isCluster(redis)) return await run(redis, tellTime, keys, {});
-  return ServerClock.fromTime(await redis.time());
+  return await askTime(redis);
 }

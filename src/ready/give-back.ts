@@ -8,7 +8,7 @@ import { Pause } from "../time/pause.ts";
 import { grouped } from "../queue/grouped.ts";
 import type { Waiters } from "../run/waiters.ts";
 import type { Taken } from "./pops.ts";
-import { performance } from "../time/runtime.ts";
+import { performance } from "../time/network.ts";
 
 /** What a taker uses of the server that its LISTs are on. */
 export type TakerServer = Pick<

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
 import { hasDied } from "./watchdog.ts";
-import { clearTimeout, setTimeout } from "../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../time/network.ts";
 
 /** Receives the id and the name that a connection has on its server, before anything is taken through it. */
 export type OnConnected = (id: number, name: string) => Promise<void>;

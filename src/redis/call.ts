@@ -1,7 +1,7 @@
 import { UnansweredError } from "../failure.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
-import { performance } from "../time/runtime.ts";
+import { performance } from "../time/network.ts";
 
 /** The limits of the wait for a call. */
 export interface CallLimit {

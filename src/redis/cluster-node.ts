@@ -1,5 +1,5 @@
 import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
-import { clearTimeout, setTimeout } from "../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../time/network.ts";
 
 /** Finds the master that serves a key; without a key, any master. Rejects if there is none. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {

@@ -27,7 +27,7 @@ import {
   type RedisClient,
 } from "./client.ts";
 import { Readiness } from "./readiness.ts";
-import { ServerClock } from "../time/server-clock.ts";
+import { askTime } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
 import { performance } from "../time/runtime.ts";
@@ -206,7 +206,7 @@ export class Connections {
 
   #superviseCommands(commands: Redis): void {
     this.#reportTroublesOf(commands);
-    this.#watch(commands, () => askTime(commands, this.#listener.onTime));
+    this.#watch(commands, () => observeTime(commands, this.#listener.onTime));
   }
 
   /** Reports when Redis cannot be reached through a client, and why, and when it can be again. */
@@ -252,7 +252,7 @@ export class Connections {
         this.#dedicated.end(({ options }) => isSameNode(options, node.options));
       });
     } else {
-      this.#watch(background, () => askTime(background, this.#listener.onTime));
+      this.#watch(background, () => observeTime(background, this.#listener.onTime));
       let isFirst = true;
       background.on("ready", () => {
         if (!isFirst) this.#dedicated.follow(background);
@@ -275,9 +275,9 @@ export class Connections {
   }
 }
 
-async function askTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
+async function observeTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
   const sentAt = performance.now();
-  onTime(ServerClock.fromTime(await client.time()), sentAt);
+  onTime(await askTime(client), sentAt);
 }
 
 /** Milliseconds that a dedicated connection may take to become ready. */

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { replyOf } from "../failure.ts";
 import { serverOf } from "./cluster-node.ts";
-import { clearTimeout, setTimeout } from "../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../time/network.ts";
 
 /** The purpose of a dedicated connection. */
 export type Role = "subscriber" | "blocking" | "probe";

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
 import { EarlyEndError, isConnectionCut, UnansweredError } from "../failure.ts";
-import { clearTimeout, setTimeout } from "../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../time/network.ts";
 
 /**
  * A connection was refused although Redis replied: its database does not exist or is not allowed, or the server is a

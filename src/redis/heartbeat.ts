@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { clearInterval, performance, setInterval } from "../time/runtime.ts";
+import { clearInterval, performance, setInterval } from "../time/network.ts";
 
 /**
  * Notices that a connection has gone silent.

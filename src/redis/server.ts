@@ -1,6 +1,6 @@
 import type { DelaylineError } from "../errors.ts";
 import { Expiries } from "../time/expiries.ts";
-import { ServerClock } from "../time/server-clock.ts";
+import { askTime, ServerClock } from "../time/server-clock.ts";
 import { isCluster } from "./client.ts";
 import type { ConnectionOptions } from "./address.ts";
 import { Connections } from "./connections.ts";
@@ -63,7 +63,7 @@ export class Server {
   async time(signal?: AbortSignal): Promise<number> {
     const limit = { expiries: this.expiries, signal };
     return await this.connections.call("commands", limit, async (redis) => {
-      const ask = async () => ServerClock.fromTime(await redis.time());
+      const ask = () => askTime(redis);
       // The clocks of a Cluster's nodes differ, so none is estimated here.
       if (isCluster(redis)) return await ask();
       await this.clock.ready(ask);

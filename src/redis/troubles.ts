@@ -1,6 +1,6 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { EarlyEndError, isConnectionCut, isOfWholeServer } from "../failure.ts";
-import { clearTimeout, performance, setTimeout } from "../time/runtime.ts";
+import { clearTimeout, performance, setTimeout } from "../time/network.ts";
 
 /** A state of trouble that is over. */
 export interface Recovery {

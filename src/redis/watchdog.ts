@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { Heartbeat } from "./heartbeat.ts";
-import { sleep } from "../time/sleep.ts";
+import { sleepForNetwork } from "../time/sleep.ts";
 
 /**
  * Reconnects a connection once it has died silently. The connection's options decide whether the commands under way are
@@ -59,7 +59,7 @@ export async function hasDied({ isSilent, probe, grace }: Suspect): Promise<bool
       // Redis does not reply to the other one either, so this connection is not to blame.
       () => false,
     );
-    await sleep(grace);
+    await sleepForNetwork(grace);
     if (isReplying) return isSilent();
   }
   return false;

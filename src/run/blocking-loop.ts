@@ -5,7 +5,8 @@ import type { Server } from "../redis/server.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { Waiters } from "./waiters.ts";
-import { nextTick, setTimeout } from "../time/runtime.ts";
+import { setTimeout } from "../time/network.ts";
+import { nextTick } from "../time/runtime.ts";
 
 /** What the owner of a {@link BlockingLoop} does in it. */
 export interface Steps<Message> {

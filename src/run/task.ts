@@ -18,6 +18,7 @@ export class Task {
   readonly #cannot: string;
   readonly #work: Work;
   readonly #pause: Pause;
+  readonly #isRoutine: () => boolean;
   readonly #timer = new DeadlineTimer(() => this.#begin());
   /** The action that is under way. Never rejects. */
   #acting: Promise<void> | undefined;
@@ -27,17 +28,22 @@ export class Task {
   #isStarted = false;
   #isStopped = false;
 
-  /** `cannot` says in reports what has failed, such as `cannot tidy queue "orders"`. */
+  /**
+   * `cannot` says in reports what has failed, such as `cannot tidy queue "orders"`. `isRoutine` says whether the next
+   * action only looks again, and nothing changes if it comes later.
+   */
   constructor(
     act: () => Promise<number>,
     cannot: string,
     work: Work,
     pause = new Pause(100, 5000),
+    isRoutine = () => false,
   ) {
     this.#act = act;
     this.#cannot = cannot;
     this.#work = work;
     this.#pause = pause;
+    this.#isRoutine = isRoutine;
   }
 
   /** Whether no action follows. An action in several steps may end early then. */
@@ -49,7 +55,7 @@ export class Task {
   start(delay = 0): void {
     if (this.#isStarted || this.#isStopped) return;
     this.#isStarted = true;
-    this.#timer.reset(performance.now() + delay);
+    this.#arm(delay);
   }
 
   /** Acts now, or once more after the action that is under way. It need not have been started. */
@@ -81,8 +87,12 @@ export class Task {
       this.#acting = undefined;
       if (this.#isStopped) return;
       if (this.#isWoken && !this.#isPausing) this.#begin();
-      else this.#timer.reset(performance.now() + delay);
+      else this.#arm(delay);
     });
+  }
+
+  #arm(delay: number): void {
+    this.#timer.reset(performance.now() + delay, this.#isRoutine() ? this : undefined);
   }
 
   /** Returns the milliseconds until the next action. */

@@ -2,7 +2,8 @@ import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
-import { performance, setTimeout } from "../time/runtime.ts";
+import { setTimeout } from "../time/network.ts";
+import { performance } from "../time/runtime.ts";
 
 /** The limits of a wait. */
 export interface WaitOptions {

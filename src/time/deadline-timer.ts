@@ -1,9 +1,9 @@
-import { clearImmediate, clearTimeout, performance, setImmediate, setTimeout } from "./runtime.ts";
+import { clearImmediate, queueTime, setImmediate, type Time } from "./runtime.ts";
 
 /**
  * One timer for one deadline, however far away it is.
  *
- * Instants are milliseconds of `performance.now()`, so a step of the wall clock does not move the deadline.
+ * Instants are milliseconds of `performance.now()`, of the queue's time unless another one is given, so a step of the wall clock does not move the deadline.
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes 2 ms early and then checks the time in each
  * turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that comes a while
@@ -12,19 +12,30 @@ import { clearImmediate, clearTimeout, performance, setImmediate, setTimeout } f
 export class DeadlineTimer {
   readonly #onDue: () => void;
   readonly #isPunctual: boolean;
+  readonly #time: Time;
   #dueAt = Infinity;
   #lastDueAt = -Infinity;
   #timeout: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
+  #routine: object | undefined;
 
-  constructor(onDue: () => void, kind: "ordinary" | "punctual" = "ordinary") {
+  constructor(
+    onDue: () => void,
+    kind: "ordinary" | "punctual" = "ordinary",
+    time: Time = queueTime,
+  ) {
     this.#onDue = onDue;
+    this.#time = time;
     this.#isPunctual = kind === "punctual";
   }
 
-  /** Arms the timer for `at`, which replaces the current deadline. Infinity disarms it. */
-  reset(at: number): void {
-    clearTimeout(this.#timeout);
+  /**
+   * Arms the timer for `at`, which replaces the current deadline. Infinity disarms it. For `routine` see
+   * {@link Time.setTimeout}.
+   */
+  reset(at: number, routine?: object): void {
+    this.#routine = routine;
+    this.#time.clearTimeout(this.#timeout);
     clearImmediate(this.#immediate);
     this.#dueAt = at;
     if (at !== Infinity) this.#sleep();
@@ -38,13 +49,13 @@ export class DeadlineTimer {
   #sleep(): void {
     // Node fires a timeout above 2^31-1 ms at once, so sleep in pieces. Round up, because waking before the deadline
     // costs another timeout.
-    const remaining = Math.ceil(this.#dueAt - performance.now()) - (this.#isRare ? EARLY : 0);
+    const remaining = Math.ceil(this.#dueAt - this.#time.now()) - (this.#isRare ? EARLY : 0);
     const timeout = Math.min(Math.max(0, remaining), MAX_TIMEOUT);
-    this.#timeout = setTimeout(() => this.#wake(), timeout);
+    this.#timeout = this.#time.setTimeout(() => this.#wake(), timeout, this.#routine);
   }
 
   #wake(): void {
-    const remaining = this.#dueAt - performance.now();
+    const remaining = this.#dueAt - this.#time.now();
     if (remaining <= 0) {
       this.#lastDueAt = this.#dueAt;
       this.#dueAt = Infinity;
@@ -59,7 +70,7 @@ export class DeadlineTimer {
   }
 
   get #isRare(): boolean {
-    return this.#isPunctual && this.#dueAt - this.#lastDueAt > RARE;
+    return this.#isPunctual && !this.#time.isExact && this.#dueAt - this.#lastDueAt > RARE;
   }
 }
 

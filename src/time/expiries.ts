@@ -1,4 +1,4 @@
-import { performance, setTimeout } from "./runtime.ts";
+import { performance, setTimeout } from "./network.ts";
 
 /**
  * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to

@@ -1,9 +1,10 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
-import { performance } from "./runtime.ts";
+import { performance } from "./network.ts";
+import { networkTime } from "./runtime.ts";
 
 /** Waits for work to end: for ever, until {@link limit} sets a time limit. */
 export class Patience {
-  readonly #timer = new DeadlineTimer(() => this.#giveUp());
+  readonly #timer = new DeadlineTimer(() => this.#giveUp(), "ordinary", networkTime);
   readonly #isOver: Promise<boolean>;
   #giveUp: () => void = () => {};
   #endsAt = Infinity;

@@ -1,4 +1,4 @@
-import { clearTimeout, setTimeout } from "./runtime.ts";
+import { clearTimeout, setTimeout } from "./network.ts";
 
 /** The pause before another attempt: it doubles each time, from `least` up to `most` milliseconds. */
 export class Pause {

@@ -3,77 +3,128 @@
  * these, so that fake timers, which a test installs later, do not stop it.
  *
  * `node:timers` and `node:perf_hooks` are asked rather than the globals: a test framework may have replaced those before.
+ *
+ * There are two kinds of time. The **queue's time** is that of deadlines, leases, pauses and waits. The **network's time**
+ * bounds the wait for replies and connections, and paces attempts after a failure. Both are the same, unless a test turns
+ * the queue's clock.
  */
 import { performance as clock } from "node:perf_hooks";
 import * as timers from "node:timers";
 
-/** What measures time and waits. */
-export interface Runtime {
-  readonly setTimeout: (callback: () => void, delay?: number) => NodeJS.Timeout;
+/** A monotonic clock and its timers. */
+export interface Time {
+  /**
+   * `routine` is the task that looks again and again, if nothing but looking depends on this timer. A clock that a test
+   * turns need not stop for it.
+   */
+  readonly setTimeout: (callback: () => void, delay?: number, routine?: object) => NodeJS.Timeout;
   readonly clearTimeout: (timeout: NodeJS.Timeout | undefined) => void;
+  /** Milliseconds on a clock that nobody sets. */
+  readonly now: () => number;
+  /** Whether timers fire just when they are due, as they do if a test turns the clock. */
+  readonly isExact?: boolean;
+}
+
+/** The time of the network, in which some things happen at intervals. */
+export interface NetworkTime extends Time {
   readonly setInterval: (callback: () => void, delay?: number) => NodeJS.Timeout;
   readonly clearInterval: (interval: NodeJS.Timeout | undefined) => void;
+}
+
+/** What measures time and waits. Its own `Time` is the queue's time. */
+export interface Runtime extends Time {
   readonly setImmediate: (callback: () => void) => NodeJS.Immediate;
   readonly clearImmediate: (immediate: NodeJS.Immediate | undefined) => void;
   readonly nextTick: (callback: () => void) => void;
   readonly queueMicrotask: (callback: () => void) => void;
-  /** Milliseconds on a clock that nobody sets. */
-  readonly now: () => number;
+  readonly network: NetworkTime;
+  /** Stands in for the clock of Redis. */
+  readonly server?: ServerStandIn;
 }
 
-const REAL: Runtime = {
-  setTimeout: timers.setTimeout,
+/** Gives the queues in Redis a time other than that of the server's clock. */
+export interface ServerStandIn {
+  /** Returns what is sent in place of a script: its text and digest, and words to follow its own. */
+  readonly script: (
+    client: object,
+    script: object,
+  ) => { readonly lua: string; readonly sha: string; readonly words: readonly string[] };
+  /** Returns the instant (epoch ms) that takes the place of a reply to TIME; without it the reply counts. */
+  readonly now?: (client: object) => number;
+}
+
+// Node would pass further arguments on to the callback.
+const REAL_TIME: NetworkTime = {
+  setTimeout: (callback, delay) => timers.setTimeout(callback, delay),
   clearTimeout: timers.clearTimeout,
-  setInterval: timers.setInterval,
+  setInterval: (callback, delay) => timers.setInterval(callback, delay),
   clearInterval: timers.clearInterval,
+  now: clock.now.bind(clock),
+};
+
+export const REAL: Runtime = {
+  ...REAL_TIME,
   setImmediate: timers.setImmediate,
   clearImmediate: timers.clearImmediate,
   // No module has these two.
   nextTick: process.nextTick.bind(process),
   queueMicrotask: globalThis.queueMicrotask,
-  now: clock.now.bind(clock),
+  network: REAL_TIME,
 };
 
-let current = REAL;
+/** All copies of the package in a process share it: ES modules and CommonJS have one each. */
+const HOLDER: unique symbol = Symbol.for("delayline.runtime");
 
-/** Replaces all timers and the clock, for tests of code that waits. Without an argument the real ones return. */
+const holder = ((globalThis as { [HOLDER]?: { current: Runtime } })[HOLDER] ??= { current: REAL });
+
+/** Replaces all timers and clocks, for tests of code that waits. Without an argument the real ones return. */
 export function replaceRuntime(runtime: Runtime = REAL): void {
-  current = runtime;
+  holder.current = runtime;
 }
 
-// The functions below have the names of the globals that they stand for.
-
-export function setTimeout(callback: () => void, delay?: number): NodeJS.Timeout {
-  return current.setTimeout(callback, delay);
+/** What stands in for the clock of Redis, if anything does. */
+export function serverStandIn(): ServerStandIn | undefined {
+  return holder.current.server;
 }
 
-export function clearTimeout(timeout: NodeJS.Timeout | undefined): void {
-  current.clearTimeout(timeout);
-}
+/** The time of deadlines, leases, pauses and waits. */
+export const queueTime: Time = {
+  setTimeout: (callback, delay, routine) => holder.current.setTimeout(callback, delay, routine),
+  clearTimeout: (timeout) => holder.current.clearTimeout(timeout),
+  now: () => holder.current.now(),
+  get isExact() {
+    return holder.current.isExact ?? false;
+  },
+};
 
-export function setInterval(callback: () => void, delay?: number): NodeJS.Timeout {
-  return current.setInterval(callback, delay);
-}
+/** The time of replies, connections and attempts after a failure. */
+export const networkTime: NetworkTime = {
+  setTimeout: (callback, delay) => holder.current.network.setTimeout(callback, delay),
+  clearTimeout: (timeout) => holder.current.network.clearTimeout(timeout),
+  setInterval: (callback, delay) => holder.current.network.setInterval(callback, delay),
+  clearInterval: (interval) => holder.current.network.clearInterval(interval),
+  now: () => holder.current.network.now(),
+};
 
-export function clearInterval(interval: NodeJS.Timeout | undefined): void {
-  current.clearInterval(interval);
-}
+// The functions below have the names of the globals that they stand for. They are the queue's time.
+
+export const { setTimeout, clearTimeout } = queueTime;
 
 export function setImmediate(callback: () => void): NodeJS.Immediate {
-  return current.setImmediate(callback);
+  return holder.current.setImmediate(callback);
 }
 
 export function clearImmediate(immediate: NodeJS.Immediate | undefined): void {
-  current.clearImmediate(immediate);
+  holder.current.clearImmediate(immediate);
 }
 
 /** `process.nextTick`. */
 export function nextTick(callback: () => void): void {
-  current.nextTick(callback);
+  holder.current.nextTick(callback);
 }
 
 export function queueMicrotask(callback: () => void): void {
-  current.queueMicrotask(callback);
+  holder.current.queueMicrotask(callback);
 }
 
-export const performance = { now: (): number => current.now() };
+export const performance = { now: queueTime.now };

@@ -1,4 +1,4 @@
-import { nextTick, performance } from "./runtime.ts";
+import { nextTick, performance, serverStandIn } from "./runtime.ts";
 
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
@@ -100,6 +100,18 @@ export class ServerClock {
       this.observe(await ask(), sentAt);
     }
   }
+}
+
+/**
+ * Returns the instant (epoch ms) that a server's clock shows.
+ *
+ * Rejects with ioredis's errors.
+ */
+export async function askTime(client: {
+  time(): Promise<readonly (number | string)[]>;
+}): Promise<number> {
+  const time = await client.time();
+  return serverStandIn()?.now?.(client) ?? ServerClock.fromTime(time);
 }
 
 /** How far two clocks may drift apart: 100 microseconds per second, which is more than quartz drifts. */

@@ -1,13 +1,29 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
-import { performance } from "./runtime.ts";
+import { networkTime, queueTime, type Time } from "./runtime.ts";
 
 /**
- * Resolves after `duration` milliseconds, however many, or as soon as one of the signals is aborted. Never rejects:
+ * Sleeps on the queue's time. Resolves after `duration` milliseconds, however many, or as soon as one of the signals is aborted. Never rejects:
  * callers that must know why they woke look at the signals.
  */
-export async function sleep(
+export function sleep(
   duration: number,
   ...signals: readonly (AbortSignal | undefined)[]
+): Promise<void> {
+  return sleepOn(queueTime, duration, signals);
+}
+
+/** The same on the network's time: the bound of a wait for a server, or a pause after a failure. */
+export function sleepForNetwork(
+  duration: number,
+  ...signals: readonly (AbortSignal | undefined)[]
+): Promise<void> {
+  return sleepOn(networkTime, duration, signals);
+}
+
+async function sleepOn(
+  time: Time,
+  duration: number,
+  signals: readonly (AbortSignal | undefined)[],
 ): Promise<void> {
   if (signals.some((signal) => signal?.aborted)) return;
   await new Promise<void>((resolve) => {
@@ -16,8 +32,8 @@ export async function sleep(
       for (const signal of signals) signal?.removeEventListener("abort", wake);
       resolve();
     };
-    const timer = new DeadlineTimer(wake);
-    timer.reset(performance.now() + duration);
+    const timer = new DeadlineTimer(wake, "ordinary", time);
+    timer.reset(time.now() + duration);
     for (const signal of signals) signal?.addEventListener("abort", wake);
   });
 }

@@ -86,7 +86,14 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     rule: "`delayline/redisson`: Java's codecs.",
     imports: ["codecs", "words"],
   },
-  "adapters/testing": { rule: "`delayline/testing`: a Redis for tests.", imports: ["time"] },
+  "adapters/testing": {
+    rule: "`delayline/testing`: a Redis for tests, and a clock that they turn.",
+    imports: ["time", "adapters/testing/clock"],
+  },
+  "adapters/testing/clock": {
+    rule: "A clock that tests turn: virtual time for timers and scripts.",
+    imports: ["lua", "lua/fragments", "time"],
+  },
   tools: { rule: "The package's version.", imports: [] },
   "tools/inspect": {
     rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",

@@ -19,7 +19,7 @@ import {
   openQueue,
   type QueueRegistration,
 } from "./queue-registration.ts";
-import { performance } from "../../time/runtime.ts";
+import { performance } from "../../time/network.ts";
 
 /**
  * Queues in a Nest application: a client for the whole application, or several with names, and a provider for each queue

@@ -22,7 +22,7 @@ import {
 import { Metrics } from "./metrics.ts";
 import { QueueGauges, type ObservedQueue } from "./queue-gauges.ts";
 import { guarded, Spans } from "./spans.ts";
-import { performance } from "../../time/runtime.ts";
+import { performance } from "../../time/network.ts";
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {

@@ -3,7 +3,8 @@ import type { Delayline } from "../../client/delayline.ts";
 import type { QueueCounters } from "../../observe/counters.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
-import { clearTimeout, performance, queueMicrotask, setTimeout } from "../../time/runtime.ts";
+import { clearTimeout, performance, setTimeout } from "../../time/network.ts";
+import { queueMicrotask } from "../../time/runtime.ts";
 
 /**
  * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A

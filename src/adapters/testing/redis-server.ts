@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { findServer, messageOf, RedisStartError, type ServerBinary } from "./find-server.ts";
 import { freePort, ServerProcess } from "./server-process.ts";
-import { performance } from "../../time/runtime.ts";
-import { sleep } from "../../time/sleep.ts";
+import { performance } from "../../time/network.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
 
 /** How {@link startRedis} starts a server. Has no effect on a server at `REDIS_URL`. */
 export interface StartRedisOptions {
@@ -175,7 +175,7 @@ async function ready(server: ServerProcess, url: string): Promise<string | undef
       if (failure.startsWith("NOAUTH")) return undefined;
     }
     if (performance.now() > deadline) return `is not ready after ${START_TIMEOUT} ms (${failure})`;
-    await sleep(5);
+    await sleepForNetwork(5);
   }
   return "ended before it was ready";
 }

@@ -7,7 +7,7 @@ import { createServer, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerBinary } from "./find-server.ts";
-import { clearTimeout, setTimeout } from "../../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../../time/network.ts";
 
 /*
  * A server must not outlive the process that started it, however that process ends: by returning, by process.exit, by a

@@ -71,6 +71,7 @@ export class SweepRhythm {
         this.#onTurn();
       },
       spread(this.#isDeaf ? deaf : asAgreed),
+      this,
     );
   }
 }

@@ -2,7 +2,7 @@ import { advanceFact, createFact, readFact } from "../../lua/partitions/fact.ts"
 import { isInUse } from "../../lua/partitions/partition.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { sleep } from "../../time/sleep.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";
 import { prepare } from "./prepare.ts";
 
@@ -82,7 +82,7 @@ function ask(queue: Queue): Promise<string | undefined> {
 /** Whether a promise is fulfilled within `duration` milliseconds. */
 async function isFulfilledWithin(duration: number, promise: Promise<unknown>): Promise<boolean> {
   const settled = new AbortController();
-  const late = sleep(duration, settled.signal).then(() => false);
+  const late = sleepForNetwork(duration, settled.signal).then(() => false);
   const done = promise.then(
     () => true,
     () => false,

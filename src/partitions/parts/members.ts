@@ -58,10 +58,17 @@ export class Members implements Listener {
       `cannot ask for the partitions of queue "${queue}"`,
       first.queue.server.troubles.work(),
       new Pause(50, 1000),
+      () => this.#isAlone,
     );
     this.#onChange = onChange;
     this.#onSeen = onSeen;
     this.#onUncreated = onUncreated;
+  }
+
+  /** Whether nobody depends on this process's signs of life. */
+  get #isAlone(): boolean {
+    const { isExclusive, isChanging } = this.#roles;
+    return this.#all.length <= 1 && isExclusive !== true && isChanging !== true;
   }
 
   /** All members, including this process if it attends. */

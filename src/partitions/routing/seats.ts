@@ -1,6 +1,6 @@
 import { bucketOfHash } from "../../queue/message/bucket.ts";
 import type { Connections } from "../../redis/connections.ts";
-import { sleep } from "../../time/sleep.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { destinationOf } from "../ring/fact.ts";
@@ -73,7 +73,7 @@ export class Seats {
     const all = new Set(this.#parts.active.map(({ queue }) => queue.server));
     const connected = Array.from(all, ({ connections }) => reached(connections));
     const done = new AbortController();
-    const late = sleep(PATIENCE, done.signal);
+    const late = sleepForNetwork(PATIENCE, done.signal);
     // If no server can be reached, the offer reports it.
     await Promise.race([Promise.any(connected).catch(() => late), late]);
     done.abort();

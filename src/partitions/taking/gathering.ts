@@ -3,8 +3,9 @@ import { grouped } from "../../queue/grouped.ts";
 import { Waiters, type WaitOptions } from "../../run/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
-import { sleep } from "../../time/sleep.ts";
-import { clearTimeout, performance, setTimeout } from "../../time/runtime.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
+import { clearTimeout, setTimeout } from "../../time/network.ts";
+import { networkTime, performance } from "../../time/runtime.ts";
 
 /** Where messages can be waited for: a partition, or the LISTs of a server. */
 export interface GatheringSource<Item> {
@@ -190,7 +191,7 @@ export class Gathering<Item> {
       this.#owed.delete(source);
       if (this.#waits.has(source) || this.#failing.has(source)) continue;
       // Do not let a source that is slow to reply hold up the others.
-      await Promise.race([this.#start(source, 0), sleep(LATE)]);
+      await Promise.race([this.#start(source, 0), sleepForNetwork(LATE)]);
     }
     this.#isServingOwed = false;
     if (this.#waiters.waitingCount > 0) this.#onChange();
@@ -217,7 +218,7 @@ export class Gathering<Item> {
     try {
       const failure = this.#failing.get(source);
       if (failure !== undefined && !this.#areAllFailing) {
-        await sleep(failure.until - performance.now(), signal);
+        await sleepForNetwork(failure.until - networkTime.now(), signal);
       }
       if (signal.aborted) return;
       const wanted = this.#waiters.wanted.reduce((sum, max) => sum + max, 0);
@@ -242,7 +243,7 @@ export class Gathering<Item> {
       return;
     }
     const { pause } = this.#failing.get(source) ?? { pause: new Pause(100, 1000) };
-    this.#failing.set(source, { pause, until: performance.now() + pause.take() });
+    this.#failing.set(source, { pause, until: networkTime.now() + pause.take() });
     if (this.#areAllFailing || !(error instanceof RedisError)) this.#waiters.failAll(error);
     else source.work.failed(error);
   }

@@ -1,7 +1,8 @@
 import type { WaitOptions } from "../../run/waiters.ts";
 import { takeOf } from "../parts/member.ts";
 import type { Parts } from "../parts/parts.ts";
-import { clearTimeout, performance, setTimeout } from "../../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../../time/network.ts";
+import { performance } from "../../time/runtime.ts";
 
 /**
  * Announces to the other processes whether this one takes, so that the partitions are divided among those that do. A

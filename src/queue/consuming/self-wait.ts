@@ -1,5 +1,5 @@
 import { awaiters } from "../../run/awaiters.ts";
-import { sleep } from "../../time/sleep.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
 import type { Consumer } from "./consumer.ts";
 
 /**
@@ -18,7 +18,7 @@ export async function unlessAwaitedBy(
   void closing.then(end, end);
   // The caller gets the promise first, and may await it later. Most handlers have ended by the first look.
   while (!over.signal.aborted) {
-    await sleep(INTERVAL, over.signal);
+    await sleepForNetwork(INTERVAL, over.signal);
     const running = [...consumers()].filter((consumer) => consumer.running > 0);
     if (running.length === 0) continue;
     const waiting = awaiters();

@@ -72,6 +72,7 @@ export class LeaseKeeper {
       queue.server.troubles.work(),
       // The leases are lost soon if the next beats fail, too.
       new Pause(Math.min(this.#interval, RETRY), this.#interval),
+      () => this.#isIdle,
     );
   }
 
@@ -80,6 +81,11 @@ export class LeaseKeeper {
     if (this.#freshAt !== -Infinity || this.#beats.isStopped) return;
     this.#renewAll(performance.now());
     this.#beats.start(this.#interval);
+  }
+
+  /** Whether there is no lease to keep. */
+  get #isIdle(): boolean {
+    return this.#held.size === 0;
   }
 
   /** When the consumer's leases end unless it beats again (`performance.now()`). */
@@ -125,7 +131,8 @@ export class LeaseKeeper {
   /** A beat that was sent at `at` (`performance.now()`) has renewed the leases of everything in flight. */
   #renewAll(at: number): void {
     this.#freshAt = at;
-    if (!this.#beats.isStopped) this.#ending.reset(this.leasesEndAt);
+    if (!this.#beats.isStopped)
+      this.#ending.reset(this.leasesEndAt, this.#isIdle ? this : undefined);
   }
 
   #onEnd(): void {

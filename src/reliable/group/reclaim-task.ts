@@ -32,6 +32,8 @@ export class ReclaimTask {
   readonly #task: Task;
   /** When to trim next (`performance.now()`). */
   #trimAt = -Infinity;
+  /** Whether no other consumer had anything in flight at the last look. */
+  #isQuiet = true;
 
   constructor(
     queue: Queue,
@@ -48,6 +50,8 @@ export class ReclaimTask {
       () => this.#look(),
       `cannot reclaim messages of queue "${queue.name}"`,
       queue.server.troubles.work(),
+      undefined,
+      () => this.#isQuiet,
     );
   }
 
@@ -66,14 +70,15 @@ export class ReclaimTask {
     const { background } = this.#queue.server.connections;
     const queue = this.#queue;
     const { counters } = queue;
-    const { group } = this.#member;
+    const { group, consumer } = this.#member;
     const { channel } = queue.keys;
     const found = await queue.run(background, consumers, { group });
+    this.#isQuiet = found.every(({ name, inFlight }) => name === consumer || inFlight === 0);
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     let failure: unknown;
-    for (const { name: consumer, idle } of dead) {
+    for (const { name, idle } of dead) {
       const maxDeliveries = this.#maxDeliveries;
-      const args = { channel, group, consumer, idle, maxDeliveries, limit: RECLAIMED };
+      const args = { channel, group, consumer: name, idle, maxDeliveries, limit: RECLAIMED };
       try {
         let isLeft = true;
         while (isLeft && !this.#task.isStopped) {
@@ -90,9 +95,9 @@ export class ReclaimTask {
     if (failure !== undefined) throw failure;
     const isLongGone = ({ inFlight, idle }: { inFlight: number; idle: number }) =>
       inFlight === 0 && idle > Math.max(GONE * this.#visibilityTimeout, MINUTE);
-    for (const { name: consumer } of found.filter(isLongGone)) {
-      if (consumer === this.#member.consumer) continue;
-      await queue.run(background, leave, { group, consumer });
+    for (const { name } of found.filter(isLongGone)) {
+      if (name === consumer) continue;
+      await queue.run(background, leave, { group, consumer: name });
     }
     await this.#trim();
     // Consumers with shorter timeouts than ours may join meanwhile.

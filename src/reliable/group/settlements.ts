@@ -17,7 +17,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
-import { performance } from "../../time/runtime.ts";
+import { performance } from "../../time/network.ts";
 
 /** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
 export interface Keeping {

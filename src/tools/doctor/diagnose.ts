@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { openServers } from "../../client/open-servers.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
-import { sleep } from "../../time/sleep.ts";
+import { sleepForNetwork } from "../../time/sleep.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
 import { suggest } from "../../words/did-you-mean.ts";
 import { shellWord } from "../inspect/text.ts";
@@ -151,7 +151,7 @@ async function* examineQueues(
   if (!isExplained) yield* merged(denied);
   const unsure = exams.filter((exam) => exam.isUnsure);
   if (unsure.length === 0) return;
-  await sleep(BETWEEN_LOOKS, signal);
+  await sleepForNetwork(BETWEEN_LOOKS, signal);
   signal?.throwIfAborted();
   const later: Finding[] = [];
   for (const exam of unsure) {

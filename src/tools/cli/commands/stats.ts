@@ -2,7 +2,7 @@ import { RedisError } from "../../../errors.ts";
 import { problemsOf, type Problem } from "../../../observe/health.ts";
 import { PAUSED, QUEUE_GAUGES, type QueueGauge, type Unit } from "../../../observe/queue-gauges.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { sleep } from "../../../time/sleep.ts";
+import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
 import { formatCount, formatFacts, numberColumn, quoted } from "../session/output.ts";
@@ -37,7 +37,7 @@ numbers of a queue if you name it. Reads no messages: O(log N) per queue.`,
         if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
         session.output.say(`${error.message}; trying again`);
       }
-      await sleep(pause, session.signal);
+      await sleepForNetwork(pause, session.signal);
       session.signal.throwIfAborted();
     }
   },

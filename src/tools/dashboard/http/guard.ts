@@ -1,6 +1,6 @@
 import { peerOf } from "./node-handler.ts";
 import { HttpError } from "./reply.ts";
-import { clearTimeout, performance, setTimeout } from "../../../time/runtime.ts";
+import { clearTimeout, performance, setTimeout } from "../../../time/network.ts";
 
 /** The rules of a guard; see the options of a dashboard. */
 interface GuardRules {

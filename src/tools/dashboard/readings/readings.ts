@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { HttpError } from "../http/reply.ts";
-import { clearTimeout, performance, setTimeout } from "../../../time/runtime.ts";
+import { clearTimeout, performance, setTimeout } from "../../../time/network.ts";
 
 /** A page of a list. */
 interface Page<Item> {

@@ -2,7 +2,7 @@ import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
-import { clearTimeout, setTimeout } from "../../../time/runtime.ts";
+import { clearTimeout, setTimeout } from "../../../time/network.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {

@@ -1,7 +1,7 @@
 import { replyOf } from "../../../failure.ts";
 import { ServerClock } from "../../../time/server-clock.ts";
 import type { Endpoint, SiteNode } from "./site.ts";
-import { performance } from "../../../time/runtime.ts";
+import { performance } from "../../../time/network.ts";
 
 /** A server's description of itself, and the clock and round trip that its replies show. */
 export interface ServerReport extends Endpoint {
