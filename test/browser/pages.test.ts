@@ -101,7 +101,7 @@ inBrowser("problems come first, in words, with links to the pages with details",
   ]);
   await problems.getByRole("link", { name: "2 unreadable messages in quarantine" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
-  expect(await page.title()).toBe("quarantine · reminders · Delayline");
+  await page.waitForFunction("document.title === 'quarantine · reminders · Delayline'");
 });
 
 inBrowser("the histogram and the plots have summaries and tables", async () => {

@@ -7,7 +7,7 @@ import type { Member, Site } from "./site.ts";
 export type Loss = "commands" | "background" | "blocking";
 
 /** Milliseconds in which a client on a busy machine reads the bytes that have arrived. */
-const MOMENT = 100;
+const MOMENT = 500;
 
 /** The bytes on the wire between the clients and the servers of a site. */
 export class Wire {

@@ -36,15 +36,19 @@ export async function newReader(
     return listOf(JSON.parse(json) as Raw[]);
   };
   const streams = (await readRaw()).filter(([, type]) => type === "stream");
-  const seeded = new Set(
-    streams.flatMap(([, , , value]) => listOf((value as RawStream)[0]).map(([id]) => id)),
+  // By key: an entry that a script adds may get the id of one in another stream, in the same millisecond.
+  const seeded = new Map(
+    streams.map(([key, , , value]) => [
+      key,
+      new Set(listOf((value as RawStream)[0]).map(([id]) => id)),
+    ]),
   );
   return async () => {
     const raw = (await readRaw()).toSorted(([x], [y]) => (x < y ? -1 : 1));
     return Object.fromEntries(
       raw.map(([key, type, isPassing, value]) => [
         names.get(key) ?? key,
-        { type, isPassing: isPassing === 1, value: valueOf(type, value, seeded) },
+        { type, isPassing: isPassing === 1, value: valueOf(type, value, seeded.get(key)) },
       ]),
     );
   };
@@ -103,7 +107,7 @@ function listOf<Item>(value: readonly Item[] | object): readonly Item[] {
   return Array.isArray(value) ? (value as Item[]) : [];
 }
 
-function valueOf(type: string, value: unknown, seeded: ReadonlySet<string>): unknown {
+function valueOf(type: string, value: unknown, seeded = new Set<string>()): unknown {
   if (type === "hash") return pairs(value as string[]).toSorted(([x], [y]) => (x < y ? -1 : 1));
   if (type === "zset") return pairs(value as string[]);
   return type === "stream" ? streamOf(value as RawStream, seeded) : value;
