@@ -1,0 +1,278 @@
+import type { Random } from "../random.ts";
+import type { FaultKind, FaultRequest, World } from "../sim.ts";
+import type { Connection } from "./connection.ts";
+import type { Stage, StagedProcess } from "./stage.ts";
+import { gather } from "./wire.ts";
+
+/** A fault of the plan. What it hits is drawn when it comes. */
+interface Planned extends FaultRequest {
+  /** The step from which on it may come. */
+  readonly step: number;
+}
+
+/** A server that will fall back: at which step, and to the state of which instant. */
+interface Restore {
+  readonly step: number;
+  readonly at: number;
+  readonly server: number;
+}
+
+/** What becomes of a command that is about to be carried out. */
+export type Fate =
+  | "pass"
+  | "stop"
+  /** Carry it out, and then call `after` with the number of replies that had been received before. */
+  | { after(before: number): Promise<void> };
+
+/** The faults of a run: a plan that the seed makes, and what is broken now. */
+export class Faults {
+  readonly #stage: Stage;
+  readonly #random: Random;
+  readonly #plan: Planned[] = [];
+  /** Those that wait for a command. */
+  readonly #armed: (Planned & { skip: number; readonly isBefore: boolean })[] = [];
+  /** What ends, and when (elapsed ms). */
+  readonly #ends: { readonly at: number; readonly end: () => Promise<void> | void }[] = [];
+  #restore: Restore | undefined;
+  /** How many faults the plan had. */
+  readonly planCount: number;
+  #isCalm = false;
+
+  constructor(stage: Stage, world: World, random: Random, kept?: readonly number[]) {
+    this.#stage = stage;
+    this.#random = random;
+    const { faults = [], events = 500 } = world;
+    const count = faults.length === 0 ? 0 : random.pick(COUNTS);
+    const plan = Array.from({ length: count }, () => ({
+      kind: random.pick(faults),
+      step: random.int(events),
+    }));
+    this.planCount = count;
+    this.#plan = plan
+      .filter((_, i) => kept === undefined || kept.includes(i))
+      .toSorted((a, b) => a.step - b.step);
+  }
+
+  /** When something under way ends; Infinity if nothing is. */
+  get nextAt(): number {
+    return this.#ends.reduce((next, { at }) => Math.min(next, at), Infinity);
+  }
+
+  /** A fault that the world wants now. */
+  request(fault: FaultRequest): void {
+    this.#plan.unshift({ ...fault, step: 0 });
+  }
+
+  /** Ends what is under way, and begins nothing more. */
+  calm(): void {
+    const stage = this.#stage;
+    this.#isCalm = true;
+    this.#plan.length = 0;
+    this.#armed.length = 0;
+    this.#restore = undefined;
+    for (const connection of stage.connections) {
+      connection.heldUntil = 0;
+      connection.missCount = 0;
+    }
+    for (const { owner } of stage.processes) owner.stalledUntil = 0;
+  }
+
+  /** Does what has become due. */
+  async apply(): Promise<void> {
+    const stage = this.#stage;
+    for (const due of this.#ends.filter(({ at }) => this.#isCalm || at <= stage.elapsed)) {
+      this.#ends.splice(this.#ends.indexOf(due), 1);
+      await due.end();
+    }
+    if (this.#restore !== undefined && stage.step >= this.#restore.step) await this.#fallBack();
+    while ((this.#plan[0]?.step ?? Infinity) <= stage.step) {
+      await this.#begin(this.#plan.shift() as Planned);
+    }
+  }
+
+  /** Ends everything, after the run. */
+  async end(): Promise<void> {
+    for (const { end } of this.#ends.splice(0)) await end();
+  }
+
+  /** Decides whether a fault hits the command that this connection has sent. */
+  async meet(connection: Connection): Promise<Fate> {
+    const [first] = connection.sent;
+    if (first === undefined || first === "end") return "pass";
+    const command = String(first.words[0]).toUpperCase();
+    if (DULL.has(command)) return "pass";
+    const hit = this.#armed.find((fault) => this.#concerns(fault, connection) && fault.skip-- <= 0);
+    if (hit === undefined) return "pass";
+    this.#armed.splice(this.#armed.indexOf(hit), 1);
+    const { isBefore } = hit;
+    if (hit.kind === "crash") {
+      const process = this.#processOf(connection) as StagedProcess;
+      if (!isBefore) return { after: async () => this.#crash(process) };
+      // What the process had sent may be on its way, or may not.
+      this.#crash(process);
+      return "stop";
+    }
+    const how = isBefore ? "before" : "after";
+    this.#tell("cut", { connection: connection.label, how, command });
+    if (isBefore) {
+      await this.#lose(connection);
+      return "stop";
+    }
+    return {
+      after: async (before) => {
+        connection.received.length = Math.min(connection.received.length, before);
+        await this.#lose(connection);
+      },
+    };
+  }
+
+  #crash(process: StagedProcess): void {
+    const connections = this.#stage.connections.filter(({ owner }) => owner === process.owner);
+    process.crash();
+    for (const { sent } of connections) {
+      const arrived = this.#random.int(sent.length);
+      sent.splice(arrived, sent.length - 1 - arrived);
+    }
+  }
+
+  #concerns(fault: Planned, connection: Connection): boolean {
+    if (fault.process !== undefined) {
+      return (fault.process as StagedProcess).owner === connection.owner;
+    }
+    return fault.kind === "cut" || this.#processOf(connection)?.mayCrash === true;
+  }
+
+  async #begin(fault: Planned): Promise<void> {
+    const stage = this.#stage;
+    const random = this.#random;
+    const { duration } = fault;
+    const server = stage.servers[fault.server ?? random.int(stage.servers.length)];
+    if (server === undefined) return;
+    switch (fault.kind) {
+      case "crash":
+      case "cut": {
+        this.#armed.push({ ...fault, skip: random.int(6), isBefore: random.chance(0.5) });
+        return;
+      }
+      case "stall": {
+        const process = (fault.process ?? this.#pickProcess()) as StagedProcess | undefined;
+        const length = duration ?? random.magnitude(50, 20_000);
+        process?.stall(length);
+        if (process !== undefined) this.#tell("stall", { process: process.name, duration: length });
+        return;
+      }
+      case "clock-step": {
+        const step = random.magnitude(10, 600_000) * (random.chance(0.5) ? 1 : -1);
+        server.offset += Math.round(duration ?? step);
+        this.#tell("clock-step", { server: server.index, duration: Math.round(duration ?? step) });
+        return;
+      }
+      case "script-flush": {
+        server.forgetScripts();
+        this.#tell("script-flush", { server: server.index });
+        return;
+      }
+      case "rights": {
+        const command = fault.command ?? random.pick(RIGHTS);
+        await server.withdraw(command);
+        const length = duration ?? random.magnitude(50, 5000);
+        this.#tell("rights", { server: server.index, command, duration: length });
+        this.#until(length, async () => {
+          await server.giveBack(command);
+          this.#tell("rights-again", { server: server.index, command });
+        });
+        return;
+      }
+      case "failover": {
+        await server.snapshot();
+        const { elapsed: at } = stage;
+        this.#restore = { step: stage.step + 1 + random.int(40), at, server: server.index };
+        return;
+      }
+      default:
+        await this.#beginAtConnection(fault, fault.kind);
+    }
+  }
+
+  async #beginAtConnection(fault: Planned, kind: FaultKind): Promise<void> {
+    const stage = this.#stage;
+    const random = this.#random;
+    const owner = (fault.process as StagedProcess | undefined)?.owner;
+    const candidates = stage.connections.filter(
+      (one) => one.link !== undefined && !one.isLost && (owner ?? one.owner) === one.owner,
+    );
+    if (candidates.length === 0) return;
+    const connection = random.pick(candidates);
+    const about = { connection: connection.label };
+    if (kind === "delay") {
+      const duration = fault.duration ?? random.magnitude(5, 3000);
+      connection.heldUntil = stage.elapsed + duration;
+      this.#tell(kind, { ...about, duration });
+    } else if (kind === "deaf") {
+      connection.missCount = random.between(1, 5);
+      this.#tell(kind, { ...about, count: connection.missCount });
+    } else if (kind === "silence") {
+      connection.isSilent = true;
+      const duration = fault.duration ?? random.magnitude(1000, 60_000);
+      this.#tell(kind, { ...about, duration });
+      this.#until(duration, async () => {
+        connection.isSilent = false;
+        await this.#lose(connection);
+      });
+    } else if (kind === "client-kill") {
+      this.#tell(kind, about);
+      await this.#lose(connection);
+    }
+  }
+
+  /** Falls back to the snapshot, as a failover does. */
+  async #fallBack(): Promise<void> {
+    const stage = this.#stage;
+    const { at, server: index } = this.#restore as Restore;
+    this.#restore = undefined;
+    const server = stage.servers[index];
+    if (server === undefined) return;
+    for (const connection of stage.connectionsTo(server)) {
+      if (connection.link !== undefined) connection.lose("reset");
+    }
+    await server.settled();
+    await server.restore();
+    server.runId = `${this.#random.uint32().toString(16).padStart(39, "f")}${index}`;
+    this.#tell("failover", { server: index, since: at });
+  }
+
+  /** Ends a connection at Redis, and lets Redis notice. */
+  async #lose(connection: Connection): Promise<void> {
+    connection.lose(this.#random.chance(0.5) ? "closed" : "reset");
+    await gather(connection.server, this.#stage);
+  }
+
+  #until(duration: number, end: () => Promise<void> | void): void {
+    this.#ends.push({ at: this.#stage.elapsed + duration, end });
+  }
+
+  #pickProcess(): StagedProcess | undefined {
+    const alive = this.#stage.processes.filter((process) => process.isAlive);
+    return alive.length === 0 ? undefined : this.#random.pick(alive);
+  }
+
+  #processOf({ owner }: Connection): StagedProcess | undefined {
+    return this.#stage.processes.find((process) => process.owner === owner && process.isAlive);
+  }
+
+  #tell(fault: string, about: Readonly<Record<string, unknown>>): void {
+    this.#stage.record({ fault, ...about }, undefined);
+  }
+}
+
+/** How many faults a run has: mostly few, so that a failure can be understood. */
+const COUNTS = [0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8];
+
+/** Commands that are no move of a message. */
+const DULL = new Set(["PING", "TIME", "INFO", "CLIENT", "HELLO"]);
+
+/** Commands that may be refused for a while. */
+const RIGHTS = (
+  "publish subscribe evalsha eval set del unlink expire zadd zrem rpush lpush ltrim lrem blpop hset hdel " +
+  "xadd xdel xack xclaim xreadgroup xgroup"
+).split(" ");

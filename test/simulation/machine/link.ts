@@ -1,0 +1,63 @@
+import { createConnection, type Socket } from "node:net";
+import { Cutter, encode, ErrorReply, type Frame, type Value } from "./resp.ts";
+
+/** A real connection to Redis, as the machine uses it. */
+export class Link {
+  readonly #socket: Socket;
+  readonly #cutter = new Cutter();
+  /** What came in and nobody has taken yet. */
+  #frames: Frame[] = [];
+  readonly #awaited: ((frame: Frame) => void)[] = [];
+  /** Whether Redis has ended the connection. */
+  isEnded = false;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("data", (chunk) => {
+      for (const frame of this.#cutter.add(chunk)) {
+        const take = this.#awaited.shift();
+        if (take === undefined) this.#frames.push(frame);
+        else take(frame);
+      }
+    });
+    const end = () => {
+      this.isEnded = true;
+    };
+    socket.on("end", end).on("close", end).on("error", end);
+  }
+
+  /** Connects to a Unix socket: what is written to it has arrived when the write returns. */
+  static async open(path: string): Promise<Link> {
+    const socket = createConnection(path);
+    await new Promise<void>((resolve, reject) => {
+      socket.once("connect", resolve).once("error", reject);
+    });
+    return new Link(socket);
+  }
+
+  send(words: readonly (Buffer | string)[]): void {
+    this.#socket.write(encode(words));
+  }
+
+  /** Sends a command that Redis answers at once. */
+  async ask(...words: readonly (Buffer | string)[]): Promise<Value> {
+    const { value } = await new Promise<Frame>((resolve) => {
+      this.#awaited.push(resolve);
+      this.send(words);
+    });
+    if (value instanceof ErrorReply) throw new Error(`${String(words[0])}: ${value.message}`);
+    return value;
+  }
+
+  /** Returns what has come in since the last call. */
+  take(): Frame[] {
+    const frames = this.#frames;
+    this.#frames = [];
+    return frames;
+  }
+
+  close(): void {
+    this.isEnded = true;
+    this.#socket.destroy();
+  }
+}

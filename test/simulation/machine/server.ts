@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { startRedis, type RedisServer } from "../../../src/adapters/testing/index.ts";
+import { Link } from "./link.ts";
+import type { Value } from "./resp.ts";
+import { digestOf, virtualForm, type VirtualForm } from "./virtual-lua.ts";
+
+/**
+ * A real Redis in virtual time. It serves run after run.
+ *
+ * Its clock, and which scripts it knows, are the machine's. Redis itself carries out every command.
+ */
+export class SimServer {
+  readonly index: number;
+  /** A client that is never held. */
+  readonly control: Redis;
+  readonly #redis: RedisServer;
+  readonly #directory: string;
+  readonly #link: Link;
+  /** The scripts that Redis really has. */
+  readonly #loaded = new Set<string>();
+  /** The scripts that simulated clients have sent in this run. */
+  readonly #known = new Map<string, VirtualForm>();
+  /** How far its clock is ahead (ms). */
+  offset = 0;
+  /** The id of the server process, as INFO shows it. */
+  runId = "";
+  #snapshot: readonly (readonly [key: Buffer, dump: Buffer])[] | undefined;
+  #withdrawn = new Set<string>();
+
+  private constructor(
+    index: number,
+    redis: RedisServer,
+    directory: string,
+    link: Link,
+    control: Redis,
+  ) {
+    this.index = index;
+    this.#redis = redis;
+    this.#directory = directory;
+    this.#link = link;
+    this.control = control;
+  }
+
+  static async start(index: number): Promise<SimServer> {
+    const directory = mkdtempSync(join(tmpdir(), "delayline-simulation-"));
+    const path = join(directory, "socket");
+    const redis = await startRedis({ args: ["--unixsocket", path, ...ARGS], env: OWN });
+    const link = await Link.open(path);
+    await link.ask("ACL", "SETUSER", MACHINE, "on", "nopass", "~*", "&*", "+@all");
+    await link.ask("AUTH", MACHINE, "none");
+    const control = new Redis({ path, username: MACHINE, password: "none" });
+    await control.ping();
+    return new SimServer(index, redis, directory, link, control);
+  }
+
+  async stop(): Promise<void> {
+    this.control.disconnect();
+    this.#link.close();
+    await this.#redis.stop();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  /** Makes it empty for a run. */
+  async begin(): Promise<void> {
+    await this.#link.ask("ACL", "SETUSER", "default", "+@all");
+    await this.#link.ask("FLUSHALL");
+    this.#known.clear();
+    this.#withdrawn.clear();
+    this.offset = 0;
+    this.#snapshot = undefined;
+  }
+
+  open(): Promise<Link> {
+    return Link.open(join(this.#directory, "socket"));
+  }
+
+  ask(...words: readonly (Buffer | string)[]): Promise<Value> {
+    return this.#link.ask(...words);
+  }
+
+  /**
+   * Resolves when Redis has carried out everything that was sent before, and all that it sent in turn has been read.
+   *
+   * The first reply shows that Redis has read what was sent before. It may write the replies of one turn in any order,
+   * and ends connections afterwards; the second reply comes from a later turn. By then everything lies in this
+   * process's sockets, and Node reads it in the same turn.
+   */
+  async settled(): Promise<void> {
+    await this.#link.ask("PING");
+    await this.#link.ask("PING");
+    await turn();
+  }
+
+  /**
+   * Turns an EVAL or EVALSHA into the form that lives in virtual time. Returns undefined if the server does not know
+   * the script.
+   */
+  script(
+    words: readonly Buffer[],
+    micros: number,
+  ): { readonly name: string; readonly words: readonly (Buffer | string)[] } | undefined {
+    const [command, script, ...rest] = words as [Buffer, Buffer, ...Buffer[]];
+    const text = script.toString();
+    const isText = command.toString().toUpperCase() === "EVAL";
+    if (isText) this.#known.set(digestOf(text), virtualForm(text));
+    const form = this.#known.get(isText ? digestOf(text) : text);
+    if (form === undefined) return undefined;
+    const head = this.#loaded.has(form.sha) ? ["EVALSHA", form.sha] : ["EVAL", form.lua];
+    this.#loaded.add(form.sha);
+    return { name: form.name, words: [...head, ...rest, micros.toFixed(0)] };
+  }
+
+  forgetScripts(): void {
+    this.#known.clear();
+  }
+
+  /** Refuses a command to all but the machine. */
+  async withdraw(command: string): Promise<void> {
+    this.#withdrawn.add(command);
+    await this.#link.ask("ACL", "SETUSER", "default", `-${command}`);
+  }
+
+  async giveBack(command: string): Promise<void> {
+    if (this.#withdrawn.delete(command)) {
+      await this.#link.ask("ACL", "SETUSER", "default", `+${command}`);
+    }
+  }
+
+  /** Remembers all keys, for {@link restore}. */
+  async snapshot(): Promise<void> {
+    const keys = (await this.#link.ask("KEYS", "*")) as readonly Buffer[];
+    const dumps = await Promise.all(keys.map((key) => this.#link.ask("DUMP", key)));
+    this.#snapshot = keys.map((key, i) => [key, dumps[i] as Buffer]);
+  }
+
+  /** Falls back to the last {@link snapshot}, as a replica that lagged. It knows no scripts. */
+  async restore(): Promise<void> {
+    await this.#link.ask("FLUSHALL");
+    const restored = this.#snapshot?.map(([key, dump]) =>
+      this.#link.ask("RESTORE", key, "0", dump),
+    );
+    await Promise.all(restored ?? []);
+    this.#known.clear();
+  }
+
+  /** Removes what the machine itself keeps in Redis. */
+  async tidy(): Promise<void> {
+    const keys = (await this.#link.ask("KEYS", "sim:*")) as readonly Buffer[];
+    if (keys.length > 0) await this.#link.ask("UNLINK", ...keys);
+  }
+}
+
+/** The user of the machine. The simulated clients are the default user, whose rights change. */
+const MACHINE = "machine";
+
+/** Not the server at REDIS_URL: a run empties its server. */
+const OWN = { ...process.env, REDIS_URL: "" };
+
+/** Large hashes would be listed in an order that differs from server to server. */
+const ARGS = "--hash-max-listpack-entries 1000000 --hash-max-listpack-value 1000000".split(" ");
+
+const realImmediate = setImmediate;
+
+/** A real turn of the event loop: all ticks and microtasks are done, and all that lay in the sockets is read. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    realImmediate(resolve);
+  });
+}

@@ -1,0 +1,12 @@
+import type { World } from "../sim.ts";
+import { plain } from "./plain.ts";
+
+/** All worlds. */
+export const WORLDS: readonly World[] = [plain];
+
+/** @throws {RangeError} if there is none of that name. */
+export function worldNamed(name: string): World {
+  const world = WORLDS.find((one) => one.name === name);
+  if (world !== undefined) return world;
+  throw new RangeError(`no world "${name}"; there are ${WORLDS.map((one) => one.name).join(", ")}`);
+}
