@@ -1,0 +1,14 @@
+import { HISTORY } from "./history.ts";
+import type { Mutant } from "./mutant.ts";
+import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
+import { PLAIN } from "./plain.ts";
+import { RELIABLE } from "./reliable.ts";
+
+/** All mutants, by their rooms, and behind them the faults that there were once. */
+export const MUTANTS: readonly Mutant[] = [
+  ...PLAIN,
+  ...RELIABLE,
+  ...PARTITIONS,
+  ...EXCLUSIVE,
+  ...HISTORY,
+];
