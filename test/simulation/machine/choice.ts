@@ -3,7 +3,7 @@ import type { Random } from "../random.ts";
 /** Something that may happen next. */
 export interface Candidate {
   /** Who does it: a connection in one direction, a process's timers. Things of one line keep their order. */
-  readonly line: string;
+  readonly line: number;
   /** Since when it has been held. */
   readonly since: number;
 }
@@ -19,7 +19,7 @@ export interface Candidate {
 export class Choice {
   readonly #random: Random;
   readonly #manner: "even" | "ranked" | "aged";
-  readonly #ranks = new Map<string, number>();
+  readonly #ranks = new Map<number, number>();
   readonly #chance: number;
 
   constructor(random: Random) {

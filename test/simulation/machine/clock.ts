@@ -8,30 +8,15 @@ export class VirtualClock {
   /** Milliseconds since the run began. */
   now = 0;
   readonly timers = new Set<VirtualTimer>();
-  #count = 0;
 
   /** Arms a timer of the process that runs now. */
   arm(callback: () => void, delay = 0, interval?: number): VirtualTimer {
     const owner = owners.getStore();
     if (owner === undefined) throw new Error("only simulated code has virtual timers");
-    const timer = new VirtualTimer(
-      this,
-      owner,
-      callback,
-      this.now + delay,
-      interval,
-      this.#count++,
-    );
+    const timer = new VirtualTimer(this, owner, callback, this.now + delay, interval);
     // Nothing of a dead process runs any more.
     if (owner.isAlive) this.timers.add(timer);
     return timer;
-  }
-
-  /** The timers that may fire now, in the order in which they were armed. */
-  due(): VirtualTimer[] {
-    return [...this.timers].filter(
-      (timer) => timer.dueAt <= this.now && mayRun(timer.owner, this.now),
-    );
   }
 
   /** When the next timer may fire; Infinity if none is armed. */
@@ -111,7 +96,6 @@ export class VirtualTimer {
   readonly owner: Owner;
   readonly callback: () => void;
   readonly interval: number | undefined;
-  readonly count: number;
   dueAt: number;
   /** How old it is among what is held; undefined until it is due. */
   age: number | undefined;
@@ -123,14 +107,12 @@ export class VirtualTimer {
     callback: () => void,
     dueAt: number,
     interval: number | undefined,
-    count: number,
   ) {
     this.#clock = clock;
     this.owner = owner;
     this.callback = callback;
     this.dueAt = dueAt;
     this.interval = interval;
-    this.count = count;
   }
 
   close(): this {

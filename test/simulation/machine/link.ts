@@ -8,6 +8,7 @@ export class Link {
   /** What came in and nobody has taken yet. */
   #frames: Frame[] = [];
   readonly #awaited: ((frame: Frame) => void)[] = [];
+  #onArrival: () => void = () => {};
   /** Whether Redis has ended the connection. */
   isEnded = false;
 
@@ -19,9 +20,11 @@ export class Link {
         if (take === undefined) this.#frames.push(frame);
         else take(frame);
       }
+      this.#onArrival();
     });
     const end = () => {
       this.isEnded = true;
+      this.#onArrival();
     };
     socket.on("end", end).on("close", end).on("error", end);
   }
@@ -37,6 +40,12 @@ export class Link {
 
   send(words: readonly (Buffer | string)[]): void {
     this.#socket.write(encode(words));
+  }
+
+  /** Resolves when something has come in that nobody has taken, or the connection has ended. */
+  async arrival(): Promise<void> {
+    if (this.#frames.length > 0 || this.isEnded) return;
+    await new Promise<void>((resolve) => (this.#onArrival = resolve));
   }
 
   /** Sends a command that Redis answers at once. */

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { Random } from "../random.ts";
 import type { FaultRequest, Note, Noted, ProcessOptions, Sim, SimProcess, World } from "../sim.ts";
 import { Choice, type Candidate } from "./choice.ts";
-import { mayRun, VirtualClock } from "./clock.ts";
+import { mayRun, VirtualClock, type VirtualTimer } from "./clock.ts";
 import { Connection } from "./connection.ts";
 import { Faults } from "./faults.ts";
 import { surround } from "./globals.ts";
@@ -23,13 +23,21 @@ export interface Reduction {
   readonly orderlyFrom?: number;
 }
 
-/** Something that is held, and how to release it. */
-interface Held extends Candidate {
-  readonly kind: "connect" | "send" | "deliver" | "timer" | "unblock" | "outside" | "start";
-  readonly connection?: Connection;
-  readonly isNetwork: boolean;
+/** Something that is held. */
+type Held =
+  | (Candidate & {
+      readonly kind: "connect" | "send" | "end" | "deliver" | "unblock";
+      readonly connection: Connection;
+    })
+  | (Candidate & { readonly kind: "timer"; readonly timer: VirtualTimer })
+  | (Candidate & { readonly kind: "task"; readonly task: Task });
+
+/** Something of the world that waits for its turn: the start of an actor, a look from outside. */
+interface Task {
+  readonly owner: Owner;
+  readonly since: number;
   /** Returns what the trace says of it. */
-  release(): Promise<string> | string;
+  readonly begin: () => Promise<string> | string;
 }
 
 /**
@@ -58,7 +66,7 @@ export class Machine implements Sim, Stage {
   readonly #schedule: Random;
   /** The mean time that something takes on its way (ms). */
   readonly #latency: number;
-  readonly #waiting: Held[] = [];
+  readonly #tasks: Task[] = [];
   readonly #actors = new Map<number, string>();
   #ageCount = 0;
   #connectionCount = 0;
@@ -163,7 +171,7 @@ export class Machine implements Sim, Stage {
         resolve();
       };
       void process?.crashed.then(end);
-      this.#hold("start", `start ${name}`, owner, () =>
+      this.#add(owner, () =>
         owners.run(owner, () => {
           act().then(end, (error: unknown) => {
             if (owner.isAlive) this.#violate(`${name} threw`, error);
@@ -206,7 +214,7 @@ export class Machine implements Sim, Stage {
 
   outside<Result>(look: () => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#hold("outside", "outside", owners.getStore() ?? WORLD, async () => {
+      this.#add(owners.getStore() ?? WORLD, async () => {
         await look().then(resolve, reject);
         return "a look from outside";
       });
@@ -229,24 +237,8 @@ export class Machine implements Sim, Stage {
     return connection;
   }
 
-  /** Adds something to what is held, which is not a command, a reply or a timer. */
-  #hold(
-    kind: Held["kind"],
-    line: string,
-    owner: Owner,
-    release: () => Promise<string> | string,
-  ): void {
-    const held: Held = {
-      kind,
-      line,
-      since: this.#ageCount++,
-      isNetwork: false,
-      release: async () => {
-        this.#waiting.splice(this.#waiting.indexOf(held), 1);
-        return owner.isAlive ? await release() : "nothing: its process is dead";
-      },
-    };
-    this.#waiting.push(held);
+  #add(owner: Owner, begin: Task["begin"]): void {
+    this.#tasks.push({ owner, since: this.#ageCount++, begin });
   }
 
   /** Releases one thing after another. */
@@ -275,86 +267,103 @@ export class Machine implements Sim, Stage {
 
   async #release(held: Held): Promise<void> {
     this.step++;
-    const { connection } = held;
-    if (held.isNetwork) this.clock.now += -Math.log(1 - this.#schedule.next()) * this.#latency;
-    const fate = held.kind === "send" ? await this.faults.meet(connection as Connection) : "pass";
+    if ("connection" in held) {
+      this.clock.now += -Math.log(1 - this.#schedule.next()) * this.#latency;
+    }
+    const fate = held.kind === "send" ? await this.faults.meet(held.connection) : "pass";
     if (fate === "stop") return;
-    const before = connection?.received.length ?? 0;
+    const before = "connection" in held ? held.connection.received.length : 0;
     try {
-      const text = await held.release();
-      this.trace.add(this.elapsed, `${held.line} ${text}`);
+      this.tell(await this.#do(held));
     } catch (error) {
-      this.#violate(`at ${held.line}`, error);
+      this.#violate(`at a ${held.kind}`, error);
     }
     if (fate !== "pass") await fate.after(before);
     await turn();
   }
 
+  /** Lets something happen, and returns what the trace says of it. */
+  async #do(held: Held): Promise<string> {
+    if (held.kind === "timer") {
+      const { timer } = held;
+      const { dueAt, owner } = timer;
+      this.clock.fire(timer);
+      return `${owner.name} timer due ${dueAt.toFixed(3)}`;
+    }
+    if (held.kind === "task") {
+      const { owner, begin } = held.task;
+      this.#tasks.splice(this.#tasks.indexOf(held.task), 1);
+      return owner.isAlive ? await begin() : `${owner.name} is dead`;
+    }
+    const { connection } = held;
+    const { label } = connection;
+    switch (held.kind) {
+      case "connect":
+        await this.#open(connection);
+        return `${label} connects`;
+      case "send":
+        return `${label} > ${await this.#carry(connection)}`;
+      case "end":
+        connection.lose();
+        await gather(connection.server, this);
+        return `${label} > ends`;
+      case "deliver": {
+        const [next] = connection.received;
+        if (next !== undefined && "raw" in next) this.mix(next.raw);
+        return `${label} < ${connection.deliver()}`;
+      }
+      default:
+        await endBlock(connection, this);
+        return `${label} has blocked long enough`;
+    }
+  }
+
   /** Everything that may happen now. */
   #held(): Held[] {
     const { now } = this.clock;
-    const held = [...this.#waiting];
-    this.connections = this.connections.filter((connection) => !connection.isOver);
-    for (const connection of this.connections) {
-      if (connection.isSilent || connection.heldUntil > now) continue;
-      this.#heldOf(connection, held);
+    const held: Held[] = [];
+    for (const task of this.#tasks) held.push({ kind: "task", line: 0, since: task.since, task });
+    if (this.connections.some((connection) => connection.isOver)) {
+      this.connections = this.connections.filter((connection) => !connection.isOver);
     }
-    for (const timer of this.clock.due()) {
-      held.push({
-        kind: "timer",
-        line: `${timer.owner.name} timer`,
-        since: (timer.age ??= this.#ageCount++),
-        isNetwork: false,
-        release: () => {
-          const { dueAt } = timer;
-          this.clock.fire(timer);
-          return `due ${dueAt.toFixed(3)}`;
-        },
-      });
+    for (const connection of this.connections) {
+      if (!connection.isSilent && connection.heldUntil <= now) this.#heldOf(connection, held);
+    }
+    for (const timer of this.clock.timers) {
+      if (timer.dueAt > now || !mayRun(timer.owner, now)) continue;
+      timer.age ??= this.#ageCount++;
+      held.push({ kind: "timer", line: -timer.owner.pid, since: timer.age, timer });
     }
     return held;
   }
 
   #heldOf(connection: Connection, held: Held[]): void {
-    const { label, sent, received, owner } = connection;
-    const add = (
-      kind: Held["kind"],
-      line: string,
-      since: number,
-      release: () => Promise<string> | string,
-    ) => held.push({ kind, line: `${label} ${line}`, since, isNetwork: true, connection, release });
-
+    const { id, sent, received, owner } = connection;
+    const [outward, inward] = [2 * id, 2 * id + 1];
     if (connection.isConnecting) {
-      if (!connection.isLost) {
-        add("connect", "connects", connection.since, () => this.#open(connection));
-      }
+      if (connection.isLost) return;
+      held.push({ kind: "connect", line: outward, since: connection.since, connection });
       return;
     }
     if (!connection.isLost) {
       const [first] = sent;
       const isBlocked = connection.blockedUntil !== undefined;
       if (isBlocked ? sent.at(-1) === "end" : first === "end") {
-        add("send", ">", this.#ageCount, () => this.#endByClient(connection));
+        held.push({ kind: "end", line: outward, since: this.#ageCount, connection });
       } else if (!isBlocked && first !== undefined && first !== "end") {
-        add("send", ">", first.since, () => this.#carry(connection));
+        held.push({ kind: "send", line: outward, since: first.since, connection });
       }
       if ((connection.blockedUntil ?? Infinity) <= this.elapsed) {
-        add("unblock", "block", this.#ageCount, async () => {
-          await endBlock(connection, this);
-          return "is over";
-        });
+        held.push({ kind: "unblock", line: inward, since: this.#ageCount, connection });
       }
     }
     const [next] = received;
     if (next !== undefined && mayRun(owner, this.elapsed) && !connection.stream.destroyed) {
-      add("deliver", "<", next.since, () => {
-        if ("raw" in next) this.mix(next.raw);
-        return connection.deliver();
-      });
+      held.push({ kind: "deliver", line: inward, since: next.since, connection });
     }
   }
 
-  async #open(connection: Connection): Promise<string> {
+  async #open(connection: Connection): Promise<void> {
     const link = await connection.server.open();
     connection.link = link;
     connection.realId = (await link.ask("CLIENT", "ID")) as number;
@@ -364,19 +373,12 @@ export class Machine implements Sim, Stage {
       connection.isConnecting = false;
       connection.lose();
     }
-    return "";
   }
 
   async #carry(connection: Connection): Promise<string> {
     const first = connection.sent.shift();
     if (first === undefined || first === "end") return "";
     return await carry(connection, first.words, this);
-  }
-
-  async #endByClient(connection: Connection): Promise<string> {
-    connection.lose();
-    await gather(connection.server, this);
-    return "ends";
   }
 
   /** Lets time pass until something can happen. Returns false if nothing ever will. */

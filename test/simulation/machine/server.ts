@@ -84,12 +84,12 @@ export class SimServer {
   /**
    * Resolves when Redis has carried out everything that was sent before, and all that it sent in turn has been read.
    *
-   * The first reply shows that Redis has read what was sent before. It may write the replies of one turn in any order,
-   * and ends connections afterwards; the second reply comes from a later turn. By then everything lies in this
-   * process's sockets, and Node reads it in the same turn.
+   * A first reply shows that Redis has read what was sent before: that of a command on `link`, or that of a PING. Redis may
+   * write the replies of one turn in any order, and ends connections afterwards. The reply to a PING that is sent then
+   * comes from a later turn. By that time everything lies in this process's sockets, and Node reads it in one turn.
    */
-  async settled(): Promise<void> {
-    await this.#link.ask("PING");
+  async settled(link?: Link): Promise<void> {
+    await (link === undefined ? this.#link.ask("PING") : link.arrival());
     await this.#link.ask("PING");
     await turn();
   }

@@ -1,3 +1,4 @@
+import type { Link } from "./link.ts";
 import type { Connection } from "./connection.ts";
 import { bulk, ErrorReply, type Frame, type Value } from "./resp.ts";
 import type { SimServer } from "./server.ts";
@@ -40,26 +41,30 @@ export async function carry(
   }
   const seconds = blockOf(command, words);
   if (seconds !== undefined) actual = blockingForEver(command, words);
-  (connection.link as NonNullable<Connection["link"]>).send(actual);
+  const link = connection.link as Link;
+  link.send(actual);
   if (seconds !== undefined) {
     connection.reading = words;
     connection.blockedUntil = seconds === 0 ? Infinity : stage.elapsed + seconds * 1000;
   } else if (command === "XREADGROUP") {
     connection.reading = words;
   }
-  await gather(server, stage);
+  await gather(server, stage, seconds === undefined ? link : undefined);
   const text = name === "" ? shown(words) : shown([name, ...words.slice(3)]);
   return `${text}${connection.blockedUntil === undefined ? "" : " (blocks)"}`;
 }
 
-/** Waits until Redis is quiet, and queues all that it has sent to the clients. */
-export async function gather(server: SimServer, stage: Stage): Promise<void> {
-  await server.settled();
+/**
+ * Waits until Redis is quiet, and queues all that it has sent to the clients. `link` is where it is going to send
+ * something for certain.
+ */
+export async function gather(server: SimServer, stage: Stage, link?: Link): Promise<void> {
+  await server.settled(link);
   const delivered: string[] = [];
   for (const connection of stage.connectionsTo(server)) {
-    const { link } = connection;
-    if (link === undefined || connection.isLost) continue;
-    for (const frame of link.take()) {
+    const { link: source } = connection;
+    if (source === undefined || connection.isLost) continue;
+    for (const frame of source.take()) {
       const isPublished = isMessage(frame.value);
       if (!isPublished && connection.reading !== undefined) {
         noteDeliveries(delivered, connection.reading, frame.value, stage.serverTime(server));
@@ -69,7 +74,7 @@ export async function gather(server: SimServer, stage: Stage): Promise<void> {
       const [raw, text] = withoutRealId(connection, frame);
       connection.receive(raw, text, isPublished);
     }
-    if (link.isEnded) connection.lose();
+    if (source.isEnded) connection.lose();
   }
   if (delivered.length > 0) await server.ask("MSET", ...delivered);
 }

@@ -1,8 +1,8 @@
 import type { World } from "../sim.ts";
-import { plain } from "./plain.ts";
+import { smoke } from "./smoke.ts";
 
 /** All worlds. */
-export const WORLDS: readonly World[] = [plain];
+export const WORLDS: readonly World[] = [smoke];
 
 /** @throws {RangeError} if there is none of that name. */
 export function worldNamed(name: string): World {
