@@ -16,6 +16,8 @@ export async function bundle(worker: URL): Promise<URL> {
     bundle: true,
     platform: "node",
     format: "cjs",
+    // Some programs import a file for what it does.
+    ignoreAnnotations: true,
     alias: process.env["IOREDIS"] === "5" ? { ioredis: "ioredis5" } : {},
   });
   return pathToFileURL(outfile);

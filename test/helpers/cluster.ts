@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 import { eventually } from "./eventually.ts";
 import { OwnServer, SYNC_AT_ONCE } from "./own-server.ts";
+import { newRedis } from "./redis.ts";
 
 const SLOTS = 16_384;
 
@@ -77,6 +79,31 @@ export async function masterOf(
   // A client may have asked a node that did not know all masters yet. It soon asks again.
   await eventually(() => find() !== undefined, { what: `a master serves slot ${slot}` });
   return find() as OwnServer;
+}
+
+/** Moves a key's slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
+export async function moveSlotOf(masters: readonly OwnServer[], key: string): Promise<void> {
+  const nodes = masters.map(({ url }) => newRedis(url));
+  // Ask a node: a client's own map of the slots may be old.
+  const [first] = nodes as [Redis];
+  const slot = await first.cluster("KEYSLOT", key);
+  const ranges = await first.cluster("SLOTS");
+  const [, , master] = ranges.find(([from, to]) => from <= slot && slot <= to)!;
+  const from = masters.findIndex(({ port }) => port === master?.[1]);
+  const to = from === 0 ? 1 : 0;
+  const [source, target] = [nodes[from], nodes[to]] as [Redis, Redis];
+  const ids = await Promise.all([source, target].map((node) => node.cluster("MYID")));
+  await target.cluster("SETSLOT", slot, "IMPORTING", String(ids[0]));
+  await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
+  for (;;) {
+    // A few at a time, so that some keys are here and some there.
+    const keys = await source.cluster("GETKEYSINSLOT", slot, 2);
+    if (keys.length === 0) break;
+    await source.call("MIGRATE", "127.0.0.1", masters[to]!.port, "", 0, 5000, "KEYS", ...keys);
+    await sleep(50);
+  }
+  await target.cluster("SETSLOT", slot, "NODE", String(ids[1]));
+  for (const node of nodes) await node.cluster("SETSLOT", slot, "NODE", String(ids[1]));
 }
 
 /** Waits until a node knows `count` replicas. A node does not vote for a replica that it does not know. */

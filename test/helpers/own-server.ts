@@ -57,6 +57,11 @@ export class OwnServer {
     return pid;
   }
 
+  /** Where it keeps its data. */
+  get directory(): string {
+    return this.#directory;
+  }
+
   /** Kills it (SIGKILL), and waits until it is gone. */
   async kill(): Promise<void> {
     process.kill(this.pid, "SIGKILL");

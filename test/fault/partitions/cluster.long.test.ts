@@ -1,13 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
-import { masterOf, startCluster, type TestCluster } from "../../helpers/cluster.ts";
+import { masterOf, moveSlotOf, startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { median } from "../../helpers/numbers.ts";
-import { newRedis } from "../../helpers/redis.ts";
 import { replicated } from "../../helpers/replicated.ts";
-import type { OwnServer } from "../../helpers/own-server.ts";
-import type { Redis } from "ioredis";
 import { replaced } from "../replaced.ts";
 import { ClusterTraffic, PARTITIONS } from "./cluster-traffic.ts";
 
@@ -70,7 +66,7 @@ test("a partition's slot moves to another master under load: no message is lost 
   for (const traffic of both) await traffic.isFlowing();
 
   const moved = both.map(({ name }) => partitionName(name, 1));
-  for (const name of moved) await moveSlotOf(cluster, name);
+  for (const name of moved) await moveSlotOf(cluster.nodes, name);
   const movedAt = performance.now();
   for (const traffic of both) {
     await eventually(() => traffic.untilDelivered(1, movedAt) < Infinity);
@@ -83,27 +79,3 @@ test("a partition's slot moves to another master under load: no message is lost 
     expect(traffic.rejected.size).toBeLessThanOrEqual(traffic.offeredAt.size / 100);
   }
 }, 120_000);
-
-/** Moves a slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
-async function moveSlotOf(cluster: TestCluster, key: string): Promise<void> {
-  const slot = await cluster.cluster.cluster("KEYSLOT", key);
-  const nodes = cluster.nodes.map(({ url }) => newRedis(url));
-  // Ask a node: the client's own map of the slots may be old.
-  const ranges = await (nodes[0] as Redis).cluster("SLOTS");
-  const [, , master] = ranges.find(([first, last]) => first <= slot && slot <= last)!;
-  const from = cluster.nodes.find((node) => node.port === master?.[1]) as OwnServer;
-  const to = cluster.nodes.find((node) => node !== from) as OwnServer;
-  const [source, target] = [from, to].map(({ url }) => newRedis(url)) as [Redis, Redis];
-  const ids = await Promise.all([source, target].map((node) => node.cluster("MYID")));
-  await target.cluster("SETSLOT", slot, "IMPORTING", String(ids[0]));
-  await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
-  for (;;) {
-    // A few at a time, so that some keys are here and some there.
-    const keys = await source.cluster("GETKEYSINSLOT", slot, 2);
-    if (keys.length === 0) break;
-    await source.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);
-    await sleep(50);
-  }
-  await target.cluster("SETSLOT", slot, "NODE", String(ids[1]));
-  for (const node of nodes) await node.cluster("SETSLOT", slot, "NODE", String(ids[1]));
-}

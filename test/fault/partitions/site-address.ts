@@ -1,9 +1,12 @@
 import { Cluster, type NatMap, type RedisOptions } from "ioredis";
 import type { RedisAddress } from "../../../src/index.ts";
 
-/** Where a site is, for clients in this process and in others: a list of Sentinel set-ups, or a Cluster. */
+/** Where a site is, for clients in this process and in others: a server or Sentinel set-up, several, or a Cluster. */
 export interface SiteAddress {
-  readonly groups?: readonly Pick<RedisOptions, "sentinels" | "name" | "natMap">[];
+  readonly groups?: readonly Pick<
+    RedisOptions,
+    "host" | "port" | "sentinels" | "name" | "natMap"
+  >[];
   readonly cluster?: {
     readonly nodes: readonly { readonly host: string; readonly port: number }[];
     readonly natMap: NatMap;
@@ -15,7 +18,11 @@ export function redisAt({ groups, cluster }: SiteAddress): {
   readonly redis: RedisAddress | readonly RedisAddress[];
   readonly end: () => void;
 } {
-  if (cluster === undefined) return { redis: groups ?? [], end: () => {} };
+  if (cluster === undefined) {
+    const [first, ...others] = groups ?? [];
+    const isOne = first !== undefined && others.length === 0;
+    return { redis: isOne ? first : (groups ?? []), end: () => {} };
+  }
   const { nodes, natMap } = cluster;
   const redis = new Cluster([...nodes], { natMap, slotsRefreshInterval: 1000 });
   redis.on("error", () => {});

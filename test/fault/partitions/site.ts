@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import type { OwnServer } from "../../helpers/own-server.ts";
+import { startOwnServer, type OwnServer, type OwnServerOptions } from "../../helpers/own-server.ts";
 import { newRedis } from "../../helpers/redis.ts";
 import { startSentinelPair } from "../../helpers/sentinel.ts";
 import { startProxy, type TcpProxy } from "../../helpers/tcp-proxy.ts";
@@ -21,13 +21,17 @@ const PATIENT = 60_000;
 /** Milliseconds after which a dead master is replaced. */
 const IMPATIENT = 1000;
 
-/** Several masters with a replica each, for one test alone. No master is replaced but by {@link Site.replaceOne}. */
+/**
+ * Several masters with a replica each, or a single server, for one test alone. No master is replaced but by
+ * {@link Site.replaceOne} and {@link Site.failOver}.
+ */
 export class Site {
   readonly members: readonly Member[];
   readonly address: SiteAddress;
   /** The more partitions, the longer it takes to query all of them. */
   readonly partitions: number;
   readonly #setPatience: (milliseconds: number) => Promise<unknown>;
+  readonly #failOver: (master: Member) => Promise<void>;
   readonly #dead = new Set<Member>();
 
   private constructor(site: {
@@ -35,16 +39,29 @@ export class Site {
     readonly address: SiteAddress;
     readonly partitions: number;
     readonly setPatience: (milliseconds: number) => Promise<unknown>;
+    readonly failOver: (master: Member) => Promise<void>;
   }) {
     this.members = site.members;
     this.address = site.address;
     this.partitions = site.partitions;
     this.#setPatience = site.setPatience;
+    this.#failOver = site.failOver;
   }
 
-  /** Two Sentinel set-ups, in one list. */
-  static async ofSentinels(): Promise<Site> {
-    const names = ["one", "two"];
+  /** A single server. */
+  static async standalone(options?: OwnServerOptions): Promise<Site> {
+    const member = await newMember(await startOwnServer(options));
+    return new Site({
+      members: [member],
+      address: { groups: [{ host: "127.0.0.1", port: member.proxy.port }] },
+      partitions: 4,
+      setPatience: async () => {},
+      failOver: async () => {},
+    });
+  }
+
+  /** Sentinel set-ups, in one list. */
+  static async ofSentinels(names: readonly string[] = ["one", "two"]): Promise<Site> {
     const pairs = await Promise.all(names.map((name) => startSentinelPair(name, PATIENT)));
     const members = await Promise.all(
       pairs.flatMap(({ master, replica }) => [master, replica]).map(newMember),
@@ -63,7 +80,11 @@ export class Site {
           sentinel.call("SENTINEL", "SET", `${names[i]}`, "down-after-milliseconds", milliseconds),
         ),
       );
-    return new Site({ members, address: { groups }, partitions: 4, setPatience });
+    const failOver = async (master: Member) => {
+      const group = Math.floor(members.indexOf(master) / 2);
+      await sentinels[group]?.call("SENTINEL", "FAILOVER", `${names[group]}`);
+    };
+    return new Site({ members, address: { groups }, partitions: 4, setPatience, failOver });
   }
 
   /** A Cluster of three masters. */
@@ -79,7 +100,10 @@ export class Site {
       );
     await setPatience(PATIENT);
     const cluster = { nodes: entries, natMap: natMapOf(members) };
-    return new Site({ members, address: { cluster }, partitions: 6, setPatience });
+    const failOver = async (master: Member) => {
+      await (await replicaOf(master, members)).redis.cluster("FAILOVER");
+    };
+    return new Site({ members, address: { cluster }, partitions: 6, setPatience, failOver });
   }
 
   /** The servers that are alive. */
@@ -103,12 +127,46 @@ export class Site {
     }
   }
 
-  /**
-   * Kills a master (SIGKILL). Resolves when a replica has taken its place. Writes that were not replicated are lost.
-   */
-  async replaceOne(): Promise<void> {
+  /** The master that serves a key. */
+  async masterOf(key: string): Promise<Member> {
     const masters = await this.masters();
-    const victim = masters[Math.floor(Math.random() * masters.length)] as Member;
+    if (this.address.cluster === undefined) return masters[0] as Member;
+    const { redis } = masters[0] as Member;
+    const [slot, ranges] = await Promise.all([
+      redis.cluster("KEYSLOT", key),
+      redis.cluster("SLOTS"),
+    ]);
+    const [, , master] = ranges.find(([first, last]) => first <= slot && slot <= last) ?? [];
+    return masters.find(({ server }) => server.port === master?.[1]) as Member;
+  }
+
+  /** Lets a replica take a master's place, as an operator does. Resolves when it has. */
+  async failOver(master: Member): Promise<void> {
+    const replica = await replicaOf(master, this.members);
+    await this.#failOver(master);
+    const hasTakenOver = async () => (await replica.redis.role())[0] === "master";
+    await eventually(hasTakenOver, { within: 30_000, what: "the replica has taken over" });
+  }
+
+  /**
+   * Cuts a master's replica off, so that it receives no more writes. It can still take the master's place. Returns a
+   * function that lets it follow again.
+   */
+  async sever(master: Member): Promise<() => Promise<void>> {
+    const replica = await replicaOf(master, this.members);
+    // A master without a password refuses a replica that sends one.
+    await replica.redis.config("SET", "masterauth", "wrong");
+    await master.redis.call("CLIENT", "KILL", "TYPE", "replica");
+    return async () => void (await replica.redis.config("SET", "masterauth", ""));
+  }
+
+  /**
+   * Kills a master (SIGKILL), any one by default. Resolves when a replica has taken its place. Writes that were not
+   * replicated are lost.
+   */
+  async replaceOne(master?: Member): Promise<void> {
+    const masters = await this.masters();
+    const victim = master ?? masters[Math.floor(Math.random() * masters.length)]!;
     await this.#setPatience(IMPATIENT);
     this.#dead.add(victim);
     await victim.server.kill();
@@ -121,7 +179,7 @@ export class Site {
     await this.#setPatience(PATIENT);
   }
 
-  /** Starts the dead servers again, as replicas. Resolves when they are in step. */
+  /** Starts the dead servers again, as replicas. Resolves when each master has one in step. */
   async mend(): Promise<void> {
     for (const member of this.#dead) {
       await member.server.restart();
@@ -130,17 +188,28 @@ export class Site {
       // Members of a Cluster know their role. Sentinels would assign it only after ten seconds.
       const partner = this.members[this.members.indexOf(member) ^ 1] as Member;
       if (this.address.groups) await member.redis.replicaof("127.0.0.1", partner.server.port);
-      await eventually(async () => (await this.#followers()) === this.members.length / 2, {
+    }
+    await eventually(
+      async () => (await this.#followers()) === Math.floor(this.members.length / 2),
+      {
         within: 60_000,
         what: "each master has its replica again",
-      });
-    }
+      },
+    );
   }
 
   async #followers(): Promise<number> {
     const infos = await Promise.all(this.living.map(({ redis }) => redis.info("replication")));
     return infos.filter((info) => info.includes("master_link_status:up")).length;
   }
+}
+
+async function replicaOf(master: Member, members: readonly Member[]): Promise<Member> {
+  const info = await master.redis.info("replication");
+  const port = Number(/^slave0:.*\bport=(\d+)/m.exec(info)?.[1]);
+  const replica = members.find(({ server }) => server.port === port);
+  if (replica === undefined) throw new Error("the master has no replica");
+  return replica;
 }
 
 async function newMember(server: OwnServer): Promise<Member> {

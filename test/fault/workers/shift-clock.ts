@@ -1,10 +1,10 @@
 /**
- * Shifts this process's wall clock by `CLOCK_SHIFT` milliseconds.
+ * Shifts this process's wall clock by `CLOCK_SHIFT` milliseconds. Defaults to 0.
  *
  * Import it before anything that reads the time. The monotonic clock stays right, as on a machine whose wall clock is
  * wrong.
  */
-const shift = Number(process.env["CLOCK_SHIFT"]);
+const shift = Number(process.env["CLOCK_SHIFT"] ?? 0);
 const RightDate = Date;
 
 class WrongDate extends RightDate {

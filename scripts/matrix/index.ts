@@ -1,0 +1,124 @@
+/**
+ * Attacks every kind of queue in every way on every server there is, and writes what came of it into
+ * docs/reliability/results.json and, from there, into the pages.
+ *
+ *   npm run matrix                               # everything: about an hour
+ *   npm run matrix -- --minutes 20               # shorter attacks; what is not done in time is left as it was
+ *   npm run matrix -- --only Cluster,producers   # cells with one of these in their names
+ *   npm run matrix -- --list                     # the names of the cells
+ *   npm run matrix -- --pages                    # writes the pages again, and runs nothing
+ *
+ * It uses the server on the PATH, and those in the directories of REDIS_SERVERS, as `scripts/server/fetch-servers.sh`
+ * makes them. Runs of cells replace older ones. It exits with code 1 if a promise was broken.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { findExecutables } from "../../src/adapters/testing/find-server.ts";
+import { putServerOnPath } from "../server/on-path.ts";
+import { allCells, nameOf } from "./cells.ts";
+import { writePages } from "./page.ts";
+import { keepResults, readResults, type Result } from "./results.ts";
+
+/** Seconds that a cell takes beside its attack: processes start, leases run out. */
+const OVERHEAD = 4;
+
+/** Seconds of an attack, at least and at most. */
+const [SHORTEST, LONGEST] = [1, 120];
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "55" },
+    only: { type: "string", default: "" },
+    list: { type: "boolean", default: false },
+    pages: { type: "boolean", default: false },
+  },
+});
+const minutes = Number(values.minutes);
+if (!(minutes > 0)) throw new RangeError(`--minutes must be above 0, got "${values.minutes}"`);
+
+const wanted = values.only.split(",");
+const cells = allCells()
+  .map(nameOf)
+  .filter((name) => wanted.some((part) => name.includes(part)));
+if (cells.length === 0) throw new RangeError(`--only must name a cell, got "${values.only}"`);
+
+if (values.list) console.log(cells.join("\n"));
+else if (values.pages) await writePages(readResults());
+else await runAll();
+
+async function runAll(): Promise<void> {
+  await putServerOnPath();
+  const path = process.env["PATH"] ?? "";
+  const paths = [path, ...serverDirectories().map((directory) => directory + delimiter + path)];
+  const perCell = (minutes * 60) / (cells.length * paths.length);
+  const seconds = Math.min(LONGEST, Math.max(SHORTEST, Math.floor(perCell - OVERHEAD)));
+  console.log(`${cells.length} cells on ${paths.length} servers, attacks of ${seconds} s`);
+  const commit = commitOfCode();
+  const end = Date.now() + minutes * 60_000;
+  for (const [i, PATH] of paths.entries()) {
+    const share = (end - Date.now()) / (paths.length - i);
+    const done = await run({ PATH, seconds, until: Date.now() + share, commit });
+    if (done.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
+  }
+  await writePages(readResults());
+}
+
+/** The directories in REDIS_SERVERS that have a server. */
+function serverDirectories(): string[] {
+  const root = process.env["REDIS_SERVERS"];
+  if (root === undefined) return [];
+  if (!existsSync(root)) throw new Error(`REDIS_SERVERS is ${root}, which does not exist`);
+  return readdirSync(root)
+    .toSorted()
+    .map((name) => resolve(root, name))
+    .filter((directory) =>
+      ["redis-server", "valkey-server"].some(
+        (program) => findExecutables(program, { PATH: directory }).length > 0,
+      ),
+    );
+}
+
+/** The last commit that changed the code under test. */
+function commitOfCode(): string {
+  const args = ["log", "-1", "--format=%h", "--abbrev=7", "--", "src"];
+  return execFileSync("git", args, { encoding: "utf8" }).trim();
+}
+
+interface RunOptions {
+  readonly PATH: string;
+  readonly seconds: number;
+  /** No cell begins later (epoch ms). */
+  readonly until: number;
+  readonly commit: string;
+}
+
+/** Runs the cells on the server of a PATH, and keeps the results. */
+async function run({ PATH, seconds, until, commit }: RunOptions): Promise<Result[]> {
+  const directory = mkdtempSync(join(tmpdir(), "delayline-matrix-"));
+  const file = join(directory, "results.json");
+  try {
+    const args = ["run", "--config", "test/vitest.config.ts", "test/matrix"];
+    const env = {
+      ...process.env,
+      PATH,
+      REDIS_URL: "",
+      MATRIX_CELLS: cells.join(","),
+      MATRIX_SECONDS: String(seconds),
+      MATRIX_RESULTS: file,
+      MATRIX_COMMIT: commit,
+      MATRIX_UNTIL: String(Math.floor(until)),
+    };
+    const vitest = spawn("vitest", args, { env, stdio: "inherit" });
+    const [code] = (await once(vitest, "exit")) as [number | null];
+    if (code !== 0) process.exitCode = 1;
+    const results = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Result[]) : [];
+    keepResults(results);
+    return results;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

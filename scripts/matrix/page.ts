@@ -1,0 +1,139 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { format, resolveConfig } from "prettier";
+import { allCells, ATTACKS, nameOf, type AttackName } from "./cells.ts";
+import { seriesOf, type Result } from "./results.ts";
+
+/*
+ * The pages that show results are written by hand, but for what stands between `<!-- matrix: name -->` and
+ * `<!-- matrix end -->`.
+ */
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The pages that show results. */
+export const PAGES: readonly string[] = ["docs/reliability.md", "README.md"];
+
+/** The servers that the matrix is meant for. */
+export const SERIES: readonly string[] = ["Redis 7", "Redis 8", "Valkey 8"];
+
+/** Writes the results into all pages. */
+export async function writePages(results: readonly Result[]): Promise<void> {
+  for (const path of PAGES) writeFileSync(ROOT + path, await filledPage(path, results));
+}
+
+/** A page with these results in place of those that it shows. */
+export async function filledPage(path: string, results: readonly Result[]): Promise<string> {
+  const text = readFileSync(ROOT + path, "utf8");
+  const filled = text.replaceAll(
+    /(<!-- matrix: (.*?) -->\n).*?(<!-- matrix end -->)/gs,
+    (_, begin: string, name: string, end: string) => `${begin}\n${part(name, results)}\n\n${end}`,
+  );
+  const style = await resolveConfig(ROOT + path, { editorconfig: true });
+  return await format(filled, { ...style, filepath: path });
+}
+
+function part(name: string, results: readonly Result[]): string {
+  if (name === "headline") return `**${headline(results)}**`;
+  if (name === "readme") return `[A matrix of attacks](docs/reliability.md): ${headline(results)}`;
+  if (name === "summary") return summary(results);
+  if (name === "faults") return faults(results);
+  if (name === "runs") return runs(results);
+  if (!ATTACKS.includes(name as AttackName)) throw new Error(`there is no attack "${name}"`);
+  return attackTable(name as AttackName, results);
+}
+
+/** The result of all cells in one sentence. */
+function headline(results: readonly Result[]): string {
+  const { messages, strikes, lost, twice, early, disordered } = sumOf(results);
+  return (
+    `${results.length} runs, ${count(ATTACKS.length)} kinds of attack, ${count(strikes)} strikes, ` +
+    `${count(messages)} messages: ${count(lost)} lost, ${count(twice)} delivered twice, ` +
+    `${count(early)} early, ${count(disordered)} out of order that should not have been.`
+  );
+}
+
+/** A row for each server. */
+function summary(results: readonly Result[]): string {
+  const cellCount = allCells().length;
+  const rows = SERIES.map((series) => {
+    const some = results.filter((result) => seriesOf(result) === series);
+    const versions = unique(some.map(({ server }) => server)).join(", ") || series;
+    return [versions, `${some.length} of ${cellCount}`, ...figuresOf(some)];
+  });
+  return table(["server", "runs", ...FIGURES], rows);
+}
+
+/** A row for each queue and topology, of all servers together. */
+function attackTable(attack: AttackName, results: readonly Result[]): string {
+  const cells = allCells().filter((cell) => cell.attack === attack);
+  const rows = cells.map((cell) => {
+    const some = results.filter((result) => result.cell === nameOf(cell));
+    const missing = SERIES.filter((series) => !some.some((one) => seriesOf(one) === series));
+    const note = missing.length === 0 ? "" : ` (not run: ${missing.join(", ")})`;
+    return [cell.queue, cell.topology + note, count(sumOf(some).strikes), ...figuresOf(some)];
+  });
+  return table(["queue", "on", "strikes", ...FIGURES], rows);
+}
+
+function faults(results: readonly Result[]): string {
+  const lines = results.flatMap((result) =>
+    result.faults.map((fault) => `- ${result.cell}, ${result.server}: ${fault}`),
+  );
+  return lines.length === 0 ? "Nothing." : lines.join("\n");
+}
+
+/** When, and on what, the runs were made. */
+function runs(results: readonly Result[]): string {
+  const of = (value: (result: Result) => string | number) =>
+    unique(results.map((result) => `${value(result)}`)).join(", ");
+  return (
+    `Servers: ${of(({ server }) => server)}. Days: ${of(({ date }) => date)}. ` +
+    `Code: ${of(({ commit }) => commit)}. Node.js: ${of(({ node }) => node)}. Cores: ${of(({ cores }) => cores)}, shared with other work. ` +
+    `Seconds of attack: ${of(({ seconds }) => seconds)}.`
+  );
+}
+
+const FIGURES = [
+  "messages",
+  "**lost**",
+  "**twice**",
+  "**early**",
+  "**order**",
+  "lost, not promised",
+  "again",
+  "latest, s",
+];
+
+function figuresOf(some: readonly Result[]): string[] {
+  if (some.length === 0) return FIGURES.map(() => "not run");
+  const { messages, lost, twice, early, disordered, forfeited, again, latest } = sumOf(some);
+  const isOrdered = some.some((result) => result.disordered !== null);
+  const order = isOrdered ? count(disordered) : "-";
+  const figures = [messages, lost, twice, early].map(count);
+  return [...figures, order, count(forfeited), count(again), (latest / 1000).toFixed(1)];
+}
+
+function sumOf(results: readonly Result[]) {
+  const sum = (value: (result: Result) => number) =>
+    results.reduce((total, result) => total + value(result), 0);
+  return {
+    messages: sum(({ messages }) => messages),
+    strikes: sum(({ strikes }) => strikes),
+    lost: sum(({ lost }) => lost),
+    twice: sum(({ twice }) => twice),
+    early: sum(({ early }) => early),
+    disordered: sum(({ disordered }) => disordered ?? 0),
+    forfeited: sum(({ forfeited }) => forfeited),
+    again: sum(({ again }) => again),
+    latest: Math.max(0, ...results.map(({ latest }) => latest)),
+  };
+}
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const rule = header.map((_, i) => (i < header.length - FIGURES.length ? "---" : "--:"));
+  return [header, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+const unique = (texts: readonly string[]) => [...new Set(texts)].toSorted();
+const count = (n: number) => n.toLocaleString("en-US");
