@@ -19,6 +19,14 @@ import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
 import { bucketOfId, type Act, type Routing, type Send } from "./routing/routing.ts";
 import { Seats } from "./routing/seats.ts";
+import type { ServerClock } from "../time/server-clock.ts";
+
+/** What the id of an offer is made of, and where it is put. */
+interface Identity {
+  readonly clock: ServerClock;
+  readonly hash: number;
+  readonly sentAs: NonNullable<Offering["sentAs"]>;
+}
 
 /**
  * The delayed messages of a queue, as bytes, whichever parts it has; {@link DelayedMessages} are those of one part.
@@ -37,6 +45,8 @@ export class Messages {
   readonly #reading: Reading;
   /** Where {@link search} found each element that {@link remove} may be given. */
   readonly #origins = new WeakMap<Buffer, DelayedMessages>();
+  /** Offers under way that may have no id yet, in the order in which they were made. */
+  readonly #unidentified = new Set<Identity>();
 
   constructor(parts: Parts, routing: Routing, messagesOf: MessagesOf) {
     this.#parts = parts;
@@ -64,6 +74,7 @@ export class Messages {
   async #offer(offering: Offering, call?: Call): Promise<OfferResult> {
     this.checkOpen();
     const sentBy: Fact[] = [];
+    let identity: Identity | undefined;
     try {
       await this.#parts.known(call);
       const connecting = offering.hash === undefined ? this.#seats.ready() : undefined;
@@ -74,9 +85,10 @@ export class Messages {
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
-      const sentAs: NonNullable<Offering["sentAs"]> = clock.isSet
-        ? { id: createId(clock.nextStamp(), hash) }
-        : {};
+      identity = { clock, hash, sentAs: {} };
+      const { sentAs } = identity;
+      this.#unidentified.add(identity);
+      if (clock.isSet) this.#identifyAll(clock);
       const member = () => sentAs.id && memberOf(offering, sentAs.id);
       const sending = { key: offering.key, sentBy, member };
       const act: Send<OfferResult> = (part, knownFact) =>
@@ -84,6 +96,20 @@ export class Messages {
       return await this.#routing.during(() => this.#routing.send(bucket, sending, act, call));
     } catch (error) {
       throw this.#notOffered(error, sentBy.length, call);
+    } finally {
+      if (identity !== undefined) this.#unidentified.delete(identity);
+    }
+  }
+
+  /**
+   * Makes the ids of all offers to parts with this clock that have none yet: a new one, and before it those that were
+   * made when the clock was not set, and have not been sent since.
+   */
+  #identifyAll(clock: ServerClock): void {
+    for (const one of this.#unidentified) {
+      if (one.clock !== clock) continue;
+      one.sentAs.id ??= createId(clock.nextStamp(), one.hash);
+      this.#unidentified.delete(one);
     }
   }
 

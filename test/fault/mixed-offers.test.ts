@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { DelayedQueue, OfferResult } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
-import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
@@ -162,3 +164,28 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     expect(await queue.get("two")).toMatchObject({ payload: 2, key: "two" });
   });
 });
+
+test.each([1, 3])(
+  "in %d partitions, offers made before and after the clock is known keep their order",
+  async (partitions) => {
+    const name = uniqueName();
+    const settings = { codec: "json", partitions } as const;
+    const proxy = await startProxy(redisUrl());
+    // The clock is known after one round trip. Those who wait for it wait for a second one.
+    proxy.delay.reply = 30;
+    const line = newLine({ redis: proxy.url, transfer: false });
+    const queue = line.getDelayedQueue<number>(name, settings);
+    const due = new Date(Date.now() + 2000);
+    const offers: Promise<OfferResult>[] = [];
+    for (let n = 0; n < 120; n++) {
+      offers.push(queue.offerAt(n, due, { partitionKey: "the only one" }));
+      await sleep(2);
+    }
+    await Promise.all(offers);
+
+    const ready = newLine().getBlockingQueue<number>(name, settings);
+    const taken: number[] = [];
+    while (taken.length < offers.length) taken.push(...(await ready.takeMany({ max: 100 })));
+    expect(taken).toEqual(upTo(offers.length));
+  },
+);
