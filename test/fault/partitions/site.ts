@@ -182,7 +182,8 @@ export class Site {
   /** Starts the dead servers again, as replicas. Resolves when each master has one in step. */
   async mend(): Promise<void> {
     for (const member of this.#dead) {
-      await member.server.restart();
+      // The bus of a Cluster node has a port that others may be given while it is free.
+      await eventually(() => member.server.restart(), { within: 60_000 });
       await member.proxy.accept();
       this.#dead.delete(member);
       // Members of a Cluster know their role. Sentinels would assign it only after ten seconds.
