@@ -5,6 +5,7 @@
  *   npm run matrix                               # everything: about an hour
  *   npm run matrix -- --minutes 20               # shorter attacks; what is not done in time is left as it was
  *   npm run matrix -- --only Cluster,producers   # cells with one of these in their names
+ *   npm run matrix -- --missing                  # what has no result yet, on each server
  *   npm run matrix -- --list                     # the names of the cells
  *   npm run matrix -- --pages                    # writes the pages again, and runs nothing
  *
@@ -17,11 +18,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { findExecutables } from "../../src/adapters/testing/find-server.ts";
+import { findExecutables, findServer } from "../../src/adapters/testing/find-server.ts";
 import { putServerOnPath } from "../server/on-path.ts";
 import { allCells, nameOf } from "./cells.ts";
 import { writePages } from "./page.ts";
-import { keepResults, readResults, type Result } from "./results.ts";
+import { keepResults, readResults, seriesOf, type Result } from "./results.ts";
 
 /** Seconds that a cell takes beside its attack: processes start, leases run out. */
 const OVERHEAD = 4;
@@ -33,6 +34,7 @@ const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "55" },
     only: { type: "string", default: "" },
+    missing: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
     pages: { type: "boolean", default: false },
   },
@@ -88,6 +90,17 @@ function commitOfCode(): string {
   return execFileSync("git", args, { encoding: "utf8" }).trim();
 }
 
+/** The cells that have a result on the server of a PATH. */
+async function cellsDoneOn(PATH: string): Promise<Set<string>> {
+  const { path } = await findServer({ ...process.env, PATH });
+  // "Valkey server v=8.1.1 sha=..."
+  const text = execFileSync(path, ["--version"], { encoding: "utf8" });
+  const [, name, version] = /^(\w+) server v=([\d.]+)/.exec(text) ?? [];
+  const series = seriesOf({ server: `${name} ${version}` });
+  const some = readResults().filter((result) => seriesOf(result) === series);
+  return new Set(some.map(({ cell }) => cell));
+}
+
 interface RunOptions {
   readonly PATH: string;
   readonly seconds: number;
@@ -101,12 +114,15 @@ async function run({ PATH, seconds, until, commit }: RunOptions): Promise<Result
   const directory = mkdtempSync(join(tmpdir(), "delayline-matrix-"));
   const file = join(directory, "results.json");
   try {
+    const done = values.missing ? await cellsDoneOn(PATH) : new Set<string>();
+    const names = cells.filter((name) => !done.has(name));
+    if (names.length === 0) return [];
     const args = ["run", "--config", "test/vitest.config.ts", "test/matrix"];
     const env = {
       ...process.env,
       PATH,
       REDIS_URL: "",
-      MATRIX_CELLS: cells.join(","),
+      MATRIX_CELLS: names.join(","),
       MATRIX_SECONDS: String(seconds),
       MATRIX_RESULTS: file,
       MATRIX_COMMIT: commit,

@@ -36,8 +36,8 @@ export interface Attack {
   readonly persistence?: Persistence;
   /** Milliseconds by which the clocks of the producer and the workers are wrong. */
   readonly shifts?: readonly number[];
-  /** Whether it makes no message go back. */
-  readonly isOrderly?: boolean;
+  /** Whether a process may fail to reach Redis for as long as a lease lasts. */
+  readonly breaksConnections?: boolean;
 }
 
 /** Milliseconds that a worker stands still: longer than both of its leases. */
@@ -72,10 +72,10 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
   "producers-killed": {
     every: 300,
     strike: ({ party }) => party.killProducer(),
-    isOrderly: true,
   },
   "workers-stalled": { strike: ({ party }) => party.stallWorker(STALL) },
   "connections-cut": {
+    breaksConnections: true,
     every: 250,
     moreDelay: 600,
     strike: async ({ site }) => {
@@ -85,6 +85,7 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     },
   },
   "replies-lost": {
+    breaksConnections: true,
     every: 60,
     moreDelay: 600,
     strike: ({ wire }, n) => wire.loseReply(LOSSES[n % LOSSES.length] as Loss),
@@ -94,12 +95,10 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     strike: async ({ site }) => {
       for (const { redis } of await site.masters()) await redis.script("FLUSH");
     },
-    isOrderly: true,
   },
   "clocks-wrong": {
     strike: async () => {},
     shifts: [HOUR, -HOUR, HOUR],
-    isOrderly: true,
   },
   "partitions-changed": {
     every: 300,
@@ -107,6 +106,7 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
       line.setPartitions(target.name, COUNTS[n % COUNTS.length] as number),
   },
   "slots-moved": {
+    breaksConnections: true,
     every: 300,
     strike: async ({ site, target }) => {
       const masters = (await site.masters()).map(({ server }) => server);
@@ -114,6 +114,7 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     },
   },
   "server-stalled": {
+    breaksConnections: true,
     strike: async ({ site }) => {
       const { server } = site.members[0] as Member;
       server.pause();
@@ -122,18 +123,21 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     },
   },
   "server-killed-always": {
+    breaksConnections: true,
     every: 700,
     moreDelay: 1500,
     persistence: "always",
     strike: (scene) => killServer(scene),
   },
   "server-killed-everysec": {
+    breaksConnections: true,
     every: 700,
     moreDelay: 1500,
     persistence: "everysec",
     strike: (scene) => killServer(scene),
   },
   "power-lost-everysec": {
+    breaksConnections: true,
     moreDelay: 1500,
     persistence: "everysec",
     strike: async (scene) => {
@@ -146,6 +150,7 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     },
   },
   "server-killed-unsaved": {
+    breaksConnections: true,
     moreDelay: 1500,
     persistence: "none",
     strike: async (scene) => {
@@ -154,14 +159,17 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     },
   },
   "master-replaced": {
+    breaksConnections: true,
     moreDelay: 1500,
     strike: (scene) => replace(scene, LAG, (master) => scene.site.failOver(master)),
   },
   "master-killed": {
+    breaksConnections: true,
     moreDelay: 1500,
     strike: (scene) => replace(scene, LAG, (master) => scene.site.replaceOne(master)),
   },
   "master-killed-cut-off": {
+    breaksConnections: true,
     moreDelay: 1500,
     strike: async (scene) => {
       await replace(scene, LAG, async (master) => {

@@ -11,7 +11,7 @@ import type { Cell } from "../../scripts/matrix/cells.ts";
 import { now } from "./history.ts";
 import { judge, type Verdict } from "./judge.ts";
 import { Party } from "./party.ts";
-import { CONCURRENCY, type Target } from "./task.ts";
+import { CONCURRENCY, LEASE, type Target } from "./task.ts";
 
 /** Milliseconds until nothing may be left in Redis. Leases of two seconds run out, several times at worst. */
 const DRAINED_WITHIN = 40_000;
@@ -71,7 +71,7 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
     const verdict = judge(party.history, {
       inHand: CONCURRENCY + 1,
       wasSent: (n) => wire.sent.has(`p${n};`),
-      isOrderly: attack.isOrderly ?? false,
+      lease: attack.breaksConnections === true ? LEASE : undefined,
     });
     return { ...verdict, strikes, faults: [...verdict.faults, ...left] };
   } finally {

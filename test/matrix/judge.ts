@@ -13,8 +13,9 @@ import type { History, Offered, Run, Span, Standstill } from "./history.ts";
  * - **lost**: the server forgot the time in which the offer was acknowledged (`rollbacks`); a plain message was in the
  *   hands of a killed process, or on its way to one, or to a connection that was cut;
  * - **again**: the process of the run before died or stood still before the run was surely settled, or that of the
- *   second run stood still when it should have begun; the server forgot the time of the run before; or the offer was
- *   sent again when its first copy may already have moved.
+ *   second run stood still when it should have begun; the server forgot the time of the run before; the offer was sent
+ *   again when its first copy may already have moved; or connections were broken, and a lease later the message came
+ *   again.
  *
  * Nothing excuses a handler that starts before its deadline, a message that is delivered although its offer was
  * certainly not stored, or, with exclusive consumption, an order that is broken.
@@ -38,11 +39,8 @@ export interface Circumstances {
   readonly inHand: number;
   /** Whether the bytes of a message were sent to a process whose connection survived. */
   readonly wasSent: (n: number) => boolean;
-  /**
-   * Whether nothing made a message go back, so that a process gets messages in the order of their deadlines. With
-   * exclusive consumption that is always so.
-   */
-  readonly isOrderly: boolean;
+  /** Milliseconds of a lease, if it may run out because its process cannot reach Redis. */
+  readonly lease: number | undefined;
 }
 
 /** What the judge counts. */
@@ -72,10 +70,10 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
   const excusesOfLoss = lossExcuses(history, runsOf, circumstances);
   const lost = missing.filter((offer) => !excusesOfLoss(offer));
 
-  const repeats = [...runsOf].flatMap(([n, ofMessage]) =>
+  const repeats = [...runsOf.values()].flatMap((ofMessage) =>
     ofMessage.slice(1).map((run, i) => {
       const before = ofMessage[i] as Run;
-      return { run, excuse: repeatExcuse(history, offers.get(n), before, run) };
+      return { run, excuse: repeatExcuse(history, circumstances, before, run) };
     }),
   );
   const twice = repeats.filter(({ excuse }) => excuse === undefined);
@@ -94,12 +92,7 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
     ),
   );
   const inTurn = runs.filter((run) => !replayed.has(run));
-  const disordered =
-    queue === "exclusive"
-      ? exclusiveFaults(history, inTurn)
-      : circumstances.isOrderly && queue !== "partitioned"
-        ? outOfOrder(history, inTurn)
-        : undefined;
+  const disordered = queue === "exclusive" ? exclusiveFaults(history, inTurn) : undefined;
 
   return {
     messages: acknowledged.length,
@@ -150,11 +143,12 @@ function lossExcuses(
 
 /** Why a message may have come again, or undefined. */
 function repeatExcuse(
-  { kills, stalls, rollbacks }: History,
-  offer: Offered | undefined,
+  { kills, stalls, rollbacks, offers, queue }: History,
+  { lease }: Circumstances,
   before: Run,
   run: Run,
-): "stored twice" | "died" | "stood still" | "rolled back" | undefined {
+): "stored twice" | "died" | "stood still" | "rolled back" | "lease over" | undefined {
+  const offer = offers.get(run.n);
   const { by, startedAt } = before;
   const settledAt = (before.doneAt ?? run.startedAt) + SETTLED_WITHIN;
   const overlaps = ({ from, to }: Span) => startedAt <= to && settledAt >= from;
@@ -167,29 +161,14 @@ function repeatExcuse(
   if (stalls.some(hasWoken)) return "stood still";
   if (rollbacks.some(overlaps)) return "rolled back";
   if (run.attempt === 1 && (offer === undefined || mayBeStoredTwice(offer))) return "stored twice";
+  if (queue !== "plain" && lease !== undefined && run.startedAt - startedAt >= lease)
+    return "lease over";
   return undefined;
 }
 
 /** The reply came when the message was due: a first copy may have moved before a second one arrived. */
 function mayBeStoredTwice({ acknowledgedAt, sentAt, delay }: Offered): boolean {
   return acknowledgedAt === undefined || acknowledgedAt >= sentAt + delay;
-}
-
-/** What one process got after a message with a later deadline. */
-function outOfOrder({ offers }: History, runs: readonly Run[]): string[] {
-  const firsts = runs.filter(({ n, attempt }) => {
-    const offer = offers.get(n);
-    return attempt === 1 && offer?.deadline !== undefined && !mayBeStoredTwice(offer);
-  });
-  return [...grouped(firsts, ({ by }) => by).values()].flatMap((ofProcess) =>
-    ofProcess
-      .filter((run, i) => i > 0 && deadlineOf(run) < deadlineOf(ofProcess[i - 1] as Run))
-      .map(named),
-  );
-
-  function deadlineOf({ n }: Run): number {
-    return offers.get(n)?.deadline ?? 0;
-  }
 }
 
 /** Breaches of the order, overlapping handlers, and fences that fall. */

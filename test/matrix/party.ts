@@ -168,7 +168,11 @@ export class Party {
   }
 
   #write(by: string, note: Note): void {
-    const { offers, runs } = this.history;
+    const { offers, runs, stalls } = this.history;
+    if (note.what === "stall") {
+      stalls.push({ by, from: note.from, to: note.to });
+      return;
+    }
     const offer = offers.get(note.n);
     switch (note.what) {
       case "offer":

@@ -6,7 +6,7 @@ import type { Queue } from "../../scripts/matrix/cells.ts";
 export const CONCURRENCY = 8;
 
 /** Milliseconds after which the messages of a dead consumer go to another one. */
-const LEASE = 2000;
+export const LEASE = 2000;
 
 /** A queue of a run, and where it is. */
 export interface Target {
@@ -59,6 +59,11 @@ export type Note =
       readonly n: number;
       readonly startedAt: number;
       readonly at: number;
+    }
+  | {
+      readonly what: "stall";
+      readonly from: number;
+      readonly to: number;
     };
 
 export function openDelayed(line: Delayline, { name }: Target): DelayedQueue<string> {

@@ -15,6 +15,9 @@ import { redisAt } from "../partitions/site-address.ts";
 /** Milliseconds between two offers: 200 a second. */
 const INTERVAL = 5;
 
+/** Longest time between two looks at the clock that is no standstill, in milliseconds. */
+const STALL = 1000;
+
 /** Keys of an exclusive queue. */
 const KEYS = 12;
 
@@ -32,6 +35,16 @@ async function handle(payload: string, delivery?: Delivery<string>): Promise<voi
   note({ what: "start", n, attempt, fence, startedAt });
   await sleep(Math.random() * 5);
   note({ what: "done", n, startedAt, at: now() });
+}
+
+/** Notes when this process stands still: nobody else knows. */
+function watchForStalls(): void {
+  let looked = now();
+  setInterval(() => {
+    const at = now();
+    if (at - looked > STALL) note({ what: "stall", from: looked, to: at });
+    looked = at;
+  }, 20);
 }
 
 function consume(line: Delayline, task: Task): void {
@@ -92,7 +105,10 @@ process.once("message", (task: Task) => {
   });
   line.on("error", () => {});
   if (isProducer) produce(line, task);
-  else consume(line, task);
+  else {
+    watchForStalls();
+    consume(line, task);
+  }
   void tell("begun");
 });
 void tell("loaded");

@@ -29,7 +29,7 @@ interface Story extends Disturbance {
   readonly runs: readonly Run[];
 }
 
-const CALM: Circumstances = { inHand: 1, wasSent: () => true, isOrderly: true };
+const CALM: Circumstances = { inHand: 1, wasSent: () => true, lease: undefined };
 
 function verdictOf({ queue = "reliable", offers, runs, ...rest }: Story, more = CALM) {
   const history: History = {
@@ -55,7 +55,7 @@ test("a quiet run is without faults", () => {
     twice: 0,
     again: 0,
     early: 0,
-    disordered: 0,
+    disordered: null,
     latest: 5,
     faults: [],
   });
@@ -126,6 +126,16 @@ describe("twice", () => {
     });
   });
 
+  test("a lease that ran out excuses what comes after it, where connections were broken", () => {
+    const cut = { ...CALM, lease: 2000 };
+    const soon = run(1, { by: "b", startedAt: 2000, attempt: 2 });
+    expect(verdictOf({ offers, runs: [run(1), second] }, cut)).toMatchObject({ again: 1 });
+    expect(verdictOf({ offers, runs: [run(1), soon] }, cut)).toMatchObject({ twice: 1 });
+    expect(verdictOf({ queue: "plain", offers, runs: [run(1), second] }, cut)).toMatchObject({
+      twice: 1,
+    });
+  });
+
   test("an offer whose reply came after the deadline may be stored twice, in time it may not", () => {
     const first = { attempt: 1, startedAt: 4000 };
     const late = [offer(1, 1000, { acknowledgedAt: 1200 })];
@@ -154,32 +164,24 @@ describe("order", () => {
   const offers = [offer(1, 1000), offer(2, 1010)];
   const runs = [run(2, { startedAt: 1120 }), run(1, { startedAt: 1130 })];
 
-  test("one process gets messages by their deadlines, two may be a little apart", () => {
-    expect(verdictOf({ offers, runs })).toMatchObject({ disordered: 1 });
-    const two = [runs[0]!, { ...runs[1]!, by: "b" }];
-    expect(verdictOf({ offers, runs: two })).toMatchObject({ disordered: 0 });
-  });
-
-  test("it is not judged where messages go back, nor across partitions", () => {
-    const back = { ...CALM, isOrderly: false };
-    expect(verdictOf({ offers, runs }, back)).toMatchObject({ disordered: null });
-    const partitioned = { queue: "partitioned" as const, offers, runs };
-    expect(verdictOf(partitioned)).toMatchObject({ disordered: null });
+  test("it is not judged where several handlers run at once", () => {
+    for (const queue of ["plain", "reliable", "partitioned"] as const) {
+      expect(verdictOf({ queue, offers, runs })).toMatchObject({ disordered: null });
+    }
   });
 
   test("exclusive: by key, across processes, whatever happens, one handler at a time", () => {
-    const back = { ...CALM, isOrderly: false };
     const two = [runs[0]!, { ...runs[1]!, by: "b", fence: 2 }];
     const exclusive = { queue: "exclusive" as const, offers };
-    expect(verdictOf({ ...exclusive, runs: two }, back)).toMatchObject({ disordered: 1 });
+    expect(verdictOf({ ...exclusive, runs: two })).toMatchObject({ disordered: 1 });
     const keys = [offer(1, 1000), offer(2, 1010, { key: "other" })];
-    expect(verdictOf({ queue: "exclusive", offers: keys, runs: two }, back)).toMatchObject({
+    expect(verdictOf({ queue: "exclusive", offers: keys, runs: two })).toMatchObject({
       disordered: 0,
     });
     const overlapping = [
       run(1, { startedAt: 1120, doneAt: 1140 }),
       run(2, { by: "b", fence: 2, startedAt: 1130 }),
     ];
-    expect(verdictOf({ ...exclusive, runs: overlapping }, back)).toMatchObject({ disordered: 1 });
+    expect(verdictOf({ ...exclusive, runs: overlapping })).toMatchObject({ disordered: 1 });
   });
 });
