@@ -6,6 +6,7 @@
  *   npm run simulate -- --world plain --seed 7 --trace   # one run, with all its events
  *   npm run simulate -- --world plain --seed 7 --shrink  # the smallest run that still fails
  *   npm run simulate -- --seeds 1-100 --twice            # the same seed gives the same run
+ *   npm run simulate -- --seeds 1-10 --watched           # nothing moves between two events
  *
  * It starts its own Redis for each of two worker processes. It exits with code 1 if a run fails, and prints how to run
  * that again.
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     trace: { type: "boolean", default: false },
     shrink: { type: "boolean", default: false },
     twice: { type: "boolean", default: false },
+    watched: { type: "boolean", default: false },
     "keep-going": { type: "boolean", default: false },
     workers: { type: "string", default: "2" },
     faults: { type: "string" },
@@ -103,15 +105,17 @@ async function runMany(): Promise<boolean> {
 }
 
 function* seedsAndWorlds(): Generator<Job> {
+  const reduction = givenReduction();
   const [first, last] = values.seeds.split("-").map(Number) as [number, number?];
   for (let seed = first; seed <= (last ?? first); seed++) {
-    for (const { name } of worlds) yield { world: name, seed };
+    for (const { name } of worlds) yield { world: name, seed, reduction };
   }
 }
 
 function givenReduction(): Reduction {
   const { faults, without, "orderly-from": orderlyFrom } = values;
   return {
+    ...(values.watched && { isWatched: true }),
     ...(faults !== undefined && { faults: numbers(faults) }),
     ...(without !== undefined && { without: numbers(without) }),
     ...(orderlyFrom !== undefined && { orderlyFrom: Number(orderlyFrom) }),

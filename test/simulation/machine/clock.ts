@@ -8,12 +8,15 @@ export class VirtualClock {
   /** Milliseconds since the run began. */
   now = 0;
   readonly timers = new Set<VirtualTimer>();
+  /** How many timers were ever armed. */
+  armCount = 0;
 
   /** Arms a timer of the process that runs now. */
   arm(callback: () => void, delay = 0, interval?: number): VirtualTimer {
     const owner = owners.getStore();
     if (owner === undefined) throw new Error("only simulated code has virtual timers");
     const timer = new VirtualTimer(this, owner, callback, this.now + delay, interval);
+    this.armCount++;
     // Nothing of a dead process runs any more.
     if (owner.isAlive) this.timers.add(timer);
     return timer;

@@ -58,6 +58,11 @@ export class Link {
     return value;
   }
 
+  /** Whether something has come in that nobody has taken. */
+  get hasUnread(): boolean {
+    return this.#frames.length > 0;
+  }
+
   /** Returns what has come in since the last call. */
   take(): Frame[] {
     const frames = this.#frames;

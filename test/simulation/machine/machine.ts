@@ -21,6 +21,8 @@ export interface Reduction {
   readonly without?: readonly number[];
   /** From this step on the oldest thing happens first. */
   readonly orderlyFrom?: number;
+  /** Waits after each event, and fails if anything still moves: slow. */
+  readonly isWatched?: boolean;
 }
 
 /** Something that is held. */
@@ -280,6 +282,22 @@ export class Machine implements Sim, Stage {
     }
     if (fate !== "pass") await fate.after(before);
     await turn();
+    if (this.#reduction.isWatched) await this.#expectQuiet(held.kind);
+  }
+
+  /** Nothing may move by itself once a turn has passed. */
+  async #expectQuiet(kind: string): Promise<void> {
+    const moved = () => {
+      const unread = this.connections.filter(({ link }) => link?.hasUnread);
+      return this.#ageCount + this.clock.armCount + unread.length;
+    };
+    const before = moved();
+    for (let i = 0; i < 5; i++) await turn();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1);
+    });
+    await turn();
+    if (moved() !== before) this.violations.push(`something moved by itself after a ${kind}`);
   }
 
   /** Lets something happen, and returns what the trace says of it. */
