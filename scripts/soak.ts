@@ -1,5 +1,6 @@
 /**
- * Runs the tests in test/fault in their long forms: more random cases, more messages, a storm that lasts minutes.
+ * Runs the tests in test/fault in their long forms: more random cases, more messages, a storm that lasts minutes. And
+ * simulates seeds that nobody has run yet.
  *
  *   npm run soak                   # half an hour
  *   npm run soak -- --minutes 5
@@ -34,6 +35,9 @@ const EXCLUSIVE_ROUNDS_PER_MINUTE = 1 / 2;
 /** Seconds of trouble for attempts, in each of its storms, per minute of the run: 5 minutes in half an hour. */
 const ATTEMPTS_SECONDS_PER_MINUTE = 10;
 
+/** Simulated runs per minute of the run: 6,000 in half an hour, 100,000 in a night. */
+const RUNS_PER_MINUTE = 200;
+
 /** Minutes for the tests without a long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -49,12 +53,16 @@ const lengths = {
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
   PARTITIONS_ROUNDS: String(Math.max(1, Math.floor(minutes * PARTITIONS_ROUNDS_PER_MINUTE))),
   EXCLUSIVE_ROUNDS: String(Math.max(1, Math.floor(minutes * EXCLUSIVE_ROUNDS_PER_MINUTE))),
+  SIMULATION_RUNS: String(Math.ceil(minutes * RUNS_PER_MINUTE)),
+  SIMULATION_FIRST: String(Math.floor(Date.now() / 1000)),
   // A multiple of what its tests divide it by.
   RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),
 };
-console.log(`Runs test/fault for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`);
-const args = ["run", "--config", "test/vitest.config.ts", "test/fault"];
+console.log(
+  `Runs test/fault and test/simulation for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`,
+);
+const args = ["run", "--config", "test/vitest.config.ts", "test/fault", "test/simulation"];
 const vitest = spawn("vitest", [...args, `--testTimeout=${minutes * MINUTE}`], {
   env: { ...process.env, ...lengths },
   stdio: "inherit",

@@ -13,7 +13,8 @@
  */
 import { parseArgs } from "node:util";
 import type { Reduction } from "./machine/machine.ts";
-import { Simulator, type Outcome } from "./machine/simulate.ts";
+import { Simulator } from "./machine/simulate.ts";
+import { reportOf } from "./report.ts";
 import { shrink } from "./shrink.ts";
 import { Workers, type Job } from "./workers.ts";
 import { worldNamed, WORLDS } from "./worlds/all.ts";
@@ -56,7 +57,7 @@ async function runOne(seed: number): Promise<boolean> {
         outcome = await simulator.run(world, seed, reduction, print);
       }
       console.log(`${world.name}, seed ${seed}: ${outcome.events} events, ${outcome.hash}`);
-      if (outcome.violations.length > 0) report(outcome, reduction);
+      if (outcome.violations.length > 0) console.log(reportOf(outcome, reduction));
       isWell &&= outcome.violations.length === 0;
     }
   } finally {
@@ -89,7 +90,7 @@ async function runMany(): Promise<boolean> {
         isWell = false;
       }
       if (outcome.violations.length > 0) {
-        report(outcome);
+        console.log(reportOf(outcome));
         isWell = false;
       }
       return performance.now() < endsAt && (isWell || values["keep-going"]);
@@ -120,34 +121,6 @@ function givenReduction(): Reduction {
     ...(without !== undefined && { without: numbers(without) }),
     ...(orderlyFrom !== undefined && { orderlyFrom: Number(orderlyFrom) }),
   };
-}
-
-function report(outcome: Outcome, reduction: Reduction = {}): void {
-  const { world, seed, violations, tail } = outcome;
-  const { faults, without, orderlyFrom } = reduction;
-  const options = [
-    ...(faults === undefined ? [] : ["--faults", ranges(faults)]),
-    ...(without === undefined ? [] : ["--without", ranges(without)]),
-    ...(orderlyFrom === undefined ? [] : ["--orderly-from", orderlyFrom]),
-  ];
-  console.log(`\n${world}, seed ${seed} fails:`);
-  for (const violation of violations) console.log(`  ${violation}`);
-  for (const line of tail) console.log(`    ${line}`);
-  console.log(
-    `  npm run simulate -- --world ${world} --seed ${seed} ${options.join(" ")} --trace\n`,
-  );
-}
-
-/** Writes numbers as `0,3-7`; none as `none`. */
-function ranges(all: readonly number[]): string {
-  const found: [number, number][] = [];
-  for (const n of all) {
-    const last = found.at(-1);
-    if (last?.[1] === n - 1) last[1] = n;
-    else found.push([n, n]);
-  }
-  if (found.length === 0) return "none";
-  return found.map(([a, b]) => (a === b ? `${a}` : `${a}-${b}`)).join(",");
 }
 
 function numbers(text: string): number[] {

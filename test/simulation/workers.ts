@@ -37,5 +37,20 @@ export class Workers {
   }
 }
 
+/** Does the jobs in processes of their own, and returns what came of them. */
+export async function simulate(jobs: Iterable<Job>): Promise<readonly Outcome[]> {
+  const workers = new Workers();
+  const outcomes: Outcome[] = [];
+  try {
+    await workers.run(jobs, (outcome) => {
+      outcomes.push(outcome);
+      return true;
+    });
+  } finally {
+    await workers.close();
+  }
+  return outcomes;
+}
+
 /** Real milliseconds for one run. */
 const PATIENCE = 120_000;
