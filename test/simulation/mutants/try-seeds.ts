@@ -1,12 +1,19 @@
-import { copyWith } from "./copy.ts";
+import { copyWith, type Copy } from "./copy.ts";
 import type { Mutant } from "./mutant.ts";
 import { runProgram } from "./program.ts";
 
+/** A run of the simulator that fails. */
+interface Failed {
+  readonly world: string;
+  readonly seed: number;
+  /** The first of its violations. */
+  readonly violation: string;
+}
+
 /** What the simulator says of a mutant. */
 export interface SeedVerdict {
-  /** The first run that fails; undefined if none did. */
-  readonly caught:
-    { readonly world: string; readonly seed: number; readonly violation: string } | undefined;
+  /** The first run that fails, and would not without the mutation; undefined if none did. */
+  readonly caught: Failed | undefined;
   /** The last lines, if the simulator ended without a verdict. */
   readonly failure: string | undefined;
   readonly seconds: number;
@@ -26,32 +33,57 @@ export async function trySeeds(
   { seeds, limit }: Effort,
 ): Promise<SeedVerdict> {
   await using copy = await copyWith(edits);
-  let world: string | undefined;
-  let seed = 0;
-  let caught: SeedVerdict["caught"];
-  const last: string[] = [];
-  const { code, wasStopped, seconds } = await runProgram(
-    copy.folder,
+  await using sound = await copyWith([]);
+  const startedAt = performance.now();
+  const spent = () => performance.now() - startedAt;
+  let first = 1;
+  while (first <= seeds && spent() < limit) {
+    const { failed, failure } = await simulate(copy, worlds, [first, seeds], limit - spent());
+    const seconds = spent() / 1000;
+    if (failed === undefined) return { caught: undefined, failure, seconds };
+    const { world, seed } = failed;
+    const without = await simulate(sound, [world], [seed, seed], ONE_RUN);
+    if (without.failed === undefined) return { caught: failed, failure: undefined, seconds };
+    first = seed + 1;
+  }
+  return { caught: undefined, failure: undefined, seconds: spent() / 1000 };
+}
+
+/** Simulates worlds until a run fails, the seeds are used up, or the time is over. */
+async function simulate(
+  { folder }: Copy,
+  worlds: readonly string[],
+  [first, last]: readonly [number, number],
+  limit: number,
+): Promise<{ readonly failed: Failed | undefined; readonly failure: string | undefined }> {
+  let run: Omit<Failed, "violation"> | undefined;
+  let failed: Failed | undefined;
+  const lines: string[] = [];
+  const { code, wasStopped } = await runProgram(
+    folder,
     [
       "node_modules/.bin/tsx",
       "test/simulation/run.ts",
       "--world",
       worlds.join(","),
       "--seeds",
-      `1-${seeds}`,
+      `${first}-${last}`,
       "--workers",
       "1",
     ],
     limit,
     (line) => {
-      last.push(line);
-      if (last.length > 10) last.shift();
-      const [, failed, number] = /^(\S+), seed (\d+) fails:$/.exec(line) ?? [];
-      if (failed !== undefined) [world, seed] = [failed, Number(number)];
-      else if (world !== undefined) caught ??= { world, seed, violation: line.trim() };
-      return caught !== undefined;
+      lines.push(line);
+      if (lines.length > 10) lines.shift();
+      const [, world, seed] = /^(\S+), seed (\d+) fails:$/.exec(line) ?? [];
+      if (world !== undefined) run = { world, seed: Number(seed) };
+      else if (run !== undefined) failed ??= { ...run, violation: line.trim() };
+      return failed !== undefined;
     },
   );
-  const isDone = caught !== undefined || wasStopped || code === 0;
-  return { caught, failure: isDone ? undefined : last.join("\n"), seconds };
+  const isDone = failed !== undefined || wasStopped || code === 0;
+  return { failed, failure: isDone ? undefined : lines.join("\n") };
 }
+
+/** Milliseconds for one run. */
+const ONE_RUN = 60_000;
