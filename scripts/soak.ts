@@ -1,6 +1,6 @@
 /**
  * Runs the tests in test/fault in their long forms: more random cases, more messages, a storm that lasts minutes. And
- * simulates seeds that nobody has run yet.
+ * simulates seeds that nobody has run yet, and tries all orders of small worlds with more faults in each.
  *
  *   npm run soak                   # half an hour
  *   npm run soak -- --minutes 5
@@ -48,6 +48,7 @@ if (!(minutes >= MIN_MINUTES)) {
 }
 
 const lengths = {
+  EXHAUSTIVE: "long",
   ATTEMPTS_SECONDS: String(Math.ceil(minutes * ATTEMPTS_SECONDS_PER_MINUTE)),
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
