@@ -4,6 +4,7 @@
  *
  *   npm run matrix                               # everything: about an hour
  *   npm run matrix -- --minutes 20               # shorter attacks; what is not done in time is left as it was
+ *   npm run matrix -- --seconds 30               # longer attacks: as many as are done in time
  *   npm run matrix -- --only Cluster,producers   # cells with one of these in their names
  *   npm run matrix -- --missing                  # what has no result yet, on each server
  *   npm run matrix -- --list                     # the names of the cells
@@ -33,6 +34,7 @@ const [SHORTEST, LONGEST] = [1, 120];
 const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "55" },
+    seconds: { type: "string" },
     only: { type: "string", default: "" },
     missing: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
@@ -40,7 +42,10 @@ const { values } = parseArgs({
   },
 });
 const minutes = Number(values.minutes);
-if (!(minutes > 0)) throw new RangeError(`--minutes must be above 0, got "${values.minutes}"`);
+for (const name of ["minutes", "seconds"] as const) {
+  const value = values[name] ?? "1";
+  if (!(Number(value) > 0)) throw new RangeError(`--${name} must be above 0, got "${value}"`);
+}
 
 const wanted = values.only.split(",");
 const cells = allCells()
@@ -56,15 +61,24 @@ async function runAll(): Promise<void> {
   await putServerOnPath();
   const path = process.env["PATH"] ?? "";
   const paths = [path, ...serverDirectories().map((directory) => directory + delimiter + path)];
-  const perCell = (minutes * 60) / (cells.length * paths.length);
-  const seconds = Math.min(LONGEST, Math.max(SHORTEST, Math.floor(perCell - OVERHEAD)));
-  console.log(`${cells.length} cells on ${paths.length} servers, attacks of ${seconds} s`);
+  const plans = await Promise.all(
+    paths.map(async (PATH) => {
+      const done = values.missing ? await cellsDoneOn(PATH) : new Set<string>();
+      return { PATH, names: cells.filter((name) => !done.has(name)) };
+    }),
+  );
+  let left = plans.reduce((sum, { names }) => sum + names.length, 0);
+  const perCell = Math.floor((minutes * 60) / left - OVERHEAD);
+  const seconds = Number(values.seconds ?? Math.min(LONGEST, Math.max(SHORTEST, perCell)));
+  console.log(`${left} runs on ${paths.length} servers, attacks of ${seconds} s`);
   const commit = commitOfCode();
   const end = Date.now() + minutes * 60_000;
-  for (const [i, PATH] of paths.entries()) {
-    const share = (end - Date.now()) / (paths.length - i);
-    const done = await run({ PATH, seconds, until: Date.now() + share, commit });
-    if (done.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
+  for (const { PATH, names } of plans) {
+    if (names.length === 0) continue;
+    const until = Date.now() + ((end - Date.now()) * names.length) / left;
+    left -= names.length;
+    const results = await run({ PATH, names, seconds, until, commit });
+    if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
   }
   await writePages(readResults());
 }
@@ -103,6 +117,7 @@ async function cellsDoneOn(PATH: string): Promise<Set<string>> {
 
 interface RunOptions {
   readonly PATH: string;
+  readonly names: readonly string[];
   readonly seconds: number;
   /** No cell begins later (epoch ms). */
   readonly until: number;
@@ -110,13 +125,10 @@ interface RunOptions {
 }
 
 /** Runs the cells on the server of a PATH, and keeps the results. */
-async function run({ PATH, seconds, until, commit }: RunOptions): Promise<Result[]> {
+async function run({ PATH, names, seconds, until, commit }: RunOptions): Promise<Result[]> {
   const directory = mkdtempSync(join(tmpdir(), "delayline-matrix-"));
   const file = join(directory, "results.json");
   try {
-    const done = values.missing ? await cellsDoneOn(PATH) : new Set<string>();
-    const names = cells.filter((name) => !done.has(name));
-    if (names.length === 0) return [];
     const args = ["run", "--config", "test/vitest.config.ts", "test/matrix"];
     const env = {
       ...process.env,

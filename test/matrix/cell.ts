@@ -63,9 +63,12 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
       await sleep(attack.every);
     } while (now() < endAt);
     await sleep(Math.max(0, endAt - now()));
-    await party.isFlowing();
-    await party.stopOffering();
-    const left = await drain(scene);
+    // What hangs is a fault like any other.
+    const hanging: string[] = [];
+    const note = (error: unknown) => void hanging.push(`1 hangs: ${String(error)}`);
+    await party.isFlowing().catch(note);
+    await party.stopOffering().catch(note);
+    hanging.push(...(await drain(scene)));
     // The clock may have been slewed meanwhile.
     party.history.epoch = Math.max(party.history.epoch, Date.now() - now());
     const verdict = judge(party.history, {
@@ -73,7 +76,7 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
       wasSent: (n) => wire.sent.has(`p${n};`),
       lease: attack.breaksConnections === true ? LEASE : undefined,
     });
-    return { ...verdict, strikes, faults: [...verdict.faults, ...left] };
+    return { ...verdict, strikes, faults: [...verdict.faults, ...hanging] };
   } finally {
     await party.end();
     await line.close();
