@@ -162,7 +162,10 @@ export class Faults {
         return;
       }
       case "clock-step": {
-        const step = random.magnitude(10, 600_000) * (random.chance(0.5) ? 1 : -1);
+        // What is delayed comes later by a step backwards: a long one would only make the run long.
+        const step = random.chance(0.5)
+          ? random.magnitude(10, 600_000)
+          : -random.magnitude(10, 30_000);
         server.offset += Math.round(duration ?? step);
         this.#tell("clock-step", { server: server.index, duration: Math.round(duration ?? step) });
         return;

@@ -113,10 +113,10 @@ local redis = (function()
     end
     return rows
   end
-  function special.XINFO(call, about, key, group, ...)
-    if about ~= "CONSUMERS" then return call("XINFO", about, key, group, ...) end
-    local consumers = call("XINFO", about, key, group, ...)
-    if consumers.err then return consumers end
+  function special.XINFO(call, about, key, ...)
+    local consumers = call("XINFO", about, key, ...)
+    if about ~= "CONSUMERS" or consumers.err then return consumers end
+    local group = ...
     for _, fields in ipairs(consumers) do
       local name
       for i = 1, #fields, 2 do if fields[i] == "name" then name = fields[i + 1] end end
@@ -140,9 +140,9 @@ local redis = (function()
     if reply[1] then remember("sim:s|" .. key .. "|" .. group .. "|" .. consumer, now) end
     return reply
   end
-  function special.XGROUP(call, what, key, group, consumer, ...)
-    local reply = call("XGROUP", what, key, group, consumer, ...)
-    if what == "DELCONSUMER" then forget("sim:s|" .. key .. "|" .. group .. "|" .. consumer) end
+  function special.XGROUP(call, what, key, group, ...)
+    local reply = call("XGROUP", what, key, group, ...)
+    if what == "DELCONSUMER" then forget("sim:s|" .. key .. "|" .. group .. "|" .. (...)) end
     return reply
   end
 

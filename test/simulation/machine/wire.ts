@@ -66,6 +66,7 @@ export async function gather(server: SimServer, stage: Stage, link?: Link): Prom
     if (source === undefined || connection.isLost) continue;
     for (const frame of source.take()) {
       const isPublished = isMessage(frame.value);
+      refuseBroken(frame.value);
       if (!isPublished && connection.reading !== undefined) {
         noteDeliveries(delivered, connection.reading, frame.value, stage.serverTime(server));
         connection.reading = undefined;
@@ -77,6 +78,14 @@ export async function gather(server: SimServer, stage: Stage, link?: Link): Prom
     if (source.isEnded) connection.lose();
   }
   if (delivered.length > 0) await server.ask("MSET", ...delivered);
+}
+
+/** @throws {Error} if a script has a mistake in its Lua: no library may send such, and no machine make it so. */
+function refuseBroken(value: Value): void {
+  if (!(value instanceof ErrorReply)) return;
+  if (/attempt to|Lua redis lib|compiling script|global variable/.test(value.message)) {
+    throw new Error(`a script is broken: ${value.message}`);
+  }
 }
 
 /** Ends a command that has blocked for as long as it said. */

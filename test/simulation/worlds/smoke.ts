@@ -32,7 +32,7 @@ export const smoke: World = {
     sim.calm();
     while ((await sim.outside(() => countLeft(sim))) > 0) await sim.sleep(100);
     // What was taken last may still be on its way.
-    await sim.sleep(10_000);
+    await sim.sleep(3000);
     work.isDone = true;
     for (const process of processes) {
       await sim.go(`${process.name} closes`, process, () => process.line.close());
