@@ -130,7 +130,7 @@ export async function run<
   }
   for (const arg of script.args) words.push(args[arg]);
   if (!script.areRowsKeys) pushRows(words, script.each, rows);
-  const timed = serverStandIn()?.script(client, script);
+  const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
   if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, onUnknown));

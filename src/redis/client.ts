@@ -3,7 +3,7 @@ import { isFromReplica } from "../failure.ts";
 import { checkAddress, type ConnectionOptions } from "./address.ts";
 import { guardHandshake } from "./handshake.ts";
 import type { LentClient } from "./lent-client.ts";
-import { queueMicrotask } from "../time/runtime.ts";
+import { queueMicrotask, serverStandIn } from "../time/runtime.ts";
 
 /** A client of ioredis that sends commands. */
 export type RedisClient = Redis | Cluster;
@@ -55,7 +55,7 @@ export function isCluster(client: RedisClient): client is Cluster {
 export function connectForCalls(redis: string | ConnectionOptions): Redis {
   const { url, options } = checkAddress(redis);
   const ours = optionsForCalls(options);
-  return guardHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours));
+  return announced(guardHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours)));
 }
 
 function optionsForCalls(options: RedisOptions) {
@@ -88,8 +88,8 @@ function optionsForCalls(options: RedisOptions) {
 /** Makes a client for background work, to the same address as `client`. It reconnects for ever. */
 export function duplicateForBackground(client: RedisClient): RedisClient {
   const ours = { ...OURS, connectionName: connectionName("background") };
-  if (!isCluster(client)) return guardHandshake(client.duplicate(ours));
-  return client.duplicate([], {
+  if (!isCluster(client)) return announced(guardHandshake(client.duplicate(ours)));
+  const cluster = client.duplicate([], {
     clusterRetryStrategy: OURS.retryStrategy,
     // 0: do not send again. The next refresh of the slots finds the new master.
     retryDelayOnFailover: 0,
@@ -103,6 +103,7 @@ export function duplicateForBackground(client: RedisClient): RedisClient {
     himportFieldsets: undefined,
     redisOptions: { ...client.options.redisOptions, ...ours },
   });
+  return announced(cluster);
 }
 
 /**
@@ -114,17 +115,22 @@ export function duplicateForOneLife(
   name: string,
   keyPrefix = client.options.keyPrefix,
 ): Redis {
-  return guardHandshake(
-    client.duplicate({
-      ...OURS,
-      retryStrategy: null,
-      // It follows the background client, whose detector is enough.
-      failoverDetector: false,
-      lazyConnect: true,
-      connectionName: name,
-      ...(keyPrefix !== undefined && { keyPrefix }),
-    }),
-  );
+  const connection = client.duplicate({
+    ...OURS,
+    retryStrategy: null,
+    // It follows the background client, whose detector is enough.
+    failoverDetector: false,
+    lazyConnect: true,
+    connectionName: name,
+    ...(keyPrefix !== undefined && { keyPrefix }),
+  });
+  return announced(guardHandshake(connection));
+}
+
+/** Shows a client to a clock that a test turns. */
+export function announced<Client extends RedisClient>(client: Client): Client {
+  serverStandIn()?.onClient?.(client);
+  return client;
 }
 
 /** The name that CLIENT LIST shows for a connection. It holds no spaces. A random `id` makes it unique. */

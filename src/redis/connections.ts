@@ -16,6 +16,7 @@ import type { Heartbeat } from "./heartbeat.ts";
 import { HandshakeError } from "./handshake.ts";
 import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
 import {
+  announced,
   connectForCalls,
   connectionName,
   duplicateForBackground,
@@ -71,7 +72,7 @@ export class Connections {
   constructor(redis: string | ConnectionOptions | LentClient, listener: ConnectionsListener) {
     this.#listener = listener;
     this.#isLent = isClient(redis);
-    this.commands = isClient(redis) ? (redis as RedisClient) : connectForCalls(redis);
+    this.commands = isClient(redis) ? announced(redis as RedisClient) : connectForCalls(redis);
     this.readiness = Readiness.of(this.commands, this.#isLent);
     // Nothing is added to a client that we were lent, not even a listener.
     if (this.#isLent) warnOfMissingOptions(this.commands);

@@ -2,7 +2,7 @@ import { RedisError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { Pause } from "../time/pause.ts";
-import { performance } from "../time/runtime.ts";
+import { networkTime, performance } from "../time/runtime.ts";
 
 /**
  * Something that a process does in the background, again and again: at intervals, when it is woken, or both.
@@ -20,6 +20,8 @@ export class Task {
   readonly #pause: Pause;
   readonly #isRoutine: () => boolean;
   readonly #timer = new DeadlineTimer(() => this.#begin());
+  /** Ends the pause after a failure. */
+  readonly #retryTimer = new DeadlineTimer(() => this.#begin(), "ordinary", networkTime);
   /** The action that is under way. Never rejects. */
   #acting: Promise<void> | undefined;
   /** Whether it was woken during the action that is under way. */
@@ -68,7 +70,7 @@ export class Task {
   /** Acts no more; resolves when nothing is under way. An action must not await it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#timer.clear();
+    this.#clear();
     await this.#acting;
   }
 
@@ -80,7 +82,7 @@ export class Task {
 
   #begin(): void {
     if (this.#isStopped) return;
-    this.#timer.clear();
+    this.#clear();
     this.#isWoken = false;
     this.#isPausing = false;
     this.#acting = this.#tryToAct().then((delay) => {
@@ -92,7 +94,13 @@ export class Task {
   }
 
   #arm(delay: number): void {
-    this.#timer.reset(performance.now() + delay, this.#isRoutine() ? this : undefined);
+    if (this.#isPausing) this.#retryTimer.reset(networkTime.now() + delay);
+    else this.#timer.reset(performance.now() + delay, this.#isRoutine() ? this : undefined);
+  }
+
+  #clear(): void {
+    this.#timer.clear();
+    this.#retryTimer.clear();
   }
 
   /** Returns the milliseconds until the next action. */

@@ -50,7 +50,7 @@ export class DeadlineTimer {
     // Node fires a timeout above 2^31-1 ms at once, so sleep in pieces. Round up, because waking before the deadline
     // costs another timeout.
     const remaining = Math.ceil(this.#dueAt - this.#time.now()) - (this.#isRare ? EARLY : 0);
-    const timeout = Math.min(Math.max(0, remaining), MAX_TIMEOUT);
+    const timeout = Math.min(Math.max(0, remaining), this.#time.isExact ? Infinity : MAX_TIMEOUT);
     this.#timeout = this.#time.setTimeout(() => this.#wake(), timeout, this.#routine);
   }
 

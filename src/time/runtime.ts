@@ -44,13 +44,21 @@ export interface Runtime extends Time {
 
 /** Gives the queues in Redis a time other than that of the server's clock. */
 export interface ServerStandIn {
-  /** Returns what is sent in place of a script: its text and digest, and words to follow its own. */
+  /**
+   * Returns what is sent in place of a script: its text and digest, and words to follow its own, which begin with the
+   * number of keys and the keys.
+   */
   readonly script: (
     client: object,
     script: object,
+    own: readonly unknown[],
   ) => { readonly lua: string; readonly sha: string; readonly words: readonly string[] };
   /** Returns the instant (epoch ms) that takes the place of a reply to TIME; without it the reply counts. */
   readonly now?: (client: object) => number;
+  /** Returns the order stamp that follows all stamps of this process, `least` or later. */
+  readonly stamp?: (least: number) => number;
+  /** Called with each client that is made. */
+  readonly onClient?: (client: object) => void;
 }
 
 // Node would pass further arguments on to the callback.
@@ -85,6 +93,11 @@ export function replaceRuntime(runtime: Runtime = REAL): void {
 /** What stands in for the clock of Redis, if anything does. */
 export function serverStandIn(): ServerStandIn | undefined {
   return holder.current.server;
+}
+
+/** What counts now, for whoever replaces it. */
+export function currentRuntime(): Runtime {
+  return holder.current;
 }
 
 /** The time of deadlines, leases, pauses and waits. */

@@ -84,7 +84,9 @@ export class ServerClock {
    * Returns the next order stamp: the estimated time in microseconds, or one more than the last stamp if that is later.
    */
   nextStamp(): number {
-    this.#lastStamp = Math.max(Math.floor(this.now() * 1000), this.#lastStamp + 1);
+    const stamp = Math.max(Math.floor(this.now() * 1000), this.#lastStamp + 1);
+    // While time stands still, it would not tell the stamps of several clients apart.
+    this.#lastStamp = serverStandIn()?.stamp?.(stamp) ?? stamp;
     return this.#lastStamp;
   }
 

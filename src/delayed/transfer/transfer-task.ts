@@ -13,7 +13,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
-import { performance } from "../../time/runtime.ts";
+import { networkTime, performance } from "../../time/runtime.ts";
 
 /**
  * Moves due messages of one queue to its ready LIST, or to its stream if the queue is reliable. A client has one
@@ -58,6 +58,8 @@ export class TransferTask implements Listener {
 
   readonly #standBy = new StandBy();
   readonly #timer = new DeadlineTimer(() => this.#look(), "punctual");
+  /** Ends the pause after a failure. */
+  readonly #retryTimer = new DeadlineTimer(() => this.#look(), "ordinary", networkTime);
   readonly #tidier: Tidier;
   readonly #stopListeningToClock: () => void;
   readonly #sweeps: SweepRhythm;
@@ -162,6 +164,7 @@ export class TransferTask implements Listener {
     this.#sweeps.close();
     this.#stopListeningToClock();
     this.#timer.clear();
+    this.#retryTimer.clear();
     await this.#transferring;
     await this.#tidier.close();
     await this.#standBy.retire(this.#queue.server.connections, this.#queue.keys);
@@ -206,6 +209,7 @@ export class TransferTask implements Listener {
       do {
         next = await this.#moveBatch(next.deadline);
       } while (next.isDue && !this.#isStopped);
+      if (this.#isFailing) this.#retryTimer.clear();
       this.#isFailing = false;
       this.#pause.reset();
       this.#work.succeeded();
@@ -217,7 +221,7 @@ export class TransferTask implements Listener {
       // The failed transfer may have been a sweep, and wake-ups are ignored until the next one.
       this.#sweepDue = "subscribed";
       if (newerFact(error) !== undefined) {
-        this.#timer.reset(performance.now() + REFUSED_PAUSE);
+        this.#retryIn(REFUSED_PAUSE);
         return;
       }
       const doing = `cannot transfer due messages of queue "${this.#queue.name}"`;
@@ -229,8 +233,13 @@ export class TransferTask implements Listener {
       // A lost connection or a failover passes by itself. Any other refusal waits until somebody repairs its cause.
       const isPassing = failure.reply === undefined || isRefusedForNow(error);
       const pause = Math.min(this.#pause.take(), isPassing ? MAX_PASSING_PAUSE : Infinity);
-      this.#timer.reset(performance.now() + pause);
+      this.#retryIn(pause);
     }
+  }
+
+  #retryIn(pause: number): void {
+    this.#timer.clear();
+    this.#retryTimer.reset(networkTime.now() + pause);
   }
 
   /** Moves one batch; `announced` is the next deadline that the batch before it returned. */

@@ -141,7 +141,7 @@ export class LeaseKeeper {
     );
     for (const held of this.#held.all()) held.abort(reason);
     // What is read before a beat succeeds again is as unsafe.
-    this.#ending.reset(performance.now() + this.#interval);
+    this.#ending.reset(performance.now() + this.#interval, this.#isIdle ? this : undefined);
   }
 
   /** Returns the milliseconds until the next beat. */

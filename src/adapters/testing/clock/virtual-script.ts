@@ -8,6 +8,12 @@ import { digestOf, luaOf, type Script } from "../../../lua/script.ts";
 export interface VirtualScript {
   readonly lua: string;
   readonly sha: string;
+  /** Whether it uses the steps: it reads or sets idle times. */
+  readonly usesIdle: boolean;
+  /** Whether it changes idle times: of entries, or of the consumers that it names. */
+  readonly touchesIdle: boolean;
+  /** Whether it gives keys a time to live. */
+  readonly expires: boolean;
 }
 
 type AnyScript = Pick<
@@ -30,8 +36,15 @@ type AnyScript = Pick<
 export function virtualScript(script: AnyScript): VirtualScript {
   let virtual = known.get(script);
   if (virtual === undefined) {
-    const lua = `${PROLOGUE}\n${withoutRealTimes(luaOf(script, virtualFragment))}`;
-    virtual = { lua, sha: digestOf(lua) };
+    const own = withoutRealTimes(luaOf(script, virtualFragment));
+    const lua = `${PROLOGUE}\n${own}`;
+    virtual = {
+      lua,
+      sha: digestOf(lua),
+      usesIdle: /virtualIdle|realIdle/.test(own),
+      touchesIdle: /"X(?:CLAIM|AUTOCLAIM|READGROUP|GROUP)"/.test(own),
+      expires: /"EX"|"P?EXPIRE"/.test(own),
+    };
     known.set(script, virtual);
   }
   return virtual;
@@ -39,12 +52,15 @@ export function virtualScript(script: AnyScript): VirtualScript {
 
 const known = new WeakMap<AnyScript, VirtualScript>();
 
-/** The fragments that read a clock, or an idle time. */
-function virtualFragment(fragment: Fragment): string {
-  if (fragment === clock) return "local function clock() return virtualNow end";
-  if (fragment === inFlight) return `${fragment.lua}\n${VIRTUAL_IN_FLIGHT}`;
-  if (fragment === consumersOf) return `${fragment.lua}\n${VIRTUAL_CONSUMERS}`;
-  return fragment.lua;
+/**
+ * The fragments that read a clock, or an idle time. They are known by their text: the script may be another copy of the
+ * package's.
+ */
+function virtualFragment({ lua }: Fragment): string {
+  if (lua === clock.lua) return "local function clock() return virtualNow end";
+  if (lua === inFlight.lua) return `${lua}\n${VIRTUAL_IN_FLIGHT}`;
+  if (lua === consumersOf.lua) return `${lua}\n${VIRTUAL_CONSUMERS}`;
+  return lua;
 }
 
 /** Replaces what Redis itself would take from its clock. */

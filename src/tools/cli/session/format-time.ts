@@ -1,5 +1,5 @@
 import { LAST_DATE } from "../../../time/last-date.ts";
-import { UNITS } from "./arguments.ts";
+import { UNITS } from "../../../time/duration.ts";
 
 /** A duration in its two largest units: `2d 3h`, `15m`, `1.2s`. */
 export function formatDuration(milliseconds: number): string {

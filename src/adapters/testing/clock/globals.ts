@@ -1,0 +1,95 @@
+import type { Timeline } from "./timeline.ts";
+
+/**
+ * Fake timers of a test library: `vi`, `jest`, a clock of `@sinonjs/fake-timers`, or `mock.timers` of `node:test`. They
+ * must be in use already.
+ */
+export type FakeTimers =
+  | { advanceTimersByTimeAsync(milliseconds: number): Promise<unknown> }
+  | { tickAsync(milliseconds: number): Promise<unknown> }
+  | { advanceTimersByTime(milliseconds: number): unknown }
+  | { tick(milliseconds: number): unknown };
+
+/** How to move the time of fake timers forward; undefined if these are none. */
+export function ticker(timers: object): ((milliseconds: number) => unknown) | undefined {
+  const names = ["advanceTimersByTimeAsync", "tickAsync", "advanceTimersByTime", "tick"] as const;
+  const found = timers as Partial<Record<string, (milliseconds: number) => unknown>>;
+  const name = names.find((one) => typeof found[one] === "function");
+  return name && ((milliseconds) => found[name]?.(milliseconds));
+}
+
+/** Makes fake timers show a date (epoch ms), if they replace `Date`. */
+export function setDate(timers: object, date: number): void {
+  const { setSystemTime, setTime } = timers as Partial<Record<string, (date: number) => unknown>>;
+  if (setSystemTime !== undefined) {
+    setSystemTime.call(timers, date);
+    return;
+  }
+  try {
+    setTime?.call(timers, date);
+  } catch {
+    // Those of node:test refuse it if they leave `Date` alone.
+  }
+}
+
+/** Replaces a global; returns what puts the former one back, unless it was replaced again meanwhile. */
+function replaceGlobal<Name extends "Date" | "setTimeout" | "clearTimeout">(
+  name: Name,
+  value: (typeof globalThis)[Name],
+): () => void {
+  const former = globalThis[name];
+  globalThis[name] = value;
+  return () => {
+    if (globalThis[name] === value) globalThis[name] = former;
+  };
+}
+
+/** Makes `Date` show `now()` (epoch ms). Returns a function that undoes this. */
+export function replaceDate(now: () => number): () => void {
+  const Former = globalThis.Date;
+  const date = new Proxy(Former, {
+    construct: (target, args: unknown[], newTarget) =>
+      Reflect.construct(
+        target,
+        args.length === 0 ? [now()] : args,
+        newTarget as new () => object,
+      ) as object,
+    apply: () => new Former(now()).toString(),
+    get: (target, name, receiver) =>
+      name === "now" ? now : (Reflect.get(target, name, receiver) as unknown),
+  });
+  return replaceGlobal("Date", date);
+}
+
+/**
+ * Notes the timeouts that are set on fake timers, so that the clock stops for each, and knows which handler waits for
+ * it. Returns a function that undoes this.
+ */
+export function followTimeouts(timeline: Timeline, fallAsleep: () => () => void): () => void {
+  const { setTimeout: fakeSet, clearTimeout: fakeClear } = globalThis;
+  const stops = new Map<unknown, () => void>();
+  const set = (callback: unknown, delay?: number, ...args: unknown[]) => {
+    const wakeUp = fallAsleep();
+    const stop = timeline.setTimeout(() => {}, Math.max(1, delay ?? 1));
+    const end = () => {
+      stops.delete(timeout);
+      timeline.clear(stop);
+      wakeUp();
+    };
+    const timeout: unknown = fakeSet(() => {
+      end();
+      if (typeof callback === "function") callback(...args);
+    }, delay);
+    stops.set(timeout, end);
+    return timeout;
+  };
+  const clear = (timeout?: unknown) => {
+    stops.get(timeout)?.();
+    fakeClear(timeout as NodeJS.Timeout);
+  };
+  const undo = [
+    replaceGlobal("setTimeout", Object.assign(set, fakeSet) as unknown as typeof fakeSet),
+    replaceGlobal("clearTimeout", clear),
+  ];
+  return () => undo.forEach((restore) => restore());
+}

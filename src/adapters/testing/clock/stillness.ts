@@ -1,0 +1,121 @@
+import { REAL } from "../../../time/runtime.ts";
+import { awaitedBy, type Connection } from "./connection.ts";
+import type { Handlers } from "./handlers.ts";
+import type { TimedServer } from "./timed-server.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** What a {@link Stillness} looks at. */
+interface Observed {
+  readonly timeline: Timeline;
+  readonly handlers: Handlers;
+  readonly servers: () => Iterable<TimedServer>;
+  /** Grows with each script that is sent. */
+  readonly scriptCount: () => number;
+  /** How many short real timers of the library are pending. */
+  readonly pauseCount: () => number;
+}
+
+/**
+ * Waits, in real time, until nothing more happens at the virtual instant that has been reached.
+ *
+ * Nothing happens if no command of a client waits for its reply, blocking reads apart; no handler runs that does not
+ * itself wait for virtual time; no timer is due; and a barrier finds nothing new. A barrier is a round trip to each
+ * server: whatever was sent before has been carried out then, and Redis has sent the wake-ups and messages that follow
+ * from it. Two turns of the event loop let them in. The nodes of a Cluster pass wake-ups on to each other, so there it
+ * takes two barriers.
+ */
+export class Stillness {
+  readonly #observed: Observed;
+  readonly #patience: number;
+  readonly #connections = new Set<Connection>();
+  /** The blocking read that each connection waits for. */
+  readonly #reads = new WeakMap<Connection, object>();
+  #readCount = 0;
+  /** What had happened at the last barrier. */
+  #known = "";
+
+  /** `patience` is how many real milliseconds may pass without progress. */
+  constructor(observed: Observed, patience: number) {
+    this.#observed = observed;
+    this.#patience = patience;
+  }
+
+  /** Grows with each blocking read. What it has read is in flight now. */
+  get readCount(): number {
+    return this.#readCount;
+  }
+
+  /** Watches a connection from now on, until it ends. */
+  watch(connection: Connection): void {
+    this.#connections.add(connection);
+  }
+
+  /** @throws {Error} that names what does not end, after some real seconds without progress. */
+  async reached(): Promise<void> {
+    let quiet = 0;
+    let progressAt = REAL.now();
+    let progress = this.#progress;
+    for (let turn = 0; ; turn++) {
+      await nextTurn();
+      const awaited = this.#awaited;
+      if (this.#progress !== progress) {
+        progress = this.#progress;
+        progressAt = REAL.now();
+      } else if (REAL.now() - progressAt > this.#patience) {
+        const vain = this.#observed.handlers.awake ?? awaited ?? "Redis";
+        throw new Error(`the test clock waits in vain for ${vain}`);
+      }
+      if (awaited !== undefined) {
+        quiet = 0;
+        // Redis replies within a few turns. What takes longer must not keep the processor busy.
+        if (turn > BUSY_TURNS) await realPause();
+        continue;
+      }
+      const isNew = progress !== this.#known;
+      this.#known = progress;
+      if (isNew) quiet = 0;
+      else if (quiet === this.#barriers) return;
+      quiet++;
+      await Promise.all([...this.#observed.servers()].map((server) => server.pass(isNew)));
+      await nextTurn();
+    }
+  }
+
+  get #barriers(): number {
+    return [...this.#observed.servers()].some(({ isCluster }) => isCluster) ? 2 : 1;
+  }
+
+  /** Changes whenever something happens. */
+  get #progress(): string {
+    const { timeline, handlers, scriptCount } = this.#observed;
+    return `${timeline.changes} ${handlers.changes} ${scriptCount()}`;
+  }
+
+  /** What has to end first, in words. */
+  get #awaited(): string | undefined {
+    const { timeline, handlers, pauseCount } = this.#observed;
+    for (const connection of this.#connections) {
+      if (connection.status === "end") this.#connections.delete(connection);
+      const awaited = awaitedBy(connection);
+      if (typeof awaited === "string") return awaited;
+      if (awaited === undefined || this.#reads.get(connection) === awaited) continue;
+      this.#reads.set(connection, awaited);
+      this.#readCount++;
+    }
+    if (timeline.isDue) return "a timer that is due";
+    if (pauseCount() > 0) return "a short pause";
+    return handlers.awake;
+  }
+}
+
+/** Resolves in the next turn of the event loop. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => REAL.setImmediate(resolve));
+}
+
+function realPause(): Promise<void> {
+  return new Promise((resolve) => REAL.network.setTimeout(resolve, 1));
+}
+
+/** Turns of the event loop after which a wait is paced. */
+const BUSY_TURNS = 200;
