@@ -85,6 +85,11 @@ export const SECTIONS = [
     type: "StartRedisOptions",
     about: "`startRedis` of [`delayline/testing`](testing.md).",
   },
+  {
+    heading: "A clock for tests",
+    type: "TestClockOptions",
+    about: "`testClock` of [`delayline/testing`](testing.md#a-clock-that-the-test-turns).",
+  },
 ] as const;
 
 /** One option, as its docstring describes it. */

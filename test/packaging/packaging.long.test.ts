@@ -100,7 +100,7 @@ describe.each(["ioredis", "ioredis5"] as const)("with %s", (version) => {
     const config = JSON.stringify({ rootDir: user.path("jest") });
     const jest = join(modules, "jest/bin/jest.js");
     const { stdout } = await user.execute(jest, "--ci", "--json", "--config", config);
-    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 3 });
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 5 });
   });
 });
 
@@ -122,6 +122,16 @@ test("a client of another copy and version of ioredis may be lent", async () => 
   await user.write("esm/main.ts", program.replace('from "ioredis"', 'from "ioredis5"'));
   await user.execute(COMPILERS["TypeScript 7"], "-p", "esm");
   expect(await user.run("esm/out/main.js", uniqueName("package"))).toEqual(DELIVERED);
+});
+
+test("clients of the ES modules and of CommonJS share one clock, whichever copy it is of", async () => {
+  const user = users.ioredis;
+  await cp(join(here, "projects/two-copies.mjs"), user.path("two-copies.mjs"));
+  const lived = ["1 at 08:01", "2 at 09:01", "slept until 11:01"];
+  expect(await user.run("two-copies.mjs")).toEqual([
+    { refused: true, esm: lived, cjs: lived },
+    { refused: true, esm: lived, cjs: lived },
+  ]);
 });
 
 test("`import` and `require` load one copy: a class and its errors are the same in both", async () => {

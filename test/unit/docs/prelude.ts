@@ -5,6 +5,7 @@
  */
 export const PRELUDE = /* ts */ `
 import type { BlockingQueue, Delayline as Client, DelayedQueue, ReliableQueue } from "delayline";
+import type { RedisServer } from "delayline/testing";
 
 declare global {
   /** The message of most snippets. */
@@ -25,6 +26,9 @@ declare global {
   }
 
   const notices: ReliableQueue<Notice>;
+
+  /** A Redis for tests. */
+  const server: RedisServer;
 
   function tell(notice: Notice, options?: { signal: AbortSignal }): Promise<void>;
 
