@@ -14,7 +14,7 @@ after(() => redis.stop());
 
 const DAY = 86_400_000;
 
-test("a reminder comes after 30 days, and not if the invoice is paid", async () => {
+void test("a reminder comes after 30 days, and not if the invoice is paid", async () => {
   await using clock = await testClock({ now: "2026-03-28T08:00:00Z" });
   await using line = new Delayline({ redis: redis.url });
   const name = `reminders-${process.pid}`;
@@ -31,7 +31,7 @@ test("a reminder comes after 30 days, and not if the invoice is paid", async () 
   assert.deepEqual(reminded, ["forgotten"]);
 });
 
-test("a partner that is down for an hour is told in the end", async () => {
+void test("a partner that is down for an hour is told in the end", async () => {
   await using clock = await testClock({ now: "2026-03-28T08:00:00Z" });
   await using line = new Delayline({ redis: redis.url });
   const notices = line.getReliableQueue<string>(`notices-${process.pid}`, {
@@ -52,7 +52,7 @@ test("a partner that is down for an hour is told in the end", async () => {
   assert.deepEqual(told, ["payment 42 at 2026-03-28T09:02:00.000Z"]);
 });
 
-test("a long handler keeps its message", async () => {
+void test("a long handler keeps its message", async () => {
   await using clock = await testClock();
   await using line = new Delayline({ redis: redis.url });
   const films = line.getReliableQueue<string>(`films-${process.pid}`, {
