@@ -61,6 +61,7 @@ export class Queue {
   readonly noteStream: (exists: boolean) => void;
   #makesStream = false;
   #isClosed = false;
+  readonly #underWay = new Set<Promise<unknown>>();
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(
@@ -138,7 +139,21 @@ export class Queue {
 
   /** As {@link call}, on the connection that never sends again: for commands that Redis must not carry out twice. */
   async callOnce<Reply>(doing: string, send: Send<Reply>, call?: OnceCall<Reply>): Promise<Reply> {
-    return await this.#send("background", doing, send, call);
+    const calling = this.#send("background", doing, send, call);
+    this.#underWay.add(calling);
+    try {
+      return await calling;
+    } finally {
+      this.#underWay.delete(calling);
+    }
+  }
+
+  /**
+   * Resolves when the calls that are sent once, and are under way now, have settled. Their replies may hold messages that
+   * have left Redis.
+   */
+  async done(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
   }
 
   /** Runs a script that is safe to send twice, usually because it only reads. Otherwise as {@link call}. */

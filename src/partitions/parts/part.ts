@@ -174,13 +174,13 @@ export class Part {
     await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
   }
 
-  /** Refuses every call from now on; resolves when the offers under way are done. */
+  /** Refuses every call from now on; resolves when the offers, and the calls that take messages, are done. */
   async close(): Promise<void> {
     await this.leaveGroups();
     // This sends the offers of this turn, before the queue refuses to send any.
     const done = this.done();
     this.queue.close();
-    await done;
+    await Promise.all([done, this.queue.done()]);
     for (const messages of this.#messages) messages.leave();
   }
 

@@ -273,3 +273,11 @@ describe("handlers", () => {
     expect(warnings).toEqual([]);
   });
 });
+
+test("a call that does not wait for messages is finished, also if the client had not connected yet", async () => {
+  await queue.put(1);
+  const other = newLine({ transfer: false });
+  const taking = other.getBlockingQueue<number>(name).poll();
+  await other.close();
+  expect(await taking).toBe(1);
+});
