@@ -1,8 +1,10 @@
 import type { World } from "../sim.ts";
+import { plain } from "./plain.ts";
+import { reliable } from "./reliable.ts";
 import { smoke } from "./smoke.ts";
 
 /** All worlds. */
-export const WORLDS: readonly World[] = [smoke];
+export const WORLDS: readonly World[] = [smoke, plain, reliable];
 
 /** @throws {RangeError} if there is none of that name. */
 export function worldNamed(name: string): World {

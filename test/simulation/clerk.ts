@@ -1,0 +1,104 @@
+import { OfferManyError, type DelayedQueue, type ReliableQueue } from "../../src/index.ts";
+import type { Ledger } from "./ledger.ts";
+import type { SimProcess } from "./sim.ts";
+
+/** What a world tells of an offer. */
+export interface OfferTerms {
+  readonly key?: string;
+  readonly partitionKey?: string;
+  readonly onDuplicate?: "reject" | "replace" | "keep";
+  readonly maxWait?: number;
+}
+
+/** What one process asks of the delayed side of a queue. Each call is noted, and none rejects. */
+export class Clerk {
+  readonly process: SimProcess;
+  readonly queue: DelayedQueue<number> | ReliableQueue<number>;
+  readonly #ledger: Ledger;
+
+  constructor(
+    ledger: Ledger,
+    process: SimProcess,
+    queue: DelayedQueue<number> | ReliableQueue<number>,
+  ) {
+    this.#ledger = ledger;
+    this.process = process;
+    this.queue = queue;
+  }
+
+  /** Offers a new message. */
+  async offer(delay: number, terms: OfferTerms = {}) {
+    const n = this.#ledger.nextMessage();
+    const offer = () => this.queue.offer(n, delay, terms);
+    return await this.#call("offer", { ...terms, n, delay }, offer);
+  }
+
+  /** Offers a new message for an instant (epoch ms). */
+  async offerAt(instant: number, terms: OfferTerms = {}) {
+    const n = this.#ledger.nextMessage();
+    const offer = () => this.queue.offerAt(n, instant, terms);
+    return await this.#call("offer", { ...terms, n, instant }, offer);
+  }
+
+  /** Offers new messages in one call. */
+  async offerMany(all: readonly (OfferTerms & { readonly delay: number })[]) {
+    const messages = all.map((one) => ({ ...one, payload: this.#ledger.nextMessage() }));
+    const parts = messages.map(({ payload, ...terms }) =>
+      this.#ledger.begin(this.process, "offer", { ...terms, n: payload, isOneOfMany: true }),
+    );
+    try {
+      const results = await this.process.run(() => this.queue.offerMany(messages));
+      for (const [i, result] of results.entries()) parts[i]?.answer({ ...result });
+      return results;
+    } catch (error) {
+      for (const [i, part] of parts.entries()) {
+        const result = error instanceof OfferManyError ? error.results[i] : error;
+        if (result instanceof Error || result === undefined) part.fail(result);
+        else part.answer({ ...(result as object) });
+      }
+      return [];
+    }
+  }
+
+  async cancel(target: string, partitionKey?: string) {
+    const hint = partitionKey === undefined ? {} : { partitionKey };
+    return await this.#call("cancel", { target, ...hint }, () => this.queue.cancel(target, hint));
+  }
+
+  async reschedule(target: string, delay: number, partitionKey?: string) {
+    const hint = partitionKey === undefined ? {} : { partitionKey };
+    return await this.#call("reschedule", { target, delay, ...hint }, () =>
+      this.queue.reschedule(target, delay, hint),
+    );
+  }
+
+  async promote(target: string) {
+    return await this.#call("promote", { target }, () => this.queue.promote(target));
+  }
+
+  async get(target: string) {
+    return await this.#ledger.call(
+      this.process,
+      "get",
+      { target },
+      () => this.queue.get(target),
+      (message) => message?.payload ?? null,
+    );
+  }
+
+  async has(target: string) {
+    return await this.#call("has", { target }, () => this.queue.has(target));
+  }
+
+  async pause() {
+    await this.#call("pause", {}, () => this.queue.pause());
+  }
+
+  async resume() {
+    await this.#call("resume", {}, () => this.queue.resume());
+  }
+
+  async #call<Result>(verb: string, args: object, make: () => Promise<Result>) {
+    return await this.#ledger.call(this.process, verb, { ...args }, make);
+  }
+}

@@ -1,0 +1,81 @@
+import type { Redis } from "ioredis";
+
+/** What the queues of some servers hold. */
+export interface Contents {
+  /** Messages that will still be delivered: delayed, ready, in flight, retrying, or between two partitions. */
+  readonly live: number;
+  readonly dead: number;
+  /** When the last of the delayed and retrying messages is due (epoch ms). */
+  readonly lastDueAt: number;
+  /** Keys that should not be there once every message has left and every client has closed. */
+  readonly left: readonly string[];
+}
+
+/** Looks at all keys of these servers. For servers that hold little. */
+export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
+  let live = 0;
+  let dead = 0;
+  let lastDueAt = 0;
+  const left: string[] = [];
+  for (const redis of servers) {
+    for (const key of (await redis.keys("*")).toSorted()) {
+      if (key.startsWith(MACHINE)) continue;
+      const kind = kindOf(key);
+      const count = await countOf(redis, key);
+      if (kind === "delayed" || kind === "retries") {
+        const [, score = "0"] = await redis.zrange(key, "-1", "-1", "WITHSCORES");
+        lastDueAt = Math.max(lastDueAt, Number(score));
+      }
+      if (LIVE.includes(kind)) live += count;
+      if (kind === "dead") dead += count;
+      if (count > 0 && !LASTING.includes(kind)) left.push(`${key} (${count})`);
+    }
+  }
+  return { live, dead, lastDueAt, left };
+}
+
+function kindOf(key: string): string {
+  if (key.startsWith("redisson_delay_queue_timeout:")) return "delayed";
+  if (key.startsWith("redisson_delay_queue:")) return "order";
+  return /^delayline_(\w+):/.exec(key)?.[1] ?? "ready";
+}
+
+/** How much a key holds. A stream, and a journal without a batch, may stay when they are empty; any other key is gone then. */
+async function countOf(redis: Redis, key: string): Promise<number> {
+  switch (await redis.type(key)) {
+    case "zset":
+      return await redis.zcard(key);
+    case "list":
+      return await redis.llen(key);
+    case "stream":
+      return await redis.xlen(key);
+    case "hash": {
+      const fields = await redis.hkeys(key);
+      return kindOf(key) === "journal" ? Number(fields.includes("rows")) : fields.length;
+    }
+    default:
+      return 1;
+  }
+}
+
+const LIVE = ["delayed", "ready", "stream", "retries", "journal"];
+
+/**
+ * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used
+ * again. The insertion order of messages that were cancelled goes with a later transfer or sweep.
+ */
+const LASTING = [
+  "order",
+  "compacted",
+  "listed",
+  "mover",
+  "receipts",
+  "returned",
+  "partitions",
+  "members",
+  "arrivals",
+  "holder",
+];
+
+/** What the machine itself keeps in Redis. */
+const MACHINE = "sim:";

@@ -1,0 +1,204 @@
+import {
+  copiesOf,
+  isAbout,
+  isAskedFor,
+  isForgotten,
+  isUndone,
+  LOSES_LEASE,
+  mayHaveTakenEffect,
+  nameOfDelivery,
+  tookEffect,
+  type Promises,
+  type Rule,
+} from "./promises.ts";
+import { hexOf, type Delivery, type Story } from "./story.ts";
+
+/**
+ * **An attempt is made once**: each delivery of a message to a group has the next number, except after a redrive, and
+ * except if a handler was cut short by closing, which does not count.
+ */
+export const attempts: Rule = (story, promises) =>
+  byMessage(story, promises).flatMap((deliveries) => {
+    const [first] = deliveries;
+    if (first === undefined) return [];
+    const offer = story.offers.get(first.n);
+    if (offer === undefined) return [];
+    const redrives = story.callsOf("redrive").filter(mayHaveTakenEffect).length;
+    const allowed = copiesOf(offer, story) + redrives;
+    const violations: string[] = [];
+    const counts = new Map<number, number>();
+    for (const delivery of deliveries) {
+      const { attempt, failures, end } = delivery;
+      if (end?.how === "cut short" || isUndone(delivery, story)) continue;
+      const count = (counts.get(attempt) ?? 0) + 1;
+      counts.set(attempt, count);
+      if (count > allowed) violations.push(`attempt made again: ${nameOfDelivery(delivery)}`);
+      if (attempt > (promises.maxDeliveries ?? Infinity))
+        violations.push(`more than maxDeliveries: ${nameOfDelivery(delivery)}`);
+      const expected = Math.min(10, attempt - 1);
+      if (redrives === 0 ? failures !== expected : failures < expected)
+        violations.push(`${failures} failures: ${nameOfDelivery(delivery)}`);
+    }
+    return violations;
+  });
+
+/** **A message keeps its id and its key**, on each delivery and in each group. */
+export const identity: Rule = (story) =>
+  story.deliveries.flatMap((delivery) => {
+    const offer = story.offers.get(delivery.n);
+    if (offer === undefined || delivery.id === undefined || offer.fate === "rejected") return [];
+    if (delivery.key !== offer.key) return [`key ${delivery.key}: ${nameOfDelivery(delivery)}`];
+    if (offer.id === undefined || hexOf(offer.id) === hexOf(delivery.id)) return [];
+    return [`id ${delivery.id}, not ${offer.id}: ${nameOfDelivery(delivery)}`];
+  });
+
+/**
+ * **What succeeded is not handled again, and what is handled again has failed**: by a handler that threw, a `nack`, a
+ * lease that ended, or a fault that met the process.
+ */
+export const again: Rule = (story, promises) =>
+  byMessage(story, promises).flatMap((deliveries) =>
+    deliveries.flatMap((delivery, i) => {
+      const offer = story.offers.get(delivery.n);
+      if (offer === undefined || copiesOf(offer, story) > 1) return [];
+      const before = deliveries[i - 1];
+      if (before === undefined) {
+        if (delivery.attempt === 1 || isAnyHit(story, delivery)) return [];
+        return [`attempt without those before it: ${nameOfDelivery(delivery)}`];
+      }
+      if (isRedriven(before, delivery, story) || isUndone(before, story)) return [];
+      const acknowledged = before.settlements.find(
+        (call) => call.verb === "ack" && call.answer === true && tookEffect(call, story),
+      );
+      if (acknowledged !== undefined && (acknowledged.ended?.index ?? 0) < delivery.index)
+        return [`handled again after its ack: ${nameOfDelivery(delivery)}`];
+      if (hasFailed(before, delivery, story, promises)) return [];
+      return [`handled again without a reason: ${nameOfDelivery(delivery)}`];
+    }),
+  );
+
+/** Whether there is a reason for the next delivery. */
+function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Promises): boolean {
+  if (before.end !== undefined && before.end.how !== "returned") return true;
+  if (story.isHit(before.by, LOSES_LEASE, before, next)) return true;
+  const isClosing = story
+    .callsOf("close", "closeQueue")
+    .some((call) => call.by === before.by && call.begun.index < next.index);
+  if (isClosing) return true;
+  if (before.settlements.some((call) => FAILS.includes(call.verb) && isAskedFor(call))) return true;
+  return isByHand(before) && isExpired(before, next, promises);
+}
+
+/** Whether a delivery that was taken by hand was not settled in time. */
+function isExpired(before: Delivery, next: Delivery, promises: Promises): boolean {
+  const { visibilityTimeout = 30_000 } = promises;
+  const [first] = before.settlements;
+  return (first?.begun.at ?? next.at) - before.at >= visibilityTimeout * 0.9;
+}
+
+function isByHand({ end }: Delivery): boolean {
+  return end === undefined;
+}
+
+const FAILS = ["nack", "reject"];
+
+/** **A settlement is exact**: `false` means that the lease was lost, or that the delivery was settled before. */
+export const exactSettlements: Rule = (story, promises) =>
+  story.deliveries.flatMap((delivery) =>
+    delivery.settlements.flatMap((call, i) => {
+      if (call.answer !== false || call.ended === undefined) return [];
+      if (delivery.settlements.slice(0, i).some(isAskedFor)) return [];
+      if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
+      const { visibilityTimeout = 30_000 } = promises;
+      if (call.ended.at - delivery.at >= visibilityTimeout * 0.9) return [];
+      if (story.callsOf("close", "closeQueue").some(({ by }) => by === delivery.by)) return [];
+      return [`${call.verb} refused without a reason: ${nameOfDelivery(delivery)}`];
+    }),
+  );
+
+/** **No retry is early**: it waits as long as `nack` or `retry` said, on the server's clock. */
+export const pausesOfRetries: Rule = (story, promises) =>
+  byMessage(story, promises).flatMap((deliveries) =>
+    deliveries.slice(1).flatMap((delivery, i) => {
+      const before = deliveries[i];
+      const offer = story.offers.get(delivery.n);
+      if (before === undefined || offer === undefined || copiesOf(offer, story) > 1) return [];
+      if (isRedriven(before, delivery, story) || isUndone(before, story)) return [];
+      const isMoved = story
+        .callsOf("reschedule", "promote")
+        .some((call) => isAbout(call, offer, story) && mayHaveTakenEffect(call));
+      if (isMoved) return [];
+      const dueAt = retryAt(before, delivery, story, promises);
+      if (dueAt === undefined) return [];
+      const by = dueAt - story.latest(delivery);
+      return by > 0 ? [`retry early by ${by} ms: ${nameOfDelivery(delivery)}`] : [];
+    }),
+  );
+
+/** When the retry is due at the earliest; undefined if nobody knows how the attempt ended for Redis. */
+function retryAt(before: Delivery, next: Delivery, story: Story, promises: Promises) {
+  const nack = before.settlements.find(({ verb }) => verb === "nack");
+  const pauses = promises.retry ?? [];
+  const pause = pauses[Math.min(before.attempt, pauses.length) - 1];
+  if (nack !== undefined) {
+    if (!tookEffect(nack, story) || isForgotten(nack, story)) return undefined;
+    const delay = (nack.args["delay"] as number | undefined) ?? pause;
+    return delay === undefined ? undefined : nack.begun.now + delay;
+  }
+  if (before.end?.how !== "threw" || pause === undefined) return undefined;
+  if (before.settlements.length > 0) return undefined;
+  if (story.isHit(before.by, LOSES_LEASE, before, next)) return undefined;
+  return before.end.now + pause;
+}
+
+/** **A message dies of its last delivery, or because it was rejected.** */
+export const deaths: Rule = (story, { maxDeliveries = Infinity }) =>
+  story.deaths.flatMap((death) => {
+    const deliveries = story
+      .deliveriesOf(death.n)
+      .filter(({ group, index }) => group === death.group && index < death.index);
+    const violations: string[] = [];
+    const isRejected = deliveries.some(
+      (delivery) =>
+        delivery.end?.how === "rejected" ||
+        delivery.settlements.some(({ verb }) => verb === "reject"),
+    );
+    const what = `message ${death.n} in group ${death.group}, attempt ${death.attempt}`;
+    if (death.attempt < maxDeliveries && !isRejected) violations.push(`died too early: ${what}`);
+    const offer = story.offers.get(death.n);
+    if (offer === undefined) return [...violations, `dead, but never offered: ${what}`];
+    const calls = deliveries.flatMap((delivery) => delivery.settlements);
+    const isDone = calls.some(
+      (call) => call.verb === "ack" && call.answer === true && tookEffect(call, story),
+    );
+    if (isDone && copiesOf(offer, story) === 1) violations.push(`dead after its ack: ${what}`);
+    return violations;
+  });
+
+/** The deliveries of each message to each group, in order. */
+function byMessage(story: Story, { kind }: Promises): Delivery[][] {
+  if (kind === "plain") return [];
+  const all = new Map<string, Delivery[]>();
+  for (const delivery of story.deliveries) {
+    const name = `${delivery.group} ${delivery.n}`;
+    const list = all.get(name) ?? [];
+    all.set(name, list);
+    list.push(delivery);
+  }
+  return [...all.values()];
+}
+
+function isRedriven(before: Delivery, next: Delivery, story: Story): boolean {
+  return story
+    .callsOf("redrive")
+    .some(
+      (call) =>
+        mayHaveTakenEffect(call) &&
+        call.begun.index < next.index &&
+        (call.ended === undefined || call.ended.index > before.index),
+    );
+}
+
+function isAnyHit(story: Story, until: Delivery): boolean {
+  return story.faults.some(({ kind, index }) => LOSES_LEASE.includes(kind) && index < until.index);
+}

@@ -1,0 +1,210 @@
+import type { FaultKind } from "../sim.ts";
+import type { Call, Delivery, Moment, Offer, Story } from "./story.ts";
+
+/** What a queue promises, as far as that differs from world to world. */
+export interface Promises {
+  readonly queue: string;
+  readonly kind: "plain" | "reliable";
+  /** The consumer groups; one without a name in a plain queue. */
+  readonly groups: readonly string[];
+  /** The most messages that can be on their way to one process at once. A plain queue loses these with the process. */
+  readonly capacity: number;
+  /**
+   * Whether each process gets its messages in the order of their deadlines. Not so in partitions, nor if a message may
+   * go back to the queue.
+   */
+  readonly inOrder?: boolean;
+  /** Whether messages of one lane are handled by one process at a time. */
+  readonly isExclusive?: boolean;
+  /** Whether each process handles messages of one lane one at a time. */
+  readonly isOrderedBy?: boolean;
+  /** Whether a message that failed holds up the later ones of its lane. */
+  readonly isStrict?: boolean;
+  readonly visibilityTimeout?: number;
+  readonly maxDeliveries?: number;
+  /** The pauses of `retry`, without jitter. */
+  readonly retry?: readonly number[];
+  /** The milliseconds within which a call settles, beyond those for which its process stood still. */
+  readonly callTimeout?: number;
+  /** Codes of error events that belong to the world, such as those of its failing handlers. */
+  readonly expectedTroubles?: readonly string[];
+}
+
+/** A rule returns what breaks it, one line each. */
+export type Rule = (story: Story, promises: Promises) => string[];
+
+/**
+ * After these a connection is lost, or given up. A plain queue then loses what was on its way to the process, and an
+ * offer may be sent again.
+ */
+export const LOSES_CONNECTION: readonly FaultKind[] = [
+  "cut",
+  "silence",
+  "delay",
+  "client-kill",
+  "stall",
+  "failover",
+];
+
+/** After these a consumer may have been silent for its visibility timeout, or may have missed a reply. */
+export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "crash", "rights"];
+
+/**
+ * How often Redis may hold a message that was offered once. An offer that is sent again is stored anew if its first copy
+ * has gone meanwhile: moved, cancelled, taken or replaced.
+ */
+export function copiesOf(offer: Offer, story: Story): number {
+  return (
+    1 + story.faultsOn(offer.by, LOSES_CONNECTION, offer.begun, offer.ended ?? story.end).length
+  );
+}
+
+/** Whether a failover may have undone the call. */
+export function isForgotten({ begun, ended }: Call, story: Story): boolean {
+  return story.faults.some(
+    ({ kind, index, since }) =>
+      kind === "failover" && begun.index < index && (ended === undefined || ended.at >= since),
+  );
+}
+
+/**
+ * Whether a failover may have undone what a process learnt at this moment. A reply of the old master may have been under
+ * way for a while.
+ */
+export function isUndone(moment: Moment, story: Story): boolean {
+  return story.faults.some(
+    ({ kind, at, since }) =>
+      kind === "failover" && moment.at <= at + UNDER_WAY && moment.at >= since,
+  );
+}
+
+/** Milliseconds. */
+const UNDER_WAY = 5000;
+
+/** Whether the message is certainly in Redis once its offer has ended. */
+export function isStored(offer: Offer, story: Story): boolean {
+  return offer.fate === "stored" && !isForgotten(offer, story);
+}
+
+/** Whether the message may be in Redis. */
+export function mayBeStored(offer: Offer): boolean {
+  return offer.fate === "stored" || offer.fate === "unknown";
+}
+
+/** Whether the call was certainly carried out, with an effect. */
+export function tookEffect(call: Call, story: Story): boolean {
+  return (
+    call.ended !== undefined &&
+    call.error === undefined &&
+    !NOTHING.includes(call.answer) &&
+    !isForgotten(call, story)
+  );
+}
+
+/** Whether the call may have been carried out, with an effect. */
+export function mayHaveTakenEffect(call: Call): boolean {
+  if (call.ended === undefined) return true;
+  if (call.error !== undefined) return call.effect === "unknown";
+  return !NOTHING.includes(call.answer);
+}
+
+/**
+ * Whether a settlement may have been carried out, or may still be: one that was refused is tried again when the handler
+ * ends, or the time of the delivery is over.
+ */
+export function isAskedFor({ answer }: Call): boolean {
+  return answer !== false;
+}
+
+/** Answers of calls that have found nothing to do. */
+const NOTHING: readonly unknown[] = [false, null, 0];
+
+/** Whether the call names this message, by its id or its key. */
+export function isAbout({ args }: Call, offer: Offer, story: Story): boolean {
+  const target = args["target"];
+  if (typeof target !== "string") return false;
+  return target === offer.key || story.offerOf(target) === offer;
+}
+
+/** The calls that take a message away, or move it to another deadline. */
+export function changesOf(offer: Offer, story: Story): Call[] {
+  return story.calls.filter((call) => {
+    if (call.verb === "cancel" || call.verb === "reschedule" || call.verb === "promote")
+      return isAbout(call, offer, story);
+    if (call.verb !== "offer" || offer.key === undefined || call === offer) return false;
+    return call.args["key"] === offer.key && replaces(call as Offer);
+  });
+}
+
+/** Whether an offer takes the place of the message that holds its key, if there is one. */
+export function replaces({ args, outcome, fate }: Offer): boolean {
+  const { onDuplicate } = args as { onDuplicate?: string };
+  if (onDuplicate !== "replace" && onDuplicate !== "keep") return false;
+  return fate === "unknown" || outcome === "replaced" || outcome === "kept";
+}
+
+/**
+ * The earliest instant at which the message may become ready, for a delivery at `moment`; on the server's clock.
+ *
+ * A new deadline counts from when the call about it has ended. Until then, either may hold.
+ */
+export function earliestOf(offer: Offer, story: Story, moment: Moment): number {
+  const changes = story
+    .callsOf("reschedule", "promote")
+    .filter((call) => isAbout(call, offer, story) && call.begun.index < moment.index);
+  const deadlines = [
+    { begun: offer.begun, ended: offer.ended, deadline: offeredFor(offer, story), isCertain: true },
+    ...changes.filter(mayHaveTakenEffect).map((call) => ({
+      begun: call.begun,
+      ended: call.ended,
+      deadline: rescheduledTo(call),
+      isCertain: tookEffect(call, story) && isSameMessage(call, offer),
+    })),
+  ];
+  const holding = deadlines.filter(
+    ({ ended }) =>
+      !deadlines.some(
+        (later) =>
+          later.isCertain &&
+          ended !== undefined &&
+          later.ended !== undefined &&
+          later.ended.index < moment.index &&
+          later.begun.index > ended.index,
+      ),
+  );
+  return Math.min(...holding.map(({ deadline }) => deadline));
+}
+
+/** A call by key may have met another message with that key; its answer has the id of the one that it met. */
+function isSameMessage(call: Call, offer: Offer): boolean {
+  const { id } = call.answer as { id: string };
+  return offer.id !== undefined && id.endsWith(offer.id.slice(offer.id.indexOf("-")));
+}
+
+function offeredFor(offer: Offer, story: Story): number {
+  if (offer.deadline !== undefined && copiesOf(offer, story) === 1) return offer.deadline;
+  // The deadline is that of the last copy, and an earlier one may have been delivered.
+  const { delay, instant, onDuplicate, maxWait } = offer.args as Record<string, number | undefined>;
+  // Nobody knows which deadline it has kept.
+  if (onDuplicate !== undefined && (String(onDuplicate) === "keep" || maxWait !== undefined))
+    return 0;
+  return instant ?? offer.begun.now + (delay ?? 0);
+}
+
+function rescheduledTo(call: Call): number {
+  const answer = call.answer as { deadline: number } | undefined;
+  if (answer !== undefined) return answer.deadline;
+  const { delay, instant } = call.args as Record<string, number | undefined>;
+  return instant ?? call.begun.now + (delay ?? 0);
+}
+
+/** Names a message in a violation. */
+export function nameOf({ n, key, by }: Offer): string {
+  return `message ${n}${key === undefined ? "" : ` (${key})`} of ${by}`;
+}
+
+/** Names a delivery in a violation. */
+export function nameOfDelivery({ n, by, group, attempt, at }: Delivery): string {
+  const which = attempt === 0 ? "" : `, attempt ${attempt}`;
+  return `message ${n} at ${at} ms in ${by}${group === "" ? "" : `, group ${group}`}${which}`;
+}

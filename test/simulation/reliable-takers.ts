@@ -1,0 +1,248 @@
+import {
+  RejectError,
+  type Delivery,
+  type ReliableQueue,
+  type ReliableQueueOptions,
+} from "../../src/index.ts";
+import type { HandlerEnd } from "./ledger.ts";
+import type { Shop } from "./shop.ts";
+import type { SimProcess } from "./sim.ts";
+
+/** The ways to take from a reliable queue. `route` needs messages with keys that begin with `k:`. */
+export const RELIABLE_STYLES = ["subscribe", "batch", "route", "hand", "loop"] as const;
+
+export type ReliableStyle = (typeof RELIABLE_STYLES)[number];
+
+/** How a consumer works. */
+export interface ReliableWork {
+  readonly options: ReliableQueueOptions<number>;
+  readonly style: ReliableStyle;
+  /** Returns the lane of a message, for `orderBy`. */
+  readonly laneOf?: (n: number) => string;
+  /** The longest that a handler works (ms). Defaults to 800. */
+  readonly longest?: number;
+  /** How often an attempt fails, from 0 to 1. Defaults to 0.25. */
+  readonly failing?: number;
+}
+
+/** Takes and settles messages in one of the ways, until the client is closed. */
+export function takeReliably(shop: Shop, process: SimProcess, work: ReliableWork): void {
+  const queue = process.run(() => process.line.getReliableQueue<number>(shop.queue, work.options));
+  const taker = new ReliableTaker(shop, process, queue, work);
+  const { style } = work;
+  if (style === "hand" || style === "loop") {
+    void shop.sim.go(`${process.name} takes by ${style}`, process, () => taker[style]());
+  } else process.run(() => taker[style]());
+}
+
+/** Takes everything that is left in each group. `isLast`: somebody else should have taken it long ago. */
+export async function takeLastReliably(
+  shop: Shop,
+  process: SimProcess,
+  all: readonly ReliableQueueOptions<number>[],
+  isLast = true,
+): Promise<void> {
+  do {
+    for (const options of all) {
+      const queue = process.line.getReliableQueue<number>(shop.queue, options);
+      const work = { options, style: "hand" } as const;
+      await new ReliableTaker(shop, process, queue, work, isLast).takeWithin(2000);
+    }
+  } while (!(await shop.isEmptyWithin(0)) && shop.sim.elapsed < 3_600_000);
+}
+
+/** What becomes of an attempt. */
+type Fortune = "return" | "throw" | "reject" | "ack" | "nack" | "extend";
+
+/** One process that takes from a reliable queue. */
+class ReliableTaker {
+  readonly #shop: Shop;
+  readonly #process: SimProcess;
+  readonly #queue: ReliableQueue<number>;
+  readonly #work: ReliableWork;
+  readonly #isLast: boolean;
+  #isClosed = false;
+
+  constructor(
+    shop: Shop,
+    process: SimProcess,
+    queue: ReliableQueue<number>,
+    work: ReliableWork,
+    isLast = false,
+  ) {
+    this.#shop = shop;
+    this.#process = process;
+    this.#queue = queue;
+    this.#work = work;
+    this.#isLast = isLast;
+  }
+
+  subscribe(): void {
+    const { options, laneOf } = this.#work;
+    const handle = (_n: number, delivery: Delivery<number>) => this.#handle([delivery]);
+    if (options.exclusive === true) this.#queue.subscribe(handle, { onError: ignore });
+    else {
+      const concurrency = this.#shop.sim.random.between(1, 3);
+      this.#queue.subscribe(handle, {
+        concurrency,
+        onError: ignore,
+        ...(laneOf !== undefined && { orderBy: laneOf }),
+      });
+    }
+  }
+
+  batch(): void {
+    const max = this.#shop.sim.random.between(1, 3);
+    const handle = (deliveries: readonly Delivery<number>[]) => this.#handle(deliveries);
+    this.#queue.subscribeBatch(handle, { max, onError: ignore });
+  }
+
+  route(): void {
+    const handle = (_n: number, delivery: Delivery<number>) => this.#handle([delivery]);
+    this.#queue.route({ k: handle }, { unknown: "leave", onError: ignore });
+  }
+
+  /** Takes one or several, and settles each by hand. */
+  async hand(): Promise<void> {
+    while (!this.#isClosed) await this.takeWithin(this.#shop.sim.random.pick([0, 50, 700, 4000]));
+  }
+
+  async takeWithin(timeout: number): Promise<void> {
+    const { sim, ledger } = this.#shop;
+    const max = sim.random.between(1, 2);
+    const settle = ledger.begin(this.#process, "takeMany", { timeout });
+    let deliveries: Delivery<number>[] = [];
+    let numbers: number[] = [];
+    try {
+      deliveries = await this.#queue.takeMany({ max, timeout });
+      numbers = deliveries.map((delivery) => this.#note(delivery));
+      settle.answer(deliveries.length);
+    } catch (error) {
+      this.#isClosed = (error as { code?: unknown }).code === "CLOSED";
+      settle.fail(error);
+    }
+    for (const [i, delivery] of deliveries.entries()) {
+      await this.#pause();
+      await this.#settleByHand(delivery, numbers[i] ?? 0);
+    }
+    if (deliveries.length === 0) await this.#pause();
+  }
+
+  async loop(): Promise<void> {
+    const wait = this.#shop.ledger.begin(this.#process, "take", {});
+    try {
+      for await (const delivery of this.#queue) {
+        const number = this.#note(delivery);
+        await this.#pause();
+        await this.#settleByHand(delivery, number);
+      }
+      wait.answer("closed");
+    } catch (error) {
+      wait.fail(error);
+    }
+  }
+
+  /** Handles deliveries together, as their consumer would: the one or the other settles by hand. */
+  async #handle(deliveries: readonly Delivery<number>[]): Promise<void> {
+    const { ledger } = this.#shop;
+    const numbers = deliveries.map((delivery) => this.#note(delivery));
+    const fortune = this.#fortune();
+    const [first] = deliveries;
+    await this.#pause();
+    const end = (how: HandlerEnd) => {
+      for (const number of numbers) ledger.handled(this.#process, number, how);
+    };
+    if (first?.signal.aborted === true && this.#shop.sim.random.chance(0.5)) {
+      end("cut short");
+      throw first.signal.reason;
+    }
+    if (first !== undefined && (fortune === "ack" || fortune === "nack" || fortune === "extend")) {
+      await this.#settle(first, numbers[0] ?? 0, fortune);
+      await this.#pause();
+    }
+    if (fortune === "throw") {
+      end("threw");
+      throw new Error("the handler fails");
+    }
+    if (fortune === "reject") {
+      end("rejected");
+      throw new RejectError("the handler rejects");
+    }
+    end("returned");
+  }
+
+  async #settleByHand(delivery: Delivery<number>, number: number): Promise<void> {
+    const { random } = this.#shop.sim;
+    // Now and then a consumer forgets a delivery.
+    if (!this.#mayFail || !random.chance(0.1)) {
+      const fortune = this.#fortune();
+      if (fortune === "extend") {
+        await this.#settle(delivery, number, "extend");
+        await this.#pause();
+      }
+      await this.#settle(delivery, number, HAND[fortune]);
+    }
+  }
+
+  async #settle(
+    delivery: Delivery<number>,
+    number: number,
+    verb: "ack" | "nack" | "reject" | "extend",
+  ): Promise<void> {
+    const { sim, ledger } = this.#shop;
+    const delay = sim.random.pick([undefined, 0, 30, 900]);
+    const args = { delivery: number, ...(verb === "nack" && delay !== undefined && { delay }) };
+    await ledger.call(this.#process, verb, args, () => {
+      if (verb === "nack") return delivery.nack(delay === undefined ? {} : { delay });
+      if (verb === "reject") return delivery.reject("no good");
+      return verb === "ack" ? delivery.ack() : delivery.extend(3000);
+    });
+  }
+
+  get #mayFail(): boolean {
+    return !this.#shop.isEnding;
+  }
+
+  #fortune(): Fortune {
+    const { random } = this.#shop.sim;
+    const { failing = 0.25 } = this.#work;
+    if (this.#mayFail && random.chance(failing)) {
+      return random.weighted({ throw: 5, nack: 4, reject: 1 });
+    }
+    return random.weighted({ return: 7, ack: 2, extend: 1 });
+  }
+
+  async #pause(): Promise<void> {
+    const { random } = this.#shop.sim;
+    const { longest = 800 } = this.#work;
+    await this.#shop.sim.sleep(random.chance(0.5) ? 1 : random.magnitude(1, longest));
+  }
+
+  #note(delivery: Delivery<number>): number {
+    const { id, key, attempt, failures, fence, payload } = delivery;
+    const lane = this.#work.style === "subscribe" ? this.#work.laneOf?.(payload) : undefined;
+    return this.#shop.ledger.deliver(this.#process, payload, {
+      group: this.#queue.group,
+      id,
+      attempt,
+      failures: failures.length,
+      ...(key !== undefined && { key }),
+      ...(fence !== undefined && { fence }),
+      ...(lane !== undefined && { lane }),
+      ...(this.#isLast && { isLast: true }),
+    });
+  }
+}
+
+/** The ledger knows that the handler has failed. */
+function ignore(): void {}
+
+/** How a consumer that takes by hand settles. */
+const HAND = {
+  return: "ack",
+  ack: "ack",
+  extend: "ack",
+  throw: "nack",
+  nack: "nack",
+  reject: "reject",
+} as const;

@@ -1,0 +1,171 @@
+import type { ReliableQueue } from "../../src/index.ts";
+import type { Clerk } from "./clerk.ts";
+import { contentsOf } from "./contents.ts";
+import { judge, Ledger, type Promises } from "./ledger.ts";
+import type { ProcessOptions, Sim, SimProcess } from "./sim.ts";
+
+/** Makes a process take messages: it opens the queue, and starts actors or subscribes. */
+export type Job = (process: SimProcess) => void;
+
+/** The processes of a world that share one queue, and the end of their work. */
+export class Shop {
+  readonly sim: Sim;
+  readonly ledger: Ledger;
+  /** Whether the work is coming to its end: handlers succeed from now on, and nobody closes any more. */
+  isEnding = false;
+  readonly #closed = new Set<SimProcess>();
+  #isClosed = false;
+  readonly #processes: SimProcess[] = [];
+  readonly #options: ProcessOptions;
+
+  constructor(sim: Sim, queue = "orders", options: ProcessOptions = {}) {
+    this.sim = sim;
+    this.ledger = new Ledger(sim, queue);
+    this.#options = options;
+  }
+
+  get queue(): string {
+    return this.ledger.queue;
+  }
+
+  /** Starts a process. */
+  hire(name: string, options: ProcessOptions = {}): SimProcess {
+    const process = this.sim.newProcess(name, { ...this.#options, ...options });
+    this.ledger.watch(process);
+    this.#processes.push(process);
+    return process;
+  }
+
+  /** Starts a process that consumes, and a successor whenever it crashes or closes. */
+  staff(name: string, job: Job, options: ProcessOptions = {}): void {
+    const begin = (generation: number) => {
+      const process = this.hire(`${name}-${generation}`, options);
+      job(process);
+      void process.crashed.then(() => {
+        void this.sim.go(`${name} is replaced`, undefined, async () => {
+          if (!this.isEnding) await this.sim.sleep(this.sim.random.magnitude(10, 5000));
+          if (!this.#isClosed) begin(generation + 1);
+        });
+      });
+    };
+    begin(1);
+  }
+
+  /** Closes a client, as a process does that is told to end. */
+  async close(process: SimProcess): Promise<void> {
+    this.#closed.add(process);
+    await this.sim.go(`${process.name} closes`, process, async () => {
+      await this.ledger.call(process, "close", {}, () => process.line.close());
+    });
+  }
+
+  /**
+   * Ends the faults, and waits until Redis holds no message any more. If one is still there when everybody has had the
+   * time to take it, `takeLast` has to.
+   */
+  async end(takeLast: (process: SimProcess) => Promise<void>): Promise<void> {
+    const { sim } = this;
+    this.isEnding = true;
+    sim.calm();
+    this.ledger.calm();
+    await this.#setClocks();
+    if (!(await this.isEmptyWithin(PATIENCE))) {
+      const last = this.hire("last", { mayCrash: false });
+      await sim.go("last takes", last, () => takeLast(last));
+    }
+  }
+
+  /** Notes all dead letters, and then lets them retry, or drops them. Returns how many there were. */
+  async seeDeadLetters(
+    process: SimProcess,
+    queue: ReliableQueue<number>,
+    then: "redrive" | "clear",
+  ): Promise<number> {
+    const { ledger } = this;
+    let count = 0;
+    await this.sim.go(`${process.name} looks at the dead letters`, process, async () => {
+      await ledger.call(process, "deadLetters", {}, async () => {
+        for await (const { payload, group, attempt, reason } of queue.deadLetters) {
+          ledger.note(process, { dead: payload, group, attempt, reason });
+          count++;
+        }
+      });
+      if (then === "redrive")
+        await ledger.call(process, then, {}, () => queue.deadLetters.redrive("all"));
+      else await ledger.call(process, then, {}, () => queue.deadLetters.clear());
+    });
+    return count;
+  }
+
+  /**
+   * Closes all clients that are still open. What they give back then, because it had been on its way to them, a last
+   * process takes by `takeRest`.
+   */
+  async closeAll(takeRest: (process: SimProcess) => Promise<void>): Promise<void> {
+    const { sim } = this;
+    this.#isClosed = true;
+    await this.#closeOpen();
+    const { live } = await sim.outside(() => contentsOf(sim.controls));
+    if (live === 0) return;
+    const rest = this.hire("rest", { mayCrash: false });
+    await sim.go("rest takes", rest, () => takeRest(rest));
+    await this.#closeOpen();
+  }
+
+  async #closeOpen(): Promise<void> {
+    const open = this.#processes.filter((one) => one.isAlive && !this.#closed.has(one));
+    await Promise.all(open.map((process) => this.close(process)));
+  }
+
+  /** Waits until no message is left, for so long after the last one was due. Returns whether none is. */
+  async isEmptyWithin(patience: number): Promise<boolean> {
+    const { sim, ledger } = this;
+    let since = sim.elapsed;
+    for (;;) {
+      const { live, lastDueAt } = await sim.outside(() => contentsOf(sim.controls));
+      if (live === 0) return true;
+      if (lastDueAt > ledger.now) since = sim.elapsed;
+      if (sim.elapsed - since > patience) return false;
+      await sim.sleep(250);
+    }
+  }
+
+  /** Sets clocks right again that were stepped: nobody wants to wait for a deadline that went far away. */
+  async #setClocks(): Promise<void> {
+    const { sim } = this;
+    for (const server of sim.controls.keys()) {
+      const steps = sim.history.filter(
+        ({ event }) => event["fault"] === "clock-step" && (event["server"] ?? 0) === server,
+      );
+      const sum = steps.reduce((total, { event }) => total + (event["duration"] as number), 0);
+      if (sum !== 0) sim.fault({ kind: "clock-step", server, duration: -sum });
+    }
+    await sim.sleep(1);
+  }
+}
+
+/** What a shop has left in Redis, and what the ledger says. */
+export async function audit(sim: Sim, promises: Promises): Promise<string[]> {
+  const { live, left } = await contentsOf(sim.controls);
+  return [
+    ...judge(sim.history, promises),
+    ...(live > 0 ? [`left over: ${live} messages`] : []),
+    ...left.map((key) => `left over: ${key}`),
+  ];
+}
+
+/** The producers of a world: each is a process, and works by itself. */
+export async function produce(
+  shop: Shop,
+  clerks: readonly Clerk[],
+  work: (clerk: Clerk) => Promise<void>,
+): Promise<void> {
+  await Promise.all(
+    clerks.map((clerk) =>
+      shop.sim.go(`${clerk.process.name} works`, clerk.process, () => work(clerk)),
+    ),
+  );
+}
+
+/** Longer than a sweep: what no wake-up announced is found by then. */
+const PATIENCE = 45_000;

@@ -1,0 +1,122 @@
+import { Clerk } from "../clerk.ts";
+import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
+import { audit, produce, Shop } from "../shop.ts";
+import type { World } from "../sim.ts";
+
+/** A plain queue: offers of every kind, cancels and reschedules, and every way to take, with aborts and closes. */
+export const plain: World = {
+  name: "plain",
+  faults: [
+    "crash",
+    "cut",
+    "silence",
+    "delay",
+    "deaf",
+    "stall",
+    "clock-step",
+    "script-flush",
+    "client-kill",
+    "failover",
+    "rights",
+  ],
+  events: 600,
+
+  async run(sim) {
+    const { random } = sim;
+    const shop = new Shop(sim);
+    const takers = random.between(1, 2);
+    const mayGoBack = random.chance(0.7);
+    const styles = PLAIN_STYLES.filter((style) => mayGoBack || style !== "abort");
+    for (let i = 0; i < takers; i++) {
+      shop.staff(`taker${i}`, (process) => {
+        takePlainly(shop, process, random.pick(styles));
+        if (mayGoBack && random.chance(0.3)) takePlainly(shop, process, random.pick(styles));
+      });
+    }
+    if (mayGoBack && random.chance(0.4)) void closeEarly(shop);
+    const transfer = random.chance(0.5);
+    const clerks = Array.from({ length: random.between(1, 2) }, (_, i) => {
+      const process = shop.hire(`producer${i}`, { transfer });
+      return new Clerk(
+        shop.ledger,
+        process,
+        process.run(() => process.line.getDelayedQueue(shop.queue)),
+      );
+    });
+    sim.note({ mayGoBack });
+    const ids: string[] = [];
+    await produce(shop, clerks, (clerk) => work(shop, clerk, ids));
+    await shop.end((last) => takeLastPlainly(shop, last));
+    await shop.closeAll((rest) => takeLastPlainly(shop, rest, false));
+  },
+
+  async check(sim) {
+    const mayGoBack = sim.history.some(({ event }) => event["mayGoBack"] === true);
+    return await audit(sim, {
+      queue: "orders",
+      kind: "plain",
+      groups: [""],
+      capacity: 2 * MOST_AT_ONCE,
+      inOrder: !mayGoBack,
+    });
+  },
+};
+
+/** One more process takes for a while, and closes. */
+async function closeEarly(shop: Shop): Promise<void> {
+  const { sim } = shop;
+  const process = shop.hire("leaver");
+  takePlainly(shop, process, sim.random.pick(PLAIN_STYLES));
+  await sim.go("leaver leaves", process, async () => {
+    await sim.sleep(sim.random.magnitude(5, 10_000));
+    void shop.close(process);
+  });
+}
+
+/** What a producer does. */
+async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
+  const { sim, ledger } = shop;
+  const { random } = sim;
+  const delay = () => random.pick([0, 0, 1, 20, 100, random.between(1, 4000)]);
+  const count = random.between(4, 10);
+  const acts: Promise<void>[] = [];
+  for (let i = 0; i < count; i++) {
+    const verb = random.weighted({
+      offer: 5,
+      offerAt: 1,
+      many: 2,
+      cancel: 3,
+      reschedule: 2,
+      promote: 1,
+      get: 1,
+    });
+    const target = ids.length === 0 ? undefined : random.pick(ids);
+    const wait = delay();
+    const size = random.between(2, 4);
+    const pause = random.pick([0, 0, 0, 5, 50, 800]);
+    const isAwaited = random.chance(0.7);
+    if (!sim.wants()) continue;
+    const done = act();
+    acts.push(done);
+    if (isAwaited) await done;
+    if (pause > 0) await sim.sleep(pause);
+
+    async function act(): Promise<void> {
+      if (verb === "offer") keep(await clerk.offer(wait));
+      else if (verb === "offerAt") keep(await clerk.offerAt(ledger.now + wait));
+      else if (verb === "many") {
+        const all = Array.from({ length: size }, () => ({ delay: wait }));
+        for (const result of await clerk.offerMany(all)) keep(result);
+      } else if (target === undefined) await clerk.offer(wait);
+      else if (verb === "cancel") await clerk.cancel(target);
+      else if (verb === "reschedule") keep(await clerk.reschedule(target, wait));
+      else if (verb === "promote") keep(await clerk.promote(target));
+      else await clerk.get(target);
+    }
+  }
+  await Promise.all(acts);
+
+  function keep(result: { readonly id: string } | undefined): void {
+    if (result !== undefined) ids.push(result.id);
+  }
+}

@@ -1,0 +1,156 @@
+import { Clerk } from "../clerk.ts";
+import {
+  RELIABLE_STYLES,
+  takeLastReliably,
+  takeReliably,
+  type ReliableStyle,
+} from "../reliable-takers.ts";
+import { audit, produce, Shop } from "../shop.ts";
+import type { Sim, SimProcess, World } from "../sim.ts";
+
+/** A reliable queue: groups, retries, leases, dead letters and redrives, and every way to take and to settle. */
+export const reliable: World = {
+  name: "reliable",
+  faults: [
+    "crash",
+    "cut",
+    "silence",
+    "delay",
+    "deaf",
+    "stall",
+    "clock-step",
+    "script-flush",
+    "client-kill",
+    "failover",
+    "rights",
+  ],
+  events: 900,
+
+  async run(sim) {
+    const { random } = sim;
+    const terms = termsOf(sim);
+    sim.note({ terms });
+    const { groups, maxDeliveries, retry, visibilityTimeout, hasLanes } = terms;
+    const optionsOf = (group: string) => ({ group, maxDeliveries, retry, visibilityTimeout });
+    const shop = new Shop(sim);
+    const founder = shop.hire("founder", { mayCrash: false });
+    const [queue] = founder.run(() =>
+      groups.map((group) => founder.line.getReliableQueue<number>(shop.queue, optionsOf(group))),
+    );
+    if (queue === undefined) return;
+    await sim.go("founder founds the groups", founder, async () => {
+      for (const group of groups) {
+        const handle = founder.line.getReliableQueue<number>(shop.queue, optionsOf(group));
+        const isThere = () =>
+          handle.poll().then(
+            () => true,
+            () => false,
+          );
+        while (!(await isThere())) await sim.sleep(500);
+      }
+    });
+    for (const group of groups) {
+      for (let i = 0; i < random.between(1, 2); i++) {
+        shop.staff(`${group}${i}`, (process) => {
+          const style = random.pick<ReliableStyle>(RELIABLE_STYLES);
+          takeReliably(shop, process, {
+            options: optionsOf(group),
+            style,
+            longest: random.pick([50, 800, 2 * visibilityTimeout]),
+            ...(hasLanes && { laneOf: (n: number) => String(n % 2) }),
+          });
+        });
+      }
+    }
+    const clerks = Array.from({ length: random.between(1, 2) }, (_, i) => {
+      const process = shop.hire(`producer${i}`, { transfer: random.chance(0.5) });
+      const handle = process.run(() =>
+        random.chance(0.7)
+          ? process.line.getReliableQueue<number>(shop.queue, optionsOf(groups[0] ?? "default"))
+          : process.line.getDelayedQueue<number>(shop.queue),
+      );
+      return new Clerk(shop.ledger, process, handle);
+    });
+    await produce(shop, clerks, (clerk) => work(shop, clerk));
+    if (random.chance(0.3)) await shop.seeDeadLetters(founder, queue, "redrive");
+    const all = groups.map(optionsOf);
+    const takeLast = (last: SimProcess) => takeLastReliably(shop, last, all);
+    await shop.end(takeLast);
+    while ((await shop.seeDeadLetters(founder, queue, random.pick(["redrive", "clear"]))) > 0) {
+      await shop.end(takeLast);
+    }
+    await shop.closeAll((rest) => takeLastReliably(shop, rest, all, false));
+  },
+
+  async check(sim) {
+    const noted = sim.history.find(({ event }) => "terms" in event);
+    const terms = noted?.event["terms"] as Terms;
+    return await audit(sim, {
+      queue: "orders",
+      kind: "reliable",
+      capacity: 0,
+      isOrderedBy: terms.hasLanes,
+      ...terms,
+    });
+  },
+};
+
+/** What a run's queue is like. */
+type Terms = ReturnType<typeof termsOf>;
+
+function termsOf({ random }: Sim) {
+  return {
+    groups: random.chance(0.7) ? ["a"] : ["a", "b"],
+    maxDeliveries: random.between(1, 4),
+    retry: random.pick([[0], [50, 500], [10, 1000, 3000]]),
+    visibilityTimeout: random.pick([1000, 3000]),
+    hasLanes: random.chance(0.3),
+  };
+}
+
+/** What a producer does. Each message has a key of its own, for routes. */
+async function work(shop: Shop, clerk: Clerk): Promise<void> {
+  const { sim } = shop;
+  const { random } = sim;
+  const targets: string[] = [];
+  const count = random.between(4, 8);
+  const acts: Promise<void>[] = [];
+  for (let i = 0; i < count; i++) {
+    const verb = random.weighted({
+      offer: 6,
+      many: 2,
+      cancel: 2,
+      reschedule: 1,
+      promote: 1,
+      get: 1,
+    });
+    const target = targets.length === 0 ? undefined : random.pick(targets);
+    const delay = random.pick([0, 0, 20, 100, random.between(1, 3000)]);
+    const size = random.between(2, 4);
+    const key = `k:${clerk.process.name}:${i}`;
+    const pause = random.pick([0, 0, 5, 50, 800]);
+    if (!sim.wants()) continue;
+    const done = act();
+    acts.push(done);
+    if (random.chance(0.7)) await done;
+    if (pause > 0) await sim.sleep(pause);
+
+    async function act(): Promise<void> {
+      if (verb === "many") {
+        const all = Array.from({ length: size }, (_, j) => ({ delay, key: `${key}:${j}` }));
+        for (const result of await clerk.offerMany(all)) keep(result);
+      } else if (verb === "offer" || target === undefined) {
+        keep(await clerk.offer(delay, { key }));
+        targets.push(key);
+      } else if (verb === "cancel") await clerk.cancel(target);
+      else if (verb === "reschedule") keep(await clerk.reschedule(target, delay));
+      else if (verb === "promote") keep(await clerk.promote(target));
+      else await clerk.get(target);
+    }
+  }
+  await Promise.all(acts);
+
+  function keep(result: { readonly id: string } | undefined): void {
+    if (result !== undefined) targets.push(result.id);
+  }
+}

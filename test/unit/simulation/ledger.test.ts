@@ -1,0 +1,510 @@
+import { describe, expect, it } from "vitest";
+import { judge, type Promises } from "../../simulation/ledger.ts";
+import type { Noted } from "../../simulation/sim.ts";
+
+const PLAIN: Promises = {
+  queue: "q",
+  kind: "plain",
+  groups: [""],
+  capacity: 1,
+  inOrder: true,
+};
+
+const RELIABLE: Promises = {
+  queue: "q",
+  kind: "reliable",
+  groups: ["g"],
+  capacity: 0,
+  maxDeliveries: 3,
+  retry: [1000],
+};
+
+/** A history that is made up. The server's clock shows the milliseconds that have elapsed. */
+class History {
+  readonly #noted: Noted[] = [];
+  #at = 0;
+  #call = 0;
+  #delivery = 0;
+  #offset = 0;
+
+  /** Lets time pass. */
+  wait(duration: number): this {
+    this.#at += duration;
+    return this;
+  }
+
+  add(event: Record<string, unknown>, process?: string): this {
+    const all = "fault" in event ? event : { queue: "q", ...event, now: this.#at + this.#offset };
+    this.#noted.push({ at: this.#at, step: this.#noted.length, process, event: all });
+    return this;
+  }
+
+  /** Sets the server's clock. */
+  step(duration: number): this {
+    this.#offset += duration;
+    return this.add({ fault: "clock-step", duration });
+  }
+
+  /** A call that takes a millisecond. Without an answer it is still under way. */
+  call(by: string, verb: string, args: object, end?: object): this {
+    const call = ++this.#call;
+    this.add({ ...args, call, by, do: verb });
+    this.wait(1);
+    return end === undefined ? this : this.add({ ...end, call });
+  }
+
+  /** An offer that was accepted; its id ends with the number of the message. */
+  offer(by: string, n: number, delay: number, terms: object = {}, outcome = "added"): this {
+    const deadline = this.#at + this.#offset + delay;
+    const answer = { id: `${deadline}-${n}`, deadline, outcome };
+    return this.call(by, "offer", { ...terms, n, delay }, { answer });
+  }
+
+  /** A message reaches a process; returns the history. The number of the delivery counts from 1. */
+  get(by: string, n: number, details: object = {}): this {
+    return this.add({ ...details, got: n, delivery: ++this.#delivery, by });
+  }
+
+  /** A delivery of a reliable queue. */
+  take(by: string, n: number, attempt = 1, details: object = {}): this {
+    return this.get(by, n, { group: "g", attempt, failures: attempt - 1, ...details });
+  }
+
+  handled(delivery: number, how: string): this {
+    return this.add({ handled: delivery, how });
+  }
+
+  judge(promises: Promises): string[] {
+    return judge(this.#noted, promises);
+  }
+}
+
+const history = () => new History();
+
+describe("a plain queue", () => {
+  it("keeps its promises", () => {
+    const good = history()
+      .offer("p", 1, 10)
+      .offer("p", 2, 0, { key: "k" })
+      .get("t", 2)
+      .wait(20)
+      .get("t", 1)
+      .offer("p", 3, 100, { key: "k" })
+      .call("p", "cancel", { target: "k" }, { answer: true })
+      .call("p", "cancel", { target: "k" }, { answer: false });
+    expect(good.judge(PLAIN)).toEqual([]);
+  });
+
+  it("loses nothing", () => {
+    expect(history().offer("p", 1, 10).wait(100).judge(PLAIN)).toEqual([
+      expect.stringContaining("lost: message 1"),
+    ]);
+    const unknown = history().call("p", "offer", { n: 1, delay: 5 });
+    const failed = history().call(
+      "p",
+      "offer",
+      { n: 1, delay: 5 },
+      { error: "CLOSED", effect: "none" },
+    );
+    expect([...unknown.add({ fault: "crash" }, "p").judge(PLAIN), ...failed.judge(PLAIN)]).toEqual(
+      [],
+    );
+  });
+
+  it("loses no more with a process than was on its way to it, and nothing that was not due", () => {
+    const due = threeOffered().get("t", 2).add({ fault: "crash" }, "t").wait(600).get("u", 3);
+    expect(lossesOf(due)).toBe(0);
+    expect(lossesOf(threeOffered().add({ fault: "crash" }, "t").wait(600).get("u", 3))).toBe(1);
+    const later = threeOffered().get("t", 1).get("t", 2).add({ fault: "crash" }, "t").wait(600);
+    expect(lossesOf(later)).toBe(1);
+  });
+
+  it("loses with a failover only what was done since the copy was made", () => {
+    const lateOffer = history().offer("p", 1, 10).wait(100);
+    expect(lateOffer.add({ fault: "failover", since: 0 }).judge(PLAIN)).toEqual([]);
+    const old = history().offer("p", 1, 500).wait(100).add({ fault: "failover", since: 50 });
+    expect(old.wait(1000).judge(PLAIN)).toEqual([expect.stringContaining("lost: message 1")]);
+  });
+
+  it("delivers once, unless the offer may have been sent again", () => {
+    const twice = history().offer("p", 1, 0).get("t", 1).get("u", 1);
+    expect(twice.judge(PLAIN)).toEqual([expect.stringContaining("twice: message 1")]);
+    const again = history()
+      .add({ fault: "cut", connection: "p.commands#1" })
+      .offer("p", 1, 0)
+      .get("t", 1)
+      .get("u", 1);
+    expect(again.judge(PLAIN)).toEqual([]);
+    const other = history()
+      .add({ fault: "cut", connection: "t.blocking#1" })
+      .offer("p", 1, 0)
+      .get("t", 1)
+      .get("u", 1);
+    expect(other.judge(PLAIN)).toEqual([expect.stringContaining("twice: message 1")]);
+  });
+
+  it("delivers nothing early, whichever deadline holds", () => {
+    expect(history().offer("p", 1, 100).wait(98).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("early by 1 ms"),
+    ]);
+    const answer = { id: "900-1", deadline: 900 };
+    const later = history()
+      .offer("p", 1, 100)
+      .call("p", "reschedule", { target: "100-1", delay: 800 }, { answer })
+      .wait(500)
+      .get("t", 1);
+    expect(later.judge(PLAIN)).toEqual([expect.stringContaining("early by 398 ms")]);
+    const stepped = history().offer("p", 1, 500).step(600).step(-600).get("t", 1);
+    expect(stepped.judge(PLAIN)).toEqual([]);
+  });
+
+  it("takes the deadline from the server's clock", () => {
+    const answer = { id: "150-1", deadline: 150, outcome: "added" };
+    const wrong = history().call("p", "offer", { n: 1, delay: 100 }, { answer });
+    expect(wrong.wait(100).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("early"),
+      expect.stringContaining("deadline: message 1"),
+    ]);
+  });
+
+  it("keeps the order of deadlines, and of the offers of a producer", () => {
+    const offers = () => history().offer("p", 1, 200).offer("p", 2, 100).wait(300);
+    expect(offers().get("t", 2).get("t", 1).judge(PLAIN)).toEqual([]);
+    expect(offers().get("t", 1).get("t", 2).judge(PLAIN)).toEqual([
+      expect.stringContaining("order: message 1"),
+    ]);
+    expect(offers().get("t", 1).get("u", 2).judge(PLAIN)).toEqual([]);
+    const equal = history().offer("p", 1, 100).offer("p", 2, 99).wait(300);
+    expect(equal.get("t", 2).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("order: message 2"),
+    ]);
+    const late = history().offer("p", 1, 0).wait(5).offer("p", 2, 0);
+    expect(late.get("t", 1).get("t", 2).judge(PLAIN)).toEqual([]);
+  });
+
+  it("leaves nothing to the last reader", () => {
+    const stuck = history().offer("p", 1, 0).get("last", 1, { isLast: true });
+    expect(stuck.judge(PLAIN)).toEqual([expect.stringContaining("stuck")]);
+  });
+
+  it("never delivers what it has refused, or nobody has offered", () => {
+    const failure = { error: "OFFER", effect: "none" };
+    const refused = history()
+      .add({ fault: "rights" })
+      .call("p", "offer", { n: 1, delay: 0 }, failure)
+      .get("t", 1);
+    expect(refused.judge(PLAIN)).toContainEqual(
+      expect.stringContaining("delivered though not-stored"),
+    );
+    const rejected = history()
+      .offer("p", 1, 100, { key: "k" })
+      .call(
+        "p",
+        "offer",
+        { n: 2, delay: 0, key: "k" },
+        { answer: { id: "100-1", deadline: 100, outcome: "rejected" } },
+      )
+      .wait(200)
+      .get("t", 1)
+      .get("t", 2);
+    expect(rejected.judge(PLAIN)).toContainEqual(
+      expect.stringContaining("delivered though rejected"),
+    );
+    expect(history().get("t", 7).judge(PLAIN)).toEqual([expect.stringContaining("unknown")]);
+  });
+
+  it("never delivers what was cancelled, and cancels once", () => {
+    const cancel = { target: "100-1" };
+    const cancelled = () => history().offer("p", 1, 100).call("p", "cancel", cancel, YES);
+    expect(cancelled().judge(PLAIN)).toEqual([]);
+    expect(cancelled().wait(200).get("t", 1).judge(PLAIN)).toContainEqual(
+      expect.stringContaining("cancelled: message 1"),
+    );
+    expect(cancelled().call("q", "cancel", cancel, YES).judge(PLAIN)).toContainEqual(
+      expect.stringContaining("cancelled twice"),
+    );
+    const byKey = history()
+      .offer("p", 1, 100, { key: "k" })
+      .call("p", "cancel", { target: "k" }, YES)
+      .wait(200)
+      .get("t", 1);
+    expect(byKey.judge(PLAIN)).toEqual([expect.stringContaining("not taken away: of k")]);
+  });
+
+  it("finds what waits", () => {
+    for (const [verb, answer] of [
+      ["cancel", false],
+      ["reschedule", null],
+      ["get", null],
+      ["has", false],
+    ] as const) {
+      const target = verb === "has" ? "k" : "100-1";
+      const missed = history()
+        .offer("p", 1, 100, { key: "k" })
+        .call("q", verb, { target }, { answer });
+      expect(missed.wait(200).get("t", 1).judge(PLAIN)).toEqual([
+        expect.stringContaining(`wrong no: ${verb}`),
+      ]);
+      const due = history().offer("p", 1, 1, { key: "k" }).wait(5);
+      expect(due.call("q", verb, { target }, { answer }).get("t", 1).judge(PLAIN)).toEqual([]);
+    }
+  });
+
+  it("knows who holds a key", () => {
+    const second = { key: "k", onDuplicate: "replace" };
+    expect(
+      delayed().offer("q", 2, 100, second).wait(200).get("t", 1).get("t", 2).judge(PLAIN),
+    ).toEqual([expect.stringContaining("was added while message 1")]);
+    expect(
+      delayed().offer("q", 2, 100, second, "replaced").wait(200).get("t", 2).judge(PLAIN),
+    ).toEqual([]);
+    const both = delayed().offer("q", 2, 100, second, "replaced").wait(200).get("t", 1).get("t", 2);
+    expect(both.judge(PLAIN)).toEqual([expect.stringContaining("not taken away")]);
+    const free = delayed().wait(200).get("t", 1).offer("q", 2, 0, second, "replaced").get("t", 2);
+    expect(free.judge(PLAIN)).toContainEqual(expect.stringContaining("though nobody held the key"));
+    const answer = { id: "100-77", deadline: 100, outcome: "rejected" };
+    const stranger = delayed().call("q", "offer", { n: 2, delay: 0, key: "k" }, { answer });
+    expect(stranger.wait(200).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("which nobody offered"),
+    ]);
+  });
+
+  it("moves nothing during a pause", () => {
+    const paused = () =>
+      history().offer("p", 1, 100).call("p", "pause", {}, { answer: null }).wait(200);
+    expect(paused().get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("delivered in a pause"),
+    ]);
+    expect(paused().call("q", "resume", {}).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("hangs: resume"),
+    ]);
+    const ready = history().offer("p", 1, 0).call("p", "pause", {}, { answer: null });
+    expect(ready.get("t", 1).judge(PLAIN)).toEqual([]);
+    const long = history().offer("p", 1, 0).call("p", "pause", {}, { answer: null }).wait(70_000);
+    expect(long.get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("long after the pause"),
+    ]);
+  });
+
+  it("settles every call in time, and says why one failed", () => {
+    const cancel = { target: "nothing" };
+    expect(history().call("p", "cancel", cancel).judge(PLAIN)).toEqual([
+      expect.stringContaining("hangs: cancel"),
+    ]);
+    expect(history().call("p", "cancel", cancel).add({ fault: "crash" }, "p").judge(PLAIN)).toEqual(
+      [],
+    );
+    const slow = history()
+      .add({ call: 9, by: "p", do: "cancel", ...cancel })
+      .wait(8000);
+    expect(slow.add({ call: 9, answer: false }).judge(PLAIN)).toEqual([
+      expect.stringContaining("slow: cancel"),
+    ]);
+    const failure = (error: string) =>
+      history().call("p", "cancel", cancel, { error, effect: "none" });
+    expect(failure("REDIS").judge(PLAIN)).toEqual([expect.stringContaining("error: cancel")]);
+    expect(failure("TypeError").judge(PLAIN)).toEqual([expect.stringContaining("unknown error")]);
+    expect(failure("REDIS").add({ fault: "script-flush" }).judge(PLAIN)).toEqual([]);
+    const trouble = history().add({ trouble: "REDIS", by: "p", message: "" });
+    expect(trouble.judge(PLAIN)).toEqual([expect.stringContaining("trouble of p")]);
+  });
+});
+
+describe("a reliable queue", () => {
+  it("keeps its promises", () => {
+    const good = offered()
+      .take("t", 1, 1, key)
+      .handled(1, "threw")
+      .wait(1000)
+      .take("u", 1, 2, key)
+      .handled(2, "returned");
+    expect(good.judge(RELIABLE)).toEqual([]);
+  });
+
+  it("handles each message to its end, also if processes crash", () => {
+    const crashed = offered().take("t", 1, 1, key).add({ fault: "crash" }, "t").wait(60_000);
+    expect(crashed.judge(RELIABLE)).toEqual([expect.stringContaining("lost: 1 of k")]);
+    expect(crashed.take("u", 1, 2, key).handled(2, "returned").judge(RELIABLE)).toEqual([]);
+  });
+
+  it("lets a dead letter go only if it was not redriven", () => {
+    const dead = { dead: 1, group: "g", attempt: 3, reason: "" };
+    const died = () => {
+      const all = offered();
+      for (let i = 1; i <= 3; i++) all.take("t", 1, i, key).handled(i, "threw").wait(1000);
+      return all.add(dead);
+    };
+    expect(died().judge(RELIABLE)).toEqual([]);
+    expect(died().call("p", "redrive", {}, { answer: 1 }).judge(RELIABLE)).toEqual([
+      expect.stringContaining("lost: 1 of k"),
+    ]);
+    expect(
+      offered()
+        .take("t", 1, 1, key)
+        .add({ ...dead, attempt: 1 })
+        .judge(RELIABLE),
+    ).toEqual([expect.stringContaining("died too early")]);
+    const done = ack(offered().take("t", 1, 1, key)).add(dead);
+    expect(done.judge(RELIABLE)).toEqual([expect.stringContaining("dead after its ack")]);
+  });
+
+  it("makes each attempt once, for a reason", () => {
+    const acknowledged = ack(offered().take("t", 1, 1, key)).take("u", 1, 2, key);
+    expect(acknowledged.handled(2, "returned").judge(RELIABLE)).toEqual([
+      expect.stringContaining("handled again after its ack"),
+    ]);
+    const stolen = offered().take("t", 1, 1, key).take("u", 1, 2, key).handled(2, "returned");
+    expect(stolen.judge(RELIABLE)).toEqual([
+      expect.stringContaining("handled again without a reason"),
+    ]);
+    const same = offered()
+      .take("t", 1, 1, key)
+      .handled(1, "threw")
+      .wait(1000)
+      .take("u", 1, 1, key)
+      .handled(2, "returned");
+    expect(same.judge(RELIABLE)).toEqual([expect.stringContaining("attempt made again")]);
+    const cut = offered()
+      .take("t", 1, 1, key)
+      .handled(1, "cut short")
+      .take("u", 1, 1, key)
+      .handled(2, "returned");
+    expect(cut.judge(RELIABLE)).toEqual([]);
+    expect(offered().take("t", 1, 2, key).handled(1, "returned").judge(RELIABLE)).toEqual([
+      expect.stringContaining("attempt without those before it"),
+    ]);
+    const many = offered().add({ fault: "crash" }, "x").take("t", 1, 4, key).handled(1, "returned");
+    expect(many.judge(RELIABLE)).toEqual([expect.stringContaining("more than maxDeliveries")]);
+    const failures = { ...key, failures: 2 };
+    expect(offered().take("t", 1, 1, failures).handled(1, "returned").judge(RELIABLE)).toEqual([
+      expect.stringContaining("2 failures"),
+    ]);
+  });
+
+  it("lets a retry wait as long as it should", () => {
+    const early = offered().take("t", 1, 1, key).handled(1, "threw").wait(900).take("t", 1, 2, key);
+    expect(early.handled(2, "returned").judge(RELIABLE)).toEqual([
+      expect.stringContaining("retry early by 100 ms"),
+    ]);
+    const nacked = offered()
+      .take("t", 1, 1, key)
+      .call("t", "nack", { delivery: 1, delay: 50 }, YES)
+      .wait(20)
+      .take("t", 1, 2, key);
+    expect(nacked.handled(2, "returned").judge(RELIABLE)).toEqual([
+      expect.stringContaining("retry early by 29 ms"),
+    ]);
+  });
+
+  it("refuses a settlement only if the lease is gone", () => {
+    const refused = ack(offered().take("t", 1, 1, key), false).handled(1, "returned");
+    expect(refused.judge(RELIABLE)).toEqual([expect.stringContaining("ack refused")]);
+    const stalled = offered().take("t", 1, 1, key).add({ fault: "stall", duration: 9 }, "t");
+    expect(ack(stalled, false).handled(1, "returned").judge(RELIABLE)).toEqual([]);
+  });
+
+  it("keeps ids and keys", () => {
+    const other = offered().take("t", 1, 1, { key: "x", id: "0-1" }).handled(1, "returned");
+    expect(other.judge(RELIABLE)).toEqual([expect.stringContaining("key x")]);
+    const id = offered().take("t", 1, 1, { key: "k", id: "0-2" }).handled(1, "returned");
+    expect(id.judge(RELIABLE)).toEqual([expect.stringContaining("id 0-2")]);
+  });
+});
+
+describe("one consumer per key", () => {
+  const exclusive: Promises = { ...RELIABLE, isExclusive: true, isStrict: true };
+  it("keeps its promises", () => {
+    const good = two()
+      .take("t", 1, 1, { fence: 5 })
+      .handled(1, "threw")
+      .wait(1000)
+      .take("u", 1, 2, { fence: 6 })
+      .handled(2, "returned")
+      .take("u", 2, 1, { fence: 6 })
+      .handled(3, "returned");
+    expect(good.judge(exclusive)).toEqual([]);
+  });
+
+  it("runs one handler at a time, unless a process stood still", () => {
+    expect(overlapping().judge(exclusive)).toEqual([expect.stringContaining("two handlers")]);
+    expect(overlapping({ fault: "stall", duration: 9 }).judge(exclusive)).toEqual([]);
+  });
+
+  it("never lets a fence fall", () => {
+    const falls = two()
+      .take("t", 1, 1, { fence: 5 })
+      .handled(1, "returned")
+      .take("u", 2, 1, { fence: 4 })
+      .handled(2, "returned");
+    expect(falls.judge(exclusive)).toEqual([expect.stringContaining("fence 4 after 5")]);
+  });
+
+  it("keeps the order of a key", () => {
+    const overtaken = two()
+      .take("t", 2, 1, { fence: 5 })
+      .handled(1, "returned")
+      .take("t", 1, 1, { fence: 5 })
+      .handled(2, "returned");
+    expect(overtaken.judge(exclusive)).toEqual([
+      expect.stringContaining("strict order: message 2"),
+    ]);
+    expect(overtaken.judge({ ...exclusive, isStrict: false })).toEqual([]);
+  });
+
+  it("keeps the lanes of orderBy in each process", () => {
+    const lanes: Promises = { ...RELIABLE, isOrderedBy: true };
+    expect(sharingLane("t").judge(lanes)).toEqual([expect.stringContaining("two handlers")]);
+    expect(sharingLane("u").judge(lanes)).toEqual([]);
+  });
+});
+
+const YES = { answer: true };
+
+/** How the message of {@link offered} is delivered. */
+const key = { key: "k", id: "0-1" };
+
+/** Two messages are due soon, and one later. */
+function threeOffered(): History {
+  return history().offer("p", 1, 10).offer("p", 2, 10).offer("p", 3, 500).wait(50);
+}
+
+function lossesOf(events: History): number {
+  return events.judge(PLAIN).length;
+}
+
+/** A message with a key is delayed. */
+function delayed(): History {
+  return history().offer("p", 1, 100, { key: "k" });
+}
+
+/** A message with a key is due. */
+function offered(): History {
+  return history().offer("p", 1, 0, { key: "k" });
+}
+
+/** The first delivery is acknowledged. */
+function ack(events: History, answer: unknown = true): History {
+  return events.call("t", "ack", { delivery: 1 }, { answer });
+}
+
+/** Two messages with one partition key are due. */
+function two(): History {
+  const terms = { partitionKey: "a" };
+  return history().offer("p", 1, 0, terms).offer("p", 2, 10, terms).wait(50);
+}
+
+/** One handler begins while another one runs, whose process a fault has met. */
+function overlapping(fault?: Record<string, unknown>): History {
+  const all = two().take("t", 1, 1, { fence: 5 });
+  if (fault !== undefined) all.add(fault, "t");
+  return all.take("u", 2, 1, { fence: 6 }).handled(1, "returned").handled(2, "returned");
+}
+
+/** Two handlers of a lane run at once, the second one in this process. */
+function sharingLane(process: string): History {
+  return two()
+    .take("t", 1, 1, { lane: "a" })
+    .take(process, 2, 1, { lane: "a" })
+    .handled(1, "returned")
+    .handled(2, "returned");
+}
