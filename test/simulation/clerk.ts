@@ -94,8 +94,13 @@ export class Clerk {
     await this.#call("pause", {}, () => this.queue.pause());
   }
 
-  async resume() {
-    await this.#call("resume", {}, () => this.queue.resume());
+  /** Returns whether it has worked. */
+  async resume(): Promise<boolean> {
+    const isDone = await this.#call("resume", {}, async () => {
+      await this.queue.resume();
+      return true;
+    });
+    return isDone === true;
   }
 
   async #call<Result>(verb: string, args: object, make: () => Promise<Result>) {

@@ -1,4 +1,4 @@
-import type { BlockingQueue } from "../../src/index.ts";
+import type { BlockingQueue, QueueOptions } from "../../src/index.ts";
 import type { Shop } from "./shop.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -11,8 +11,13 @@ export type PlainStyle = (typeof PLAIN_STYLES)[number];
 export const MOST_AT_ONCE = 3;
 
 /** Takes messages in one of the ways, until the client is closed. */
-export function takePlainly(shop: Shop, process: SimProcess, style: PlainStyle): void {
-  const queue = process.run(() => process.line.getBlockingQueue<number>(shop.queue));
+export function takePlainly(
+  shop: Shop,
+  process: SimProcess,
+  style: PlainStyle,
+  options: QueueOptions<number> = {},
+): void {
+  const queue = process.run(() => process.line.getBlockingQueue<number>(shop.queue, options));
   const taker = new PlainTaker(shop, process, queue);
   if (style === "subscribe") taker.subscribe();
   else void shop.sim.go(`${process.name} takes by ${style}`, process, () => taker[style]());
@@ -101,16 +106,22 @@ class PlainTaker {
     this.#process.run(() => this.#queue.subscribe(handle, { concurrency, onError: () => {} }));
   }
 
+  /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
   async loop(): Promise<void> {
-    const wait = this.#shop.ledger.begin(this.#process, "take", {});
-    try {
-      for await (const n of this.#queue) {
-        this.#deliver(n);
+    while (!this.#isClosed) {
+      const wait = this.#shop.ledger.begin(this.#process, "take", {});
+      try {
+        for await (const n of this.#queue) {
+          this.#deliver(n);
+          await this.#work();
+        }
+        this.#isClosed = true;
+        wait.answer("closed");
+      } catch (error) {
+        this.#isClosed = (error as { code?: unknown }).code === "CLOSED";
+        wait.fail(error);
         await this.#work();
       }
-      wait.answer("closed");
-    } catch (error) {
-      wait.fail(error);
     }
   }
 

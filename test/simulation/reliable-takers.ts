@@ -21,6 +21,8 @@ export interface ReliableWork {
   readonly laneOf?: (n: number) => string;
   /** The longest that a handler works (ms). Defaults to 800. */
   readonly longest?: number;
+  /** Whether somebody else should have taken the messages long ago. */
+  readonly isLast?: boolean;
   /** How often an attempt fails, from 0 to 1. Defaults to 0.25. */
   readonly failing?: number;
 }
@@ -28,7 +30,7 @@ export interface ReliableWork {
 /** Takes and settles messages in one of the ways, until the client is closed. */
 export function takeReliably(shop: Shop, process: SimProcess, work: ReliableWork): void {
   const queue = process.run(() => process.line.getReliableQueue<number>(shop.queue, work.options));
-  const taker = new ReliableTaker(shop, process, queue, work);
+  const taker = new ReliableTaker(shop, process, queue, work, work.isLast);
   const { style } = work;
   if (style === "hand" || style === "loop") {
     void shop.sim.go(`${process.name} takes by ${style}`, process, () => taker[style]());
@@ -128,17 +130,23 @@ class ReliableTaker {
     if (deliveries.length === 0) await this.#pause();
   }
 
+  /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
   async loop(): Promise<void> {
-    const wait = this.#shop.ledger.begin(this.#process, "take", {});
-    try {
-      for await (const delivery of this.#queue) {
-        const number = this.#note(delivery);
+    while (!this.#isClosed) {
+      const wait = this.#shop.ledger.begin(this.#process, "take", {});
+      try {
+        for await (const delivery of this.#queue) {
+          const number = this.#note(delivery);
+          await this.#pause();
+          await this.#settleByHand(delivery, number);
+        }
+        this.#isClosed = true;
+        wait.answer("closed");
+      } catch (error) {
+        this.#isClosed = (error as { code?: unknown }).code === "CLOSED";
+        wait.fail(error);
         await this.#pause();
-        await this.#settleByHand(delivery, number);
       }
-      wait.answer("closed");
-    } catch (error) {
-      wait.fail(error);
     }
   }
 

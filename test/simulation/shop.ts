@@ -61,14 +61,18 @@ export class Shop {
 
   /**
    * Ends the faults, and waits until Redis holds no message any more. If one is still there when everybody has had the
-   * time to take it, `takeLast` has to.
+   * time to take it, `takeLast` has to. `settle` comes before the wait.
    */
-  async end(takeLast: (process: SimProcess) => Promise<void>): Promise<void> {
+  async end(
+    takeLast: (process: SimProcess) => Promise<void>,
+    settle: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<void> {
     const { sim } = this;
     this.isEnding = true;
     sim.calm();
     this.ledger.calm();
     await this.#setClocks();
+    await settle();
     if (!(await this.isEmptyWithin(PATIENCE))) {
       const last = this.hire("last", { mayCrash: false });
       await sim.go("last takes", last, () => takeLast(last));

@@ -1,10 +1,12 @@
 import type { World } from "../sim.ts";
+import { keys } from "./keys.ts";
+import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
 import { reliable } from "./reliable.ts";
 import { smoke } from "./smoke.ts";
 
 /** All worlds. */
-export const WORLDS: readonly World[] = [smoke, plain, reliable];
+export const WORLDS: readonly World[] = [smoke, plain, reliable, keys, pauses];
 
 /** @throws {RangeError} if there is none of that name. */
 export function worldNamed(name: string): World {

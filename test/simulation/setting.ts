@@ -1,0 +1,149 @@
+import type { ReliableQueueOptions } from "../../src/index.ts";
+import { Clerk } from "./clerk.ts";
+import type { Promises } from "./ledger.ts";
+import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "./plain-takers.ts";
+import { RELIABLE_STYLES, takeLastReliably, takeReliably } from "./reliable-takers.ts";
+import { audit, produce, Shop } from "./shop.ts";
+import type { Sim, SimProcess } from "./sim.ts";
+
+/** What the queue of a run is like. It is noted, so that the ledger knows it. */
+export interface Setting {
+  readonly kind: "plain" | "reliable";
+  /** How many partitions the queue has at first; 0 for an ordinary queue. */
+  readonly partitions: number;
+  readonly isExclusive: boolean;
+  readonly isStrict: boolean;
+  readonly maxDeliveries: number;
+  readonly retry: readonly number[];
+  readonly visibilityTimeout: number;
+  /** How many processes take, and how many offer. */
+  readonly takers: number;
+  readonly producers: number;
+}
+
+/** Draws a setting; what a world has decided goes into `fixed`. */
+export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Setting {
+  return {
+    kind: random.pick(["plain", "reliable"]),
+    partitions: 0,
+    isExclusive: false,
+    isStrict: false,
+    maxDeliveries: random.between(2, 4),
+    retry: random.pick([[0], [50, 500], [10, 1000]]),
+    visibilityTimeout: random.pick([1000, 3000]),
+    takers: random.between(1, 2),
+    producers: random.between(1, 2),
+    ...fixed,
+  };
+}
+
+/** What happens in a run besides the takers, who need no telling. */
+export interface Deeds {
+  /** The work of a producer. */
+  readonly work: (shop: Shop, clerk: Clerk) => Promise<void>;
+  /** Something else, while the producers work. Its end is awaited. */
+  readonly meanwhile?: (shop: Shop, clerks: readonly Clerk[]) => Promise<void>;
+  /** Ends what has to end before the queue can be emptied, when no fault comes any more. */
+  readonly settle?: (shop: Shop, clerk: Clerk) => Promise<void>;
+}
+
+/** Runs a queue of this setting from the first offer to the last message, and closes everything. */
+export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Promise<void> {
+  sim.note({ setting });
+  const shop = new Shop(sim);
+  const options = optionsOf(setting);
+  const takeRest = (isLast: boolean) => (process: SimProcess) =>
+    takeLast(shop, process, setting, isLast);
+  for (let i = 0; i < setting.takers; i++) staff(shop, `taker${i}`, setting);
+  const names = ["office", ...Array.from({ length: setting.producers }, (_, i) => `producer${i}`)];
+  const clerks = names.map((name) => {
+    const process = shop.hire(name, name === "office" ? { mayCrash: false } : {});
+    return new Clerk(
+      shop.ledger,
+      process,
+      process.run(() => open(process, shop.queue, setting)),
+    );
+  });
+  const [office, ...producers] = clerks;
+  if (office === undefined) return;
+  await Promise.all([
+    produce(shop, producers, (clerk) => deeds.work(shop, clerk)),
+    deeds.meanwhile?.(shop, clerks),
+  ]);
+  const settle = async () => {
+    await sim.go("office settles", office.process, async () => await deeds.settle?.(shop, office));
+  };
+  await shop.end(takeRest(true), settle);
+  if (setting.kind === "reliable") {
+    const queue = office.process.run(() =>
+      office.process.line.getReliableQueue<number>(shop.queue, options),
+    );
+    for (let round = 0; ; round++) {
+      const then = round > 3 || sim.random.chance(0.5) ? "clear" : "redrive";
+      if ((await shop.seeDeadLetters(office.process, queue, then)) === 0) break;
+      await shop.end(takeRest(true), settle);
+    }
+  }
+  await shop.closeAll(takeRest(false));
+}
+
+/** Judges a run of {@link runSetting}. */
+export async function checkSetting(sim: Sim, more: Partial<Promises> = {}): Promise<string[]> {
+  const noted = sim.history.find(({ event }) => "setting" in event);
+  const setting = noted?.event["setting"] as Setting;
+  return await audit(sim, {
+    ...setting,
+    queue: "orders",
+    groups: [setting.kind === "plain" ? "" : "default"],
+    // With partitions, a process may get one more from each place where it waits.
+    capacity: 2 * MOST_AT_ONCE,
+    ...more,
+  });
+}
+
+function staff(shop: Shop, name: string, setting: Setting): void {
+  const { random } = shop.sim;
+  shop.staff(name, (process) => {
+    if (setting.kind === "plain") {
+      takePlainly(shop, process, random.pick(PLAIN_STYLES), partitionsOf(setting));
+      return;
+    }
+    const styles = RELIABLE_STYLES.filter((style) => style !== "route");
+    takeReliably(shop, process, {
+      options: optionsOf(setting),
+      style: setting.isExclusive ? "subscribe" : random.pick(styles),
+      longest: random.pick([50, 800]),
+    });
+  });
+}
+
+async function takeLast(
+  shop: Shop,
+  process: SimProcess,
+  setting: Setting,
+  isLast: boolean,
+): Promise<void> {
+  if (setting.kind === "plain") await takeLastPlainly(shop, process, isLast);
+  else if (!setting.isExclusive) {
+    await takeLastReliably(shop, process, [optionsOf(setting)], isLast);
+  } else {
+    takeReliably(shop, process, { options: optionsOf(setting), style: "subscribe", isLast });
+    await shop.isEmptyWithin(30_000);
+  }
+}
+
+function open(process: SimProcess, name: string, setting: Setting) {
+  return setting.kind === "plain"
+    ? process.line.getDelayedQueue<number>(name, partitionsOf(setting))
+    : process.line.getReliableQueue<number>(name, optionsOf(setting));
+}
+
+function partitionsOf({ partitions }: Setting): { partitions?: number } {
+  return partitions === 0 ? {} : { partitions };
+}
+
+function optionsOf(setting: Setting): ReliableQueueOptions<number> {
+  const { maxDeliveries, retry, visibilityTimeout, isExclusive, isStrict } = setting;
+  const options = { maxDeliveries, retry, visibilityTimeout, ...partitionsOf(setting) };
+  return isExclusive ? { ...options, exclusive: true, strict: isStrict } : options;
+}

@@ -1,0 +1,42 @@
+import type { Clerk } from "./clerk.ts";
+import type { Shop } from "./shop.ts";
+
+/** Offers some messages, of which many share partition keys, and cancels or reschedules some of them. */
+export async function someWork(
+  shop: Shop,
+  clerk: Clerk,
+  { most = 12, longest = 3000, moves = true } = {},
+): Promise<void> {
+  const { sim } = shop;
+  const { random } = sim;
+  const known: { readonly target: string; readonly partitionKey: string }[] = [];
+  const count = random.between(4, most);
+  for (let i = 0; i < count; i++) {
+    const verb = random.weighted({
+      offer: 7,
+      many: 2,
+      cancel: 2,
+      reschedule: moves ? 1 : 0,
+      get: 1,
+    });
+    const partitionKey = `p${random.int(3)}`;
+    const hasKey = random.chance(0.5);
+    const delay = random.pick([0, 0, 20, random.between(1, longest)]);
+    const size = random.between(2, 4);
+    const pause = random.pick([0, 1, 50, 400, 1500]);
+    const chosen = known.length === 0 ? undefined : random.pick(known);
+    if (!sim.wants()) continue;
+    if (verb === "many") {
+      const all = Array.from({ length: size }, () => ({ delay, partitionKey }));
+      for (const { id } of await clerk.offerMany(all)) known.push({ target: id, partitionKey });
+    } else if (verb === "offer" || chosen === undefined) {
+      const key = `${clerk.process.name}-${i}`;
+      const terms = hasKey ? { key, partitionKey } : { partitionKey };
+      const result = await clerk.offer(delay, terms);
+      if (result !== undefined) known.push({ target: hasKey ? key : result.id, partitionKey });
+    } else if (verb === "cancel") await clerk.cancel(chosen.target, chosen.partitionKey);
+    else if (verb === "get") await clerk.get(chosen.target);
+    else await clerk.reschedule(chosen.target, delay, chosen.partitionKey);
+    if (pause > 0) await sim.sleep(pause);
+  }
+}
