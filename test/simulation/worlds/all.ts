@@ -1,12 +1,22 @@
 import type { World } from "../sim.ts";
+import { exclusive } from "./exclusive.ts";
 import { keys } from "./keys.ts";
+import { partitions } from "./partitions.ts";
 import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
 import { reliable } from "./reliable.ts";
 import { smoke } from "./smoke.ts";
 
 /** All worlds. */
-export const WORLDS: readonly World[] = [smoke, plain, reliable, keys, pauses];
+export const WORLDS: readonly World[] = [
+  smoke,
+  plain,
+  reliable,
+  keys,
+  pauses,
+  partitions,
+  exclusive,
+];
 
 /** @throws {RangeError} if there is none of that name. */
 export function worldNamed(name: string): World {

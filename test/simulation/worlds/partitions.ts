@@ -1,0 +1,21 @@
+import { changeNowAndThen, finishChange } from "../changes.ts";
+import { checkSetting, drawSetting, runSetting } from "../setting.ts";
+import { FAULT_KINDS, type World } from "../sim.ts";
+import { someWork } from "../some-work.ts";
+
+/** A queue whose number of partitions changes while others offer, cancel and take. */
+export const partitions: World = {
+  name: "partitions",
+  faults: FAULT_KINDS,
+  events: 1200,
+  run: (sim) =>
+    runSetting(sim, drawSetting(sim, { partitions: sim.random.between(1, 3) }), {
+      work: someWork,
+      meanwhile: async (shop, clerks) => {
+        const changers = clerks.slice(0, sim.random.between(1, 2));
+        await Promise.all(changers.map((clerk) => changeNowAndThen(shop, clerk)));
+      },
+      settle: finishChange,
+    }),
+  check: (sim) => checkSetting(sim),
+};
