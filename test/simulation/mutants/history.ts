@@ -53,7 +53,7 @@ export const HISTORY: readonly Mutant[] = [
     name: "history-resume-unheard",
     breaks:
       "A resume that is announced during a sweep is not heard: the queue rests until the next one.",
-    worlds: ["pause"],
+    worlds: ["pauses"],
     tests: ["integration/queue/pause.test.ts", "integration/delayed/transfer.test.ts"],
     edits: [
       {

@@ -16,6 +16,8 @@ export interface Mutant {
   readonly worlds: readonly string[];
   /** The tests of the room that it is in: files and folders in `test`. */
   readonly tests: readonly string[];
+  /** Why the simulator does not find it within a thousand seeds, if it does not. */
+  readonly unseen?: string;
   readonly edits: readonly [Edit, ...Edit[]];
 }
 

@@ -193,7 +193,7 @@ export const PARTITIONS: readonly Mutant[] = [
   {
     name: "pause-of-new-partitions",
     breaks: "New partitions of a paused queue are not paused: their messages are delivered.",
-    worlds: ["partitions", "pause"],
+    worlds: ["partitions", "pauses"],
     tests: [
       "integration/partitions/change.test.ts",
       "fault/partitions/exclusive-change.long.test.ts",

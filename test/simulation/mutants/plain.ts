@@ -365,7 +365,7 @@ import { get } from "../lua/delayed/get.ts";`,
     name: "pause-asked-once",
     breaks:
       "A process learns whether the queue is paused once: it goes on taking and moving when that changes.",
-    worlds: ["pause"],
+    worlds: ["pauses"],
     tests: ["integration/queue/pause.test.ts", "integration/delayed/sweep.test.ts"],
     edits: [
       {
@@ -378,7 +378,7 @@ import { get } from "../lua/delayed/get.ts";`,
   {
     name: "poll-ignores-pause",
     breaks: "poll takes messages of a paused queue.",
-    worlds: ["pause"],
+    worlds: ["pauses"],
     tests: ["integration/queue/pause.test.ts", "integration/ready/blocking-queue.test.ts"],
     edits: [
       {
@@ -392,7 +392,7 @@ import { get } from "../lua/delayed/get.ts";`,
     name: "resumed-in-silence",
     breaks:
       "Only pausing is announced: after a resume the other processes rest for half a minute more.",
-    worlds: ["pause"],
+    worlds: ["pauses"],
     tests: ["moves/queue/set-paused.test.ts", "integration/queue/pause.test.ts"],
     edits: [
       {

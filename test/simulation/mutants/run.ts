@@ -60,14 +60,14 @@ async function work(): Promise<void> {
 
 async function bySeeds(mutant: Mutant): Promise<Verdict> {
   const effort = { seeds: Number(values.seeds), limit: Number(values.minutes) * 60_000 };
-  const { caught, failure, seconds } = await trySeeds(mutant, effort);
+  const { caught, failure, isOutOfTime, seconds } = await trySeeds(mutant, effort);
   const time = `${seconds.toFixed(0)} s`;
   const text =
     caught !== undefined
       ? `${caught.world}, seed ${caught.seed}, ${time}: ${caught.violation}`
       : failure !== undefined
         ? `the simulator failed after ${time}: ${failure}`
-        : `survived ${time}`;
+        : `survived ${isOutOfTime ? "" : `${effort.seeds} seeds, `}${time}`;
   return { name: mutant.name, isCaught: caught !== undefined, text };
 }
 

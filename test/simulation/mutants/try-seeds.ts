@@ -16,6 +16,8 @@ export interface SeedVerdict {
   readonly caught: Failed | undefined;
   /** The last lines, if the simulator ended without a verdict. */
   readonly failure: string | undefined;
+  /** Whether the time was over before that. */
+  readonly isOutOfTime: boolean;
   readonly seconds: number;
 }
 
@@ -37,16 +39,20 @@ export async function trySeeds(
   const startedAt = performance.now();
   const spent = () => performance.now() - startedAt;
   let first = 1;
+  let failure: string | undefined;
   while (first <= seeds && spent() < limit) {
-    const { failed, failure } = await simulate(copy, worlds, [first, seeds], limit - spent());
+    const tried = await simulate(copy, worlds, [first, seeds], limit - spent());
     const seconds = spent() / 1000;
-    if (failed === undefined) return { caught: undefined, failure, seconds };
-    const { world, seed } = failed;
+    ({ failure } = tried);
+    if (tried.failed === undefined) break;
+    const { world, seed } = tried.failed;
     const without = await simulate(sound, [world], [seed, seed], ONE_RUN);
-    if (without.failed === undefined) return { caught: failed, failure: undefined, seconds };
+    if (without.failed === undefined) {
+      return { caught: tried.failed, failure: undefined, isOutOfTime: false, seconds };
+    }
     first = seed + 1;
   }
-  return { caught: undefined, failure: undefined, seconds: spent() / 1000 };
+  return { caught: undefined, failure, isOutOfTime: spent() >= limit, seconds: spent() / 1000 };
 }
 
 /** Simulates worlds until a run fails, the seeds are used up, or the time is over. */
