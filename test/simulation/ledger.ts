@@ -27,8 +27,11 @@ import {
   twice,
   undone,
 } from "./ledger/messages.ts";
-import { paused } from "./ledger/pauses.ts";
+import { paused, takenInPause } from "./ledger/pauses.ts";
 import type { Promises, Rule } from "./ledger/promises.ts";
+import { punctual } from "./ledger/punctual.ts";
+import { inTurn } from "./ledger/turns.ts";
+import { exactYes } from "./ledger/yes.ts";
 import { Story } from "./ledger/story.ts";
 import { keys, wrongNo } from "./ledger/verdicts.ts";
 import type { Note, Noted, Sim, SimProcess } from "./sim.ts";
@@ -52,12 +55,16 @@ const RULES: readonly Rule[] = [
   attempts,
   again,
   exactSettlements,
+  exactYes,
   pausesOfRetries,
   deaths,
   oneAtATime,
   fences,
   strictOrder,
   paused,
+  takenInPause,
+  punctual,
+  inTurn,
   settles,
   errors,
   troubles,

@@ -64,12 +64,31 @@ class PlainTaker {
       const controller = new AbortController();
       const { signal } = controller;
       const isPatient = this.#shop.isEnding || sim.random.chance(0.4);
-      if (!isPatient) {
-        void sim.sleep(sim.random.magnitude(1, 2000)).then(() => controller.abort());
+      if (!isPatient) void this.#impatience().then(() => controller.abort());
+      const how = sim.random.weighted({ take: 3, takeMany: 1, look: isPatient ? 0 : 1 });
+      if (how === "take") {
+        await this.#got("take", {}, async () => [await this.#queue.take({ signal })]);
+      } else if (how === "takeMany") {
+        const timeout = sim.random.pick([300, 3000]);
+        const options = { max: MOST_AT_ONCE, timeout, signal };
+        await this.#got("takeMany", { timeout }, () => this.#queue.takeMany(options));
+      } else {
+        await sim.sleep(Math.min(this.#shop.untilNextDue ?? 1, 5000));
+        await this.#got("poll", { timeout: 0 }, async () => {
+          const n = await this.#queue.poll(0, { signal });
+          return n === undefined ? [] : [n];
+        });
       }
-      await this.#got("take", {}, async () => [await this.#queue.take({ signal })]);
       await this.#work();
     }
+  }
+
+  /** Lasts until a taker loses its patience: often when a message is on its way. */
+  async #impatience(): Promise<void> {
+    const { sim, untilNextDue } = this.#shop;
+    const isCareless = untilNextDue === undefined || sim.random.chance(0.3);
+    const some = sim.random.magnitude(0.05, isCareless ? 2000 : 30);
+    await sim.sleep(isCareless ? some : Math.min(untilNextDue, 5000) + some);
   }
 
   async takeMany(): Promise<void> {

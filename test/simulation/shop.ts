@@ -28,6 +28,16 @@ export class Shop {
     return this.ledger.queue;
   }
 
+  /** How many milliseconds it takes until a message falls due that somebody knows of; undefined if none will. */
+  get untilNextDue(): number | undefined {
+    const { now } = this.ledger;
+    const deadlines = this.sim.history.map(
+      ({ event }) => (event["answer"] as { deadline?: number } | null | undefined)?.deadline ?? 0,
+    );
+    const next = Math.min(...deadlines.filter((deadline) => deadline > now));
+    return next === Infinity ? undefined : next - now;
+  }
+
   /** Starts a process. */
   hire(name: string, options: ProcessOptions = {}): SimProcess {
     const process = this.sim.newProcess(name, { ...this.#options, ...options });

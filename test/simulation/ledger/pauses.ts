@@ -19,6 +19,29 @@ export const paused: Rule = (story) =>
     return [];
   });
 
+/**
+ * **Nothing is taken during a pause**: a call that begins when every process knows of the pause gets nothing. Without
+ * faults they all know it soon.
+ */
+export const takenInPause: Rule = (story) =>
+  story.deliveries.flatMap((delivery) => {
+    const since = pauseAt(delivery, story)?.ended;
+    if (since === undefined || delivery.attempt > 1 || story.faults.length > 0) return [];
+    const taking = story
+      .callsOf("take", "takeMany", "poll")
+      .find(
+        ({ by, begun, ended }) =>
+          by === delivery.by &&
+          begun.index < delivery.index &&
+          (ended === undefined || ended.index >= delivery.index),
+      );
+    if (taking === undefined || taking.begun.at < since.at + HEARD) return [];
+    return [`taken in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
+  });
+
+/** Milliseconds until every process knows of a pause. */
+const HEARD = 1000;
+
 /** The pause that certainly held when the message was delivered. */
 function pauseAt(delivery: Delivery, story: Story): Call | undefined {
   const resumes = story.callsOf("resume");

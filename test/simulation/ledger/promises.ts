@@ -20,6 +20,10 @@ export interface Promises {
   readonly isOrderedBy?: boolean;
   /** Whether a message that failed holds up the later ones of its lane. */
   readonly isStrict?: boolean;
+  /** Whether the offers of one process arrive in the order in which they were made. */
+  readonly areOffersInTurn?: boolean;
+  /** Whether a consumer that waits gets its messages as soon as they are due. */
+  readonly isPunctual?: boolean;
   readonly visibilityTimeout?: number;
   readonly maxDeliveries?: number;
   /** The pauses of `retry`, without jitter. */

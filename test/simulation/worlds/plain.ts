@@ -58,6 +58,8 @@ export const plain: World = {
       groups: [""],
       capacity: 2 * MOST_AT_ONCE,
       inOrder: !mayGoBack,
+      isPunctual: true,
+      areOffersInTurn: true,
     });
   },
 };
@@ -77,7 +79,7 @@ async function closeEarly(shop: Shop): Promise<void> {
 async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
   const { sim, ledger } = shop;
   const { random } = sim;
-  const delay = () => random.pick([0, 0, 1, 20, 100, random.between(1, 4000)]);
+  const delay = () => random.pick([0, 0, 1, 20, 100, Math.round(random.magnitude(1, 20_000))]);
   const count = random.between(4, 10);
   const acts: Promise<void>[] = [];
   for (let i = 0; i < count; i++) {
@@ -93,7 +95,7 @@ async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
     const target = ids.length === 0 ? undefined : random.pick(ids);
     const wait = delay();
     const size = random.between(2, 4);
-    const pause = random.pick([0, 0, 0, 5, 50, 800]);
+    const pause = random.pick([0, 0, 0, 5, 50, 800, 5000]);
     const isAwaited = random.chance(0.7);
     if (!sim.wants()) continue;
     const done = act();

@@ -411,6 +411,64 @@ describe("a reliable queue", () => {
   });
 });
 
+describe("a queue without trouble", () => {
+  const punctual = { ...PLAIN, isPunctual: true, areOffersInTurn: true };
+  const found = (all: History, what: string, promises: Promises = punctual) =>
+    all.judge(promises).filter((violation) => violation.includes(what));
+  const waiting = () => history().call("t", "take", {}).offer("p", 1, 100);
+
+  it("delivers what is due to a consumer that waits", () => {
+    expect(found(waiting().wait(1000).get("t", 1), "late")).toEqual([]);
+    expect(found(waiting().wait(2000).get("t", 1), "late")).toEqual([
+      expect.stringContaining("late by 1901 ms: message 1"),
+    ]);
+    const busy = history().offer("p", 1, 100).wait(1500).call("t", "take", {}).wait(500);
+    expect(found(busy.get("t", 1), "late")).toEqual([]);
+    const paused = waiting().call("p", "pause", {}, { answer: null }).wait(2000);
+    paused.call("p", "resume", {}, { answer: null });
+    expect(found(paused.wait(20).get("t", 1), "late")).toEqual([]);
+  });
+
+  it("may be late after a fault, but not for long after a step of the clock", () => {
+    const deaf = waiting().add({ fault: "deaf", connection: "t.subscriber#1" }).wait(2000);
+    expect(found(deaf.get("t", 1), "late")).toEqual([]);
+    const stepped = history().call("t", "take", {}).offer("p", 1, 9000).step(9000);
+    expect(found(stepped.wait(2000).get("t", 1), "late")).toEqual([
+      expect.stringContaining("late by 2000 ms"),
+    ]);
+  });
+
+  it("gets offers in the order in which they were made", () => {
+    const offers = (first: number, second: number) => {
+      const all = history();
+      for (const [i, deadline] of [first, second].entries()) {
+        const answer = { id: `${deadline}-${i}`, deadline, outcome: "added" };
+        all.call("p", "offer", { n: i, delay: 100 }, { answer });
+      }
+      return found(all, "turn");
+    };
+    expect(offers(100, 101)).toEqual([]);
+    expect(offers(101, 100)).toEqual([expect.stringContaining("message 1 of p arrived before")]);
+  });
+
+  it("gives nothing to a call that begins during a pause", () => {
+    const paused = () => history().offer("p", 1, 0).call("p", "pause", {}, { answer: null });
+    expect(found(paused().call("t", "poll", {}).get("t", 1), "taken in")).toEqual([]);
+    const late = paused().wait(1000).call("t", "poll", {}).get("t", 1);
+    expect(found(late, "taken in")).toEqual([expect.stringContaining("taken in a pause")]);
+  });
+
+  it("says no to whoever has lost the message", () => {
+    const taken = () => history().offer("p", 1, 0).take("t", 1).handled(1, "threw").wait(1000);
+    const extend = (answer: boolean) =>
+      taken().take("u", 1, 2).call("t", "extend", { delivery: 1 }, { answer });
+    expect(found(extend(false), "lost lease", RELIABLE)).toEqual([]);
+    expect(found(extend(true), "lost lease", RELIABLE)).toEqual([
+      "extend of a lost lease: message 1 at 1 ms in t, group g, attempt 1",
+    ]);
+  });
+});
+
 describe("one consumer per key", () => {
   const exclusive: Promises = { ...RELIABLE, isExclusive: true, isStrict: true };
   it("keeps its promises", () => {
