@@ -64,7 +64,7 @@ class PlainTaker {
       const controller = new AbortController();
       const { signal } = controller;
       const isPatient = this.#shop.isEnding || sim.random.chance(0.4);
-      if (!isPatient) void this.#impatience().then(() => controller.abort());
+      if (!isPatient) void this.#shop.patience().then(() => controller.abort());
       const how = sim.random.weighted({ take: 3, takeMany: 1, look: isPatient ? 0 : 1 });
       if (how === "take") {
         await this.#got("take", {}, async () => [await this.#queue.take({ signal })]);
@@ -81,14 +81,6 @@ class PlainTaker {
       }
       await this.#work();
     }
-  }
-
-  /** Lasts until a taker loses its patience: often when a message is on its way. */
-  async #impatience(): Promise<void> {
-    const { sim, untilNextDue } = this.#shop;
-    const isCareless = untilNextDue === undefined || sim.random.chance(0.3);
-    const some = sim.random.magnitude(0.05, isCareless ? 2000 : 30);
-    await sim.sleep(isCareless ? some : Math.min(untilNextDue, 5000) + some);
   }
 
   async takeMany(): Promise<void> {

@@ -54,7 +54,7 @@ export async function takeLastReliably(
 }
 
 /** What becomes of an attempt. */
-type Fortune = "return" | "throw" | "reject" | "ack" | "nack" | "extend";
+type Fortune = "return" | "throw" | "reject" | "die" | "ack" | "nack" | "extend";
 
 /** One process that takes from a reliable queue. */
 class ReliableTaker {
@@ -116,7 +116,8 @@ class ReliableTaker {
     let deliveries: Delivery<number>[] = [];
     let numbers: number[] = [];
     try {
-      deliveries = await this.#queue.takeMany({ max, timeout });
+      const { signal } = this.#impatience();
+      deliveries = await this.#queue.takeMany({ max, timeout, signal });
       numbers = deliveries.map((delivery) => this.#note(delivery));
       settle.answer(deliveries.length);
     } catch (error) {
@@ -131,6 +132,16 @@ class ReliableTaker {
   }
 
   /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
+  /** Aborts some takes, often when a message is on its way. */
+  #impatience(): AbortController {
+    const { sim } = this.#shop;
+    const controller = new AbortController();
+    if (this.#mayFail && sim.random.chance(0.3)) {
+      void this.#shop.patience().then(() => controller.abort());
+    }
+    return controller;
+  }
+
   async loop(): Promise<void> {
     while (!this.#isClosed) {
       const wait = this.#shop.ledger.begin(this.#process, "take", {});
@@ -168,6 +179,7 @@ class ReliableTaker {
       await this.#settle(first, numbers[0] ?? 0, fortune);
       await this.#pause();
     }
+    if (fortune === "die") this.#process.crash();
     if (fortune === "throw") {
       end("threw");
       throw new Error("the handler fails");
@@ -188,6 +200,7 @@ class ReliableTaker {
         await this.#settle(delivery, number, "extend");
         await this.#pause();
       }
+      if (fortune === "die") this.#process.crash();
       await this.#settle(delivery, number, HAND[fortune]);
     }
   }
@@ -215,7 +228,7 @@ class ReliableTaker {
     const { random } = this.#shop.sim;
     const { failing = 0.25 } = this.#work;
     if (this.#mayFail && random.chance(failing)) {
-      return random.weighted({ throw: 5, nack: 4, reject: 1 });
+      return random.weighted({ throw: 10, nack: 8, reject: 2, die: 1 });
     }
     return random.weighted({ return: 7, ack: 2, extend: 1 });
   }
@@ -253,4 +266,6 @@ const HAND = {
   throw: "nack",
   nack: "nack",
   reject: "reject",
+  // Nothing is sent any more.
+  die: "ack",
 } as const;

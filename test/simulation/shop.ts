@@ -38,6 +38,14 @@ export class Shop {
     return next === Infinity ? undefined : next - now;
   }
 
+  /** Lasts as long as the patience of a taker: often until a message is on its way. */
+  async patience(): Promise<void> {
+    const { sim, untilNextDue } = this;
+    const isCareless = untilNextDue === undefined || sim.random.chance(0.3);
+    const some = sim.random.magnitude(0.05, isCareless ? 2000 : 30);
+    await sim.sleep(isCareless ? some : Math.min(untilNextDue, 5000) + some);
+  }
+
   /** Starts a process. */
   hire(name: string, options: ProcessOptions = {}): SimProcess {
     const process = this.sim.newProcess(name, { ...this.#options, ...options });

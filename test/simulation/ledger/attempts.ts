@@ -67,6 +67,9 @@ export const again: Rule = (story, promises) =>
         return [`attempt without those before it: ${nameOfDelivery(delivery)}`];
       }
       if (isRedriven(before, delivery, story) || isUndone(before, story)) return [];
+      // It was read before the other one, and reaches a process that was held up: its next sign of life tells it.
+      const isOld = delivery.attempt < before.attempt;
+      if (isOld && story.isHit(delivery.by, LOSES_LEASE, { at: 0 }, delivery)) return [];
       const acknowledged = before.settlements.find(
         (call) => call.verb === "ack" && call.answer === true && tookEffect(call, story),
       );
