@@ -38,6 +38,9 @@ const ATTEMPTS_SECONDS_PER_MINUTE = 10;
 /** Simulated runs per minute of the run: 6,000 in half an hour, 100,000 in a night. */
 const RUNS_PER_MINUTE = 200;
 
+/** The share of the time for sources that are broken on purpose, which the simulator has to find. */
+const MUTANTS_SHARE = 0.3;
+
 /** Minutes for the tests without a long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -56,6 +59,7 @@ const lengths = {
   EXCLUSIVE_ROUNDS: String(Math.max(1, Math.floor(minutes * EXCLUSIVE_ROUNDS_PER_MINUTE))),
   SIMULATION_RUNS: String(Math.ceil(minutes * RUNS_PER_MINUTE)),
   SIMULATION_FIRST: String(Math.floor(Date.now() / 1000)),
+  MUTANTS_MINUTES: String(minutes * MUTANTS_SHARE),
   // A multiple of what its tests divide it by.
   RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),

@@ -42,6 +42,7 @@ export const PLAIN: readonly Mutant[] = [
       "moves/delayed/offer.test.ts",
       "moves/delayed/clock.test.ts",
     ],
+    unseen: "The ledger counts whole milliseconds.",
     edits: [
       {
         file: "lua/fragments/deadline.ts",

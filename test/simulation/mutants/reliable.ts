@@ -204,6 +204,7 @@ export const RELIABLE: readonly Mutant[] = [
     breaks: `A group with start "0" begins at the end of the stream: it never gets what was ready before.`,
     worlds: ["reliable"],
     tests: ["unit/reliable/reliable-options.test.ts", "integration/reliable/groups.test.ts"],
+    unseen: "The world makes its groups before the first offer.",
     edits: [
       {
         file: "handles/reliable-options.ts",
@@ -261,6 +262,7 @@ export const RELIABLE: readonly Mutant[] = [
     breaks: "makePlain leaves a few retries behind: their messages are lost.",
     worlds: ["make-plain"],
     tests: ["moves/queue/make-plain.test.ts", "integration/reliable/migration.test.ts"],
+    unseen: "No world makes a queue plain.",
     edits: [
       {
         file: "lua/queue/make-plain.ts",
@@ -275,6 +277,7 @@ export const RELIABLE: readonly Mutant[] = [
       "makePlain does not ask whether consumers live: what they have in flight is delivered a second time.",
     worlds: ["make-plain"],
     tests: ["moves/queue/make-plain.test.ts", "integration/reliable/migration.test.ts"],
+    unseen: "No world makes a queue plain.",
     edits: [
       {
         file: "lua/queue/make-plain.ts",

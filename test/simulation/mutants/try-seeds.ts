@@ -1,6 +1,7 @@
 import { copyWith, type Copy } from "./copy.ts";
 import type { Mutant } from "./mutant.ts";
 import { runProgram } from "./program.ts";
+import { WORLDS } from "../worlds/all.ts";
 
 /** A run of the simulator that fails. */
 interface Failed {
@@ -31,11 +32,15 @@ export interface Effort {
 
 /** Simulates the worlds of a mutant, seed after seed, until a run fails. */
 export async function trySeeds(
-  { edits, worlds }: Mutant,
+  { edits, worlds: wanted }: Mutant,
   { seeds, limit }: Effort,
 ): Promise<SeedVerdict> {
+  const worlds = wanted.filter((name) => WORLDS.some((world) => world.name === name));
+  if (worlds.length === 0) {
+    const failure = `there is no world "${wanted.join('", "')}"`;
+    return { caught: undefined, failure, isOutOfTime: false, seconds: 0 };
+  }
   await using copy = await copyWith(edits);
-  await using sound = await copyWith([]);
   const startedAt = performance.now();
   const spent = () => performance.now() - startedAt;
   let first = 1;
@@ -46,6 +51,7 @@ export async function trySeeds(
     ({ failure } = tried);
     if (tried.failed === undefined) break;
     const { world, seed } = tried.failed;
+    await using sound = await copyWith([]);
     const without = await simulate(sound, [world], [seed, seed], ONE_RUN);
     if (without.failed === undefined) {
       return { caught: tried.failed, failure: undefined, isOutOfTime: false, seconds };

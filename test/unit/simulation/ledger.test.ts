@@ -412,11 +412,6 @@ describe("a reliable queue", () => {
 });
 
 describe("a queue without trouble", () => {
-  const punctual = { ...PLAIN, isPunctual: true, areOffersInTurn: true };
-  const found = (all: History, what: string, promises: Promises = punctual) =>
-    all.judge(promises).filter((violation) => violation.includes(what));
-  const waiting = () => history().call("t", "take", {}).offer("p", 1, 100);
-
   it("delivers what is due to a consumer that waits", () => {
     expect(found(waiting().wait(1000).get("t", 1), "late")).toEqual([]);
     expect(found(waiting().wait(2000).get("t", 1), "late")).toEqual([
@@ -439,31 +434,19 @@ describe("a queue without trouble", () => {
   });
 
   it("gets offers in the order in which they were made", () => {
-    const offers = (first: number, second: number) => {
-      const all = history();
-      for (const [i, deadline] of [first, second].entries()) {
-        const answer = { id: `${deadline}-${i}`, deadline, outcome: "added" };
-        all.call("p", "offer", { n: i, delay: 100 }, { answer });
-      }
-      return found(all, "turn");
-    };
-    expect(offers(100, 101)).toEqual([]);
-    expect(offers(101, 100)).toEqual([expect.stringContaining("message 1 of p arrived before")]);
+    expect(outOfTurn(100, 101)).toEqual([]);
+    expect(outOfTurn(101, 100)).toEqual([expect.stringContaining("message 1 of p arrived before")]);
   });
 
   it("gives nothing to a call that begins during a pause", () => {
-    const paused = () => history().offer("p", 1, 0).call("p", "pause", {}, { answer: null });
-    expect(found(paused().call("t", "poll", {}).get("t", 1), "taken in")).toEqual([]);
-    const late = paused().wait(1000).call("t", "poll", {}).get("t", 1);
+    expect(found(pausedQueue().call("t", "poll", {}).get("t", 1), "taken in")).toEqual([]);
+    const late = pausedQueue().wait(1000).call("t", "poll", {}).get("t", 1);
     expect(found(late, "taken in")).toEqual([expect.stringContaining("taken in a pause")]);
   });
 
   it("says no to whoever has lost the message", () => {
-    const taken = () => history().offer("p", 1, 0).take("t", 1).handled(1, "threw").wait(1000);
-    const extend = (answer: boolean) =>
-      taken().take("u", 1, 2).call("t", "extend", { delivery: 1 }, { answer });
-    expect(found(extend(false), "lost lease", RELIABLE)).toEqual([]);
-    expect(found(extend(true), "lost lease", RELIABLE)).toEqual([
+    expect(found(extended(false), "lost lease", RELIABLE)).toEqual([]);
+    expect(found(extended(true), "lost lease", RELIABLE)).toEqual([
       "extend of a lost lease: message 1 at 1 ms in t, group g, attempt 1",
     ]);
   });
@@ -565,4 +548,35 @@ function sharingLane(process: string): History {
     .take(process, 2, 1, { lane: "a" })
     .handled(1, "returned")
     .handled(2, "returned");
+}
+
+const PUNCTUAL: Promises = { ...PLAIN, isPunctual: true, areOffersInTurn: true };
+
+function found(all: History, what: string, promises = PUNCTUAL): string[] {
+  return all.judge(promises).filter((violation) => violation.includes(what));
+}
+
+/** A consumer waits, and a message is due in 100 ms. */
+function waiting(): History {
+  return history().call("t", "take", {}).offer("p", 1, 100);
+}
+
+function pausedQueue(): History {
+  return history().offer("p", 1, 0).call("p", "pause", {}, { answer: null });
+}
+
+/** One process extends its lease when another one has the message. */
+function extended(answer: boolean): History {
+  const failed = history().offer("p", 1, 0).take("t", 1).handled(1, "threw").wait(1000);
+  return failed.take("u", 1, 2).call("t", "extend", { delivery: 1 }, { answer });
+}
+
+/** What is wrong with two offers that got these deadlines. */
+function outOfTurn(...deadlines: readonly number[]): string[] {
+  const all = history();
+  for (const [i, deadline] of deadlines.entries()) {
+    const answer = { id: `${deadline}-${i}`, deadline, outcome: "added" };
+    all.call("p", "offer", { n: i, delay: 100 }, { answer });
+  }
+  return found(all, "turn");
 }
