@@ -110,15 +110,46 @@ async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
         const all = Array.from({ length: size }, () => ({ delay: wait }));
         for (const result of await clerk.offerMany(all)) keep(result);
       } else if (target === undefined) await clerk.offer(wait);
-      else if (verb === "cancel") await clerk.cancel(target);
+      else if (verb === "cancel" && size === 4) {
+        await Promise.all([clerk.cancel(target), clerk.cancel(target)]);
+      } else if (verb === "cancel") await clerk.cancel(target);
       else if (verb === "reschedule") keep(await clerk.reschedule(target, wait));
       else if (verb === "promote") keep(await clerk.promote(target));
       else await clerk.get(target);
     }
   }
+  if (sim.wants() && random.chance(0.3)) await TROUBLES[random.int(TROUBLES.length)]?.(shop, clerk);
   await Promise.all(acts);
 
   function keep(result: { readonly id: string } | undefined): void {
     if (result !== undefined) ids.push(result.id);
   }
 }
+
+/** What faults at random rarely meet: a fault at the very moment when something depends on it. */
+const TROUBLES: readonly ((shop: Shop, clerk: Clerk) => Promise<void>)[] = [
+  // Scripts are forgotten in the middle of offers that do not wait for one another.
+  async ({ sim }, clerk) => {
+    const offers: Promise<unknown>[] = [];
+    for (let i = 0; i < 6; i++) {
+      offers.push(clerk.offer(20));
+      if (i === 2) sim.fault({ kind: "script-flush" });
+      await sim.sleep(0.5);
+    }
+    await Promise.all(offers);
+  },
+  // Redis refuses to push when messages fall due, or come back.
+  async ({ sim }, clerk) => {
+    await Promise.all([clerk.offer(50), clerk.offer(50)]);
+    const command = sim.random.pick(["rpush", "lpush"]);
+    sim.fault({ kind: "rights", command, duration: 2000 });
+    await sim.sleep(2500);
+  },
+  // Wake-ups get lost after a long quiet time.
+  async ({ sim }, clerk) => {
+    await sim.sleep(sim.random.between(40_000, 80_000));
+    for (let i = 0; i < 8; i++) sim.fault({ kind: "deaf" });
+    await sim.sleep(1);
+    await clerk.offer(100);
+  },
+];
