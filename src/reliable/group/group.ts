@@ -69,6 +69,8 @@ export class Group implements Origin {
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
   #isMade = false;
+  /** The last call of {@link dismiss}. */
+  #dismissal: { readonly reason: Error } | undefined;
   #isReading = false;
   #isStopped = false;
   #isClosed = false;
@@ -131,11 +133,28 @@ export class Group implements Origin {
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
-    return this.prepare(options).then(() => this.#reader.wait(max, options));
+    const before = this.#dismissal;
+    const throwIfDismissed = () => {
+      const last = this.#dismissal;
+      if (last !== undefined && last !== before) throw last.reason;
+    };
+    return this.prepare(options).then(
+      () => {
+        throwIfDismissed();
+        return this.#reader.wait(max, options);
+      },
+      (error: unknown) => {
+        // The group may have been closed after that.
+        throwIfDismissed();
+        throw error;
+      },
+    );
   }
 
   /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
   dismiss(reason: Error): void {
+    // Also those that are still creating the group.
+    this.#dismissal = { reason };
     this.#reader.dismiss(reason);
   }
 

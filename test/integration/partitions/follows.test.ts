@@ -1,5 +1,6 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { OpenQueue } from "../../../src/partitions/open-queue.ts";
+import { Group } from "../../../src/reliable/group/group.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
@@ -36,6 +37,31 @@ test("a plain queue: waits go on, and messages are found wherever they are now",
   expect(await newRedis().exists(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
   expect((await partitioned.get("k"))?.payload).toBe("to a partition");
   await expect(ready.pollFromAny([uniqueName()])).rejects.toThrow(/partitioned/);
+});
+
+test("a reliable queue: a take that is still creating its group goes on at the partitions", async () => {
+  const name = uniqueName();
+  const gate = new Gate();
+  const prepare = Group.prototype.prepare;
+  // The first take is held as long as a slow server would hold it.
+  const slow = vi.spyOn(Group.prototype, "prepare").mockImplementationOnce(async function (
+    this: Group,
+    call,
+  ) {
+    await prepare.call(this, call);
+    await gate.opened;
+  });
+  onTestFinished(() => slow.mockRestore());
+  const [line, other] = [newLine(), newLine()];
+  const queue = line.getReliableQueue<string>(name);
+  const taken: string[] = [];
+  queue.subscribe((payload) => void taken.push(payload));
+  await eventually(() => slow.mock.calls.length === 1);
+  await other.setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) === 2);
+  gate.open();
+  await other.getReliableQueue<string>(name, { partitions: 2 }).offer("after", 0);
+  await eventually(() => taken.length === 1);
 });
 
 test("a reliable queue: waits go on, and what was in flight is settled", async () => {

@@ -9,7 +9,7 @@ export const partitions: World = {
   faults: FAULT_KINDS,
   events: 1200,
   run: (sim) =>
-    runSetting(sim, drawSetting(sim, { partitions: sim.random.between(1, 3) }), {
+    runSetting(sim, drawSetting(sim, { partitions: sim.random.between(0, 3) }), {
       work: someWork,
       meanwhile: async (shop, clerks) => {
         const changers = clerks.slice(0, sim.random.between(1, 2));
