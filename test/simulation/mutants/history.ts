@@ -25,6 +25,7 @@ export const HISTORY: readonly Mutant[] = [
       "fault/partitions/exclusive-change.long.test.ts",
       "integration/partitions/exclusive.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/change/change.ts",
@@ -41,6 +42,7 @@ export const HISTORY: readonly Mutant[] = [
       "fault/partitions/abandoned-change.long.test.ts",
       "integration/partitions/change.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/open-queue.ts",
@@ -75,6 +77,7 @@ export const HISTORY: readonly Mutant[] = [
       "moves/partitions/hold.test.ts",
       "fault/partitions/exclusive-change.long.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/fact.ts",
@@ -93,6 +96,7 @@ export const HISTORY: readonly Mutant[] = [
       "fault/lost-replies.test.ts",
       "integration/delayed/keys.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",

@@ -23,6 +23,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "An offer does not tell by which fact its partition was chosen: it goes into one that was removed.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/api.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/messages.ts",
@@ -71,6 +72,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "What is ready is drained though a batch is open: the batch is overwritten, and its messages are lost.",
     worlds: ["partitions", "exclusive"],
     tests: ["moves/partitions/drain-page.test.ts", "integration/partitions/change.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/drain-page.ts",
@@ -85,6 +87,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "A partition does not note which batches have arrived: one that is sent again arrives twice.",
     worlds: ["partitions"],
     tests: ["moves/partitions/push-in.test.ts", "integration/partitions/change.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/push-in.ts",
@@ -98,6 +101,7 @@ export const PARTITIONS: readonly Mutant[] = [
     breaks: "Messages that arrive in a partition wake nobody: they are moved up to a minute late.",
     worlds: ["partitions"],
     tests: ["moves/partitions/push-in.test.ts", "integration/partitions/change.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/push-in.ts",
@@ -112,6 +116,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "During a change, cancel asks the new partition without pulling the message there: false, and it is delivered.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "fault/partitions/change.long.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/routing/routing.ts",
@@ -126,6 +131,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "During a change, an offer with a key does not pull the message that holds it: two messages of one key, both added.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/api.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/routing/routing.ts",
@@ -140,6 +146,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "A refused offer is sent to the new partition without a look where an earlier copy is: it is stored twice.",
     worlds: ["partitions"],
     tests: ["fault/partitions/sent-again.long.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/routing/routing.ts",
@@ -153,6 +160,7 @@ export const PARTITIONS: readonly Mutant[] = [
     breaks: "What a process gives back as it leaves a removed partition stays there: it is lost.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/follows.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/open-queue.ts",
@@ -168,6 +176,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "A process goes on taking from partitions that were removed, and gives back to them what nobody drains.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/api.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/taking/ready-messages.ts",
@@ -182,6 +191,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "Messages that came while no call waited are not given back: they wait in the process, and closing loses them.",
     worlds: ["partitions"],
     tests: ["unit/partitions/gathering.test.ts", "integration/partitions/api.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/taking/gathering.ts",
@@ -198,6 +208,7 @@ export const PARTITIONS: readonly Mutant[] = [
       "integration/partitions/change.test.ts",
       "fault/partitions/exclusive-change.long.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/parts/prepare.ts",
@@ -243,6 +254,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A failed message loses its place: after a hand-over, later messages of its key come first.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/strict.test.ts", "integration/partitions/exclusive.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
@@ -257,6 +269,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A new holder does not kill the connection of one that did not release: that one goes on reading, and order is lost.",
     worlds: ["exclusive"],
     tests: ["integration/partitions/exclusive.test.ts", "fault/partitions/exclusive.long.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -270,6 +283,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks: "A fence is the server's time alone: it falls when the clock is set back.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/hold.test.ts", "fault/partitions/exclusive-fences.long.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/hold.ts",
@@ -284,6 +298,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A holder does not measure its lease: after it stood still, its next handler begins while another process has the key.",
     worlds: ["exclusive"],
     tests: ["integration/partitions/lease.test.ts", "integration/partitions/exclusive.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -322,6 +337,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks: "The death of a process that only waits for the end of a pause counts as an attempt.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/strict.test.ts", "moves/partitions/hold.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/inherit.ts",

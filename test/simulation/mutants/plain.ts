@@ -91,6 +91,7 @@ export const PLAIN: readonly Mutant[] = [
       "integration/delayed/sweep.test.ts",
       "fault/deaf.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/transfer/sweep-rhythm.ts",
@@ -105,6 +106,7 @@ export const PLAIN: readonly Mutant[] = [
     breaks: "A step of the server's clock arms no timer anew: messages are late by the step.",
     worlds: ["plain"],
     tests: ["fault/clock-step.test.ts", "unit/time/server-clock.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/transfer/transfer-task.ts",
@@ -125,6 +127,7 @@ export const PLAIN: readonly Mutant[] = [
       "fault/stand-by.long.test.ts",
       "integration/delayed/transfer.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/transfer/stand-by.ts",
@@ -182,6 +185,7 @@ if refusal then
       "fault/refusals.test.ts",
       "fault/call-timeout.long.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/offering/offering.ts",
@@ -229,6 +233,7 @@ import { get } from "../lua/delayed/get.ts";`,
       "integration/delayed/exact-again.test.ts",
       "fault/cancel-race.long.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/delayed-messages.ts",
@@ -322,6 +327,7 @@ import { get } from "../lua/delayed/get.ts";`,
       "unit/ready/give-back.test.ts",
       "fault/lost-replies.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/ready/ready.ts",
@@ -336,6 +342,7 @@ import { get } from "../lua/delayed/get.ts";`,
       "close() does not wait for messages on their way back: where it ends the connection first, they are lost.",
     worlds: ["plain"],
     tests: ["unit/ready/taker.test.ts", "integration/ready/closing.test.ts", "fault/close.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "ready/taker.ts",
@@ -354,6 +361,7 @@ import { get } from "../lua/delayed/get.ts";`,
       "fault/aborts.long.test.ts",
       "fault/call-timeout.long.test.ts",
     ],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "redis/call.ts",
@@ -381,6 +389,7 @@ import { get } from "../lua/delayed/get.ts";`,
     breaks: "poll takes messages of a paused queue.",
     worlds: ["pauses"],
     tests: ["integration/queue/pause.test.ts", "integration/ready/blocking-queue.test.ts"],
+    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "ready/ready-list.ts",
