@@ -42,13 +42,13 @@ test("a plain queue: waits go on, and messages are found wherever they are now",
 test("a reliable queue: a take that is still creating its group goes on at the partitions", async () => {
   const name = uniqueName();
   const gate = new Gate();
-  const prepare = Group.prototype.prepare;
+  const { prepare } = Object.getOwnPropertyDescriptors(Group.prototype);
   // The first take is held as long as a slow server would hold it.
   const slow = vi.spyOn(Group.prototype, "prepare").mockImplementationOnce(async function (
     this: Group,
     call,
   ) {
-    await prepare.call(this, call);
+    await prepare.value?.call(this, call);
     await gate.opened;
   });
   onTestFinished(() => slow.mockRestore());
