@@ -112,6 +112,8 @@ export const exactSettlements: Rule = (story, promises) =>
       if (call.answer !== false || call.ended === undefined) return [];
       if (delivery.settlements.slice(0, i).some(isAskedFor)) return [];
       if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
+      // What the old master still sent has been forgotten.
+      if (isUndone(delivery, story)) return [];
       const { visibilityTimeout = 30_000 } = promises;
       if (call.ended.at - delivery.at >= visibilityTimeout * 0.9) return [];
       if (story.callsOf("close", "closeQueue").some(({ by }) => by === delivery.by)) return [];

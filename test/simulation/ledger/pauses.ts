@@ -3,7 +3,8 @@ import type { Call, Delivery, Story } from "./story.ts";
 
 /**
  * **Nothing is moved during a pause**: what falls due after `pause` has resolved is not delivered before `resume` is
- * called. What was ready before may be on its way; but not for longer than a sweep takes.
+ * called. What was ready before may be on its way; but not for longer than a sweep takes. A process whose wake-up is lost
+ * goes on until its next sweep.
  */
 export const paused: Rule = (story) =>
   story.deliveries.flatMap((delivery) => {
@@ -12,7 +13,8 @@ export const paused: Rule = (story) =>
     const pause = pauseAt(delivery, story);
     if (pause?.ended === undefined || offer === undefined) return [];
     const since = pause.ended;
-    if (earliestOf(offer, story, delivery) > story.latest(since))
+    const isUnheard = story.faults.some(({ kind }) => kind === "deaf" || kind === "silence");
+    if (!isUnheard && earliestOf(offer, story, delivery) > story.latest(since))
       return [`delivered in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
     if (delivery.at - since.at > LONGEST_SWEEP)
       return [`delivered long after the pause at ${since.at} ms: ${nameOfDelivery(delivery)}`];
