@@ -1,24 +1,12 @@
 import { Clerk } from "../clerk.ts";
 import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
-import type { World } from "../sim.ts";
+import { FAULT_KINDS, type World } from "../sim.ts";
 
 /** A plain queue: offers of every kind, cancels and reschedules, and every way to take, with aborts and closes. */
 export const plain: World = {
   name: "plain",
-  faults: [
-    "crash",
-    "cut",
-    "silence",
-    "delay",
-    "deaf",
-    "stall",
-    "clock-step",
-    "script-flush",
-    "client-kill",
-    "failover",
-    "rights",
-  ],
+  faults: FAULT_KINDS,
   events: 600,
 
   async run(sim) {
