@@ -31,6 +31,11 @@ const EXEMPT = [
   // A Redis for tests, and its process: test/integration/testing.
   "redis-server.ts",
   "server-process.ts",
+  // A clock that tests turn, and what it has of handlers and servers: test/integration/testing.
+  "test-clock.ts",
+  "handlers.ts",
+  "timed-server.ts",
+  "timeline.ts",
   // A line of the command: test/integration/cli.
   "addresses.ts",
 ];
