@@ -1,3 +1,4 @@
+import { mock } from "node:test";
 import { EventEmitter, once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { testClock, type TestClockOptions } from "../../../src/adapters/testing/index.ts";
@@ -182,6 +183,24 @@ test("Vitest's fake timers do not disturb it", async () => {
   await queue.offer("message", MINUTE);
   await clock.advance("2 hours");
   expect(seen).toEqual([MINUTE, MINUTE + HOUR]);
+  await line.close();
+});
+
+test("timers: those of node:test follow, and a handler's own timeout passes", async () => {
+  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  onTestFinished(() => mock.timers.reset());
+  const clock = await newClock({ now: EIGHT, timers: mock.timers });
+  const line = newLine();
+  const name = uniqueName("timers");
+  const seen: string[] = [];
+  line.getBlockingQueue<string>(name).subscribe(async () => {
+    seen.push(new Date().toISOString());
+    await new Promise((resolve) => setTimeout(resolve, 5 * MINUTE));
+    seen.push(new Date().toISOString());
+  });
+  await line.getDelayedQueue<string>(name).offer("work", HOUR);
+  await clock.advance("2 hours");
+  expect(seen).toEqual(["2026-03-28T09:00:00.000Z", "2026-03-28T09:05:00.000Z"]);
   await line.close();
 });
 
