@@ -307,7 +307,15 @@ export class TestClock implements AsyncDisposable {
         script: (client, script, own) => this.#script(client as Connection, script, own),
         now: () => this.#epoch,
         stamp: (least) => (this.#lastStamp = Math.max(least, this.#lastStamp + 1)),
-        onClient: (client) => this.#stillness.watch(client as Connection),
+        onClient: (client) => {
+          const connection = client as Connection;
+          if (connection.isCluster) {
+            throw new Error(
+              "testClock must not be used with a Cluster: use a single server in the test",
+            );
+          }
+          this.#stillness.watch(connection);
+        },
       },
     };
   }
