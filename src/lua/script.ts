@@ -55,34 +55,23 @@ export function defineScript<
   },
 ): Script<Key, Arg, Reply, Column> {
   const { name, keys, args, each = [], areRowsKeys = false, reply, needs = [] } = definition;
-  for (const key of inOrder(needs).flatMap((fragment) => fragment.keys)) {
+  const fragments = inOrder(needs);
+  for (const key of fragments.flatMap((fragment) => fragment.keys)) {
     if ((keys as readonly string[]).includes(key)) continue;
     throw new TypeError(`script "${name}" must declare the key "${key}", which a fragment reads`);
   }
-  const source = { body: definition.lua, needs };
-  const lua = luaOf({ name, keys, args, each, areRowsKeys, source });
-  return { name, lua, keys, args, each, areRowsKeys, reply, sha: digestOf(lua), source };
-}
-
-/** The text of a script, with other fragments in place of its own if `form` changes them. */
-export function luaOf(
-  script: Pick<
-    Script<string, string, unknown, string>,
-    "name" | "keys" | "args" | "each" | "areRowsKeys" | "source"
-  >,
-  form: (fragment: Fragment) => string = ({ lua }) => lua,
-): string {
-  const { name, keys, args, each, areRowsKeys, source } = script;
-  return [
+  const lua = [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
-    ...inOrder(source.needs).map(form),
-    source.body.replaceAll(
+    ...fragments.map((fragment) => fragment.lua),
+    definition.lua.replaceAll(
       "for each row do",
       areRowsKeys ? eachRow("KEYS", keys.length + 1, each) : eachRow("ARGV", args.length + 1, each),
     ),
   ].join("\n");
+  const source = { body: definition.lua, needs };
+  return { name, lua, keys, args, each, areRowsKeys, reply, sha: digestOf(lua), source };
 }
 
 /** The digest by which Redis knows a script. */

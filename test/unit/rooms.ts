@@ -92,7 +92,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/testing/clock": {
     rule: "A clock that tests turn: virtual time for timers and scripts.",
-    imports: ["lua", "lua/fragments", "observe", "time"],
+    imports: ["lua", "observe", "time"],
   },
   tools: { rule: "The package's version.", imports: [] },
   "tools/inspect": {

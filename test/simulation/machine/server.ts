@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { startRedis, type RedisServer } from "../../../src/adapters/testing/index.ts";
+import { digestOf } from "../../../src/lua/script.ts";
 import { Link } from "./link.ts";
 import type { Value } from "./resp.ts";
-import { digestOf, virtualForm, type VirtualForm } from "./virtual-lua.ts";
+import { virtualForm, type VirtualForm } from "./virtual-form.ts";
 
 /**
  * A real Redis in virtual time. It serves run after run.

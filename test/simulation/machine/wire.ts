@@ -4,7 +4,7 @@ import { bulk, ErrorReply, type Frame, type Value } from "./resp.ts";
 import type { SimServer } from "./server.ts";
 import type { Stage } from "./stage.ts";
 import { shown } from "./trace.ts";
-import { deliveredKey, seenKey } from "./virtual-lua.ts";
+import { deliveredKey, seenKey } from "./virtual-form.ts";
 
 /**
  * Carries a command to Redis, and everything that Redis sends because of it to the queues of the connections. Returns

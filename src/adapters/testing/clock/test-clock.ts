@@ -343,7 +343,7 @@ export class TestClock implements AsyncDisposable {
   #script(client: Connection, script: object, own: readonly unknown[]) {
     this.#scriptCount++;
     const server = this.#serverFor(client);
-    const virtual = virtualScript(script as Parameters<typeof virtualScript>[0]);
+    const virtual = virtualScript(script as { readonly lua: string });
     if (virtual.touchesIdle) server.touch();
     if (virtual.expires) server.noteMortal(own.slice(1, Number(own[0]) + 1).map(String));
     const words = [virtual.usesIdle ? server.steps : "", `${this.#epoch}000`];
