@@ -152,15 +152,20 @@ export class Shop {
     }
   }
 
-  /** Sets clocks right again that were stepped: nobody wants to wait for a deadline that went far away. */
+  /** Sets clocks that fell back to the latest that they had shown: nobody wants to wait for a deadline that went far away. */
   async #setClocks(): Promise<void> {
     const { sim } = this;
     for (const server of sim.controls.keys()) {
       const steps = sim.history.filter(
         ({ event }) => event["fault"] === "clock-step" && (event["server"] ?? 0) === server,
       );
-      const sum = steps.reduce((total, { event }) => total + (event["duration"] as number), 0);
-      if (sum !== 0) sim.fault({ kind: "clock-step", server, duration: -sum });
+      let offset = 0;
+      let most = 0;
+      for (const { event } of steps) {
+        offset += event["duration"] as number;
+        most = Math.max(most, offset);
+      }
+      if (offset < most) sim.fault({ kind: "clock-step", server, duration: most - offset });
     }
     await sim.sleep(1);
   }

@@ -27,7 +27,7 @@ export interface Sim {
    * The promise resolves when the actor has ended: returned, failed, or crashed.
    */
   go(name: string, process: SimProcess | undefined, act: () => Promise<void>): Promise<void>;
-  /** The virtual instant on the clock of a server (epoch ms). Steps of its clock count. */
+  /** The virtual instant on the clock of a server (epoch ms, to the microsecond). Steps of its clock count. */
   now(server?: number): number;
   /** Milliseconds since the run began. No fault changes this clock. */
   readonly elapsed: number;

@@ -1,5 +1,6 @@
 import {
   copiesOf,
+  EXACT,
   isAbout,
   isAskedFor,
   isForgotten,
@@ -136,7 +137,7 @@ export const pausesOfRetries: Rule = (story, promises) =>
       const dueAt = retryAt(before, delivery, story, promises);
       if (dueAt === undefined) return [];
       const by = dueAt - story.latest(delivery);
-      return by > 0 ? [`retry early by ${by} ms: ${nameOfDelivery(delivery)}`] : [];
+      return by > EXACT ? [`retry early by ${by.toFixed(2)} ms: ${nameOfDelivery(delivery)}`] : [];
     }),
   );
 

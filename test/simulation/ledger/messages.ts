@@ -1,6 +1,7 @@
 import {
   copiesOf,
   earliestOf,
+  EXACT,
   isAskedFor,
   isStored,
   isUndone,
@@ -191,17 +192,19 @@ export const early: Rule = (story) =>
     if (offer === undefined || !mayBeStored(offer) || delivery.isEarly || delivery.attempt > 1)
       return [];
     const by = earliestOf(offer, story, delivery) - story.latest(delivery);
-    return by > 0 ? [`early by ${by} ms: ${nameOfDelivery(delivery)}`] : [];
+    return by > EXACT ? [`early by ${by.toFixed(2)} ms: ${nameOfDelivery(delivery)}`] : [];
   });
 
-/** **A deadline is the server's time plus the delay.** */
+/** **A deadline is the server's time plus the delay**, rounded up. A delay of 0 is due at once: it is rounded down. */
 export const deadlines: Rule = (story) => {
   if (story.faults.some(({ kind }) => kind === "clock-step")) return [];
   return [...story.offers.values()].flatMap((offer) => {
     const { delay, maxWait } = offer.args as { delay?: number; maxWait?: number };
     if (offer.fate !== "stored" || offer.outcome === "kept" || offer.ended === undefined) return [];
     if (delay === undefined || maxWait !== undefined || offer.deadline === undefined) return [];
-    const [least, most] = [offer.begun.now + delay, offer.ended.now + delay + 1];
+    const exactly = offer.begun.now + delay - EXACT;
+    const least = delay === 0 ? Math.floor(exactly) : exactly;
+    const most = offer.ended.now + delay + 1;
     if (least <= offer.deadline && offer.deadline <= most) return [];
     return [`deadline: ${nameOf(offer)} got ${offer.deadline}, not ${least} to ${most}`];
   });

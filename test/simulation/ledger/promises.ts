@@ -202,6 +202,9 @@ function rescheduledTo(call: Call): number {
   return instant ?? call.begun.now + (delay ?? 0);
 }
 
+/** Milliseconds by which two instants may differ that are the same: numbers are not finer. */
+export const EXACT = 0.01;
+
 /** Names a message in a violation. */
 export function nameOf({ n, key, by }: Offer): string {
   return `message ${n}${key === undefined ? "" : ` (${key})`} of ${by}`;

@@ -47,6 +47,8 @@ export class Connection {
   readonly stream: ClientStream;
   /** Until when the command that Redis carries out blocks (elapsed ms); undefined unless one does. */
   blockedUntil: number | undefined;
+  /** Whether it has subscribed to a channel. */
+  isSubscribed = false;
   /** The command that reads messages, until its reply has come. */
   reading: readonly Buffer[] | undefined;
   /** Until when nothing passes (elapsed ms). */

@@ -10,6 +10,15 @@ interface Planned extends FaultRequest {
   readonly step: number;
 }
 
+/** A fault that waits for a command. */
+interface Armed extends Planned {
+  /** How many commands it lets pass. */
+  skip: number;
+  /** It concerns a command only if no more of its kind have come. */
+  readonly most: number;
+  readonly isBefore: boolean;
+}
+
 /** A server that will fall back: at which step, and to the state of which instant. */
 interface Restore {
   readonly step: number;
@@ -30,7 +39,9 @@ export class Faults {
   readonly #random: Random;
   readonly #plan: Planned[] = [];
   /** Those that wait for a command. */
-  readonly #armed: (Planned & { skip: number; readonly isBefore: boolean })[] = [];
+  readonly #armed: Armed[] = [];
+  /** How often each kind of command has come. */
+  readonly #counts = new Map<string, number>();
   /** What ends, and when (elapsed ms). */
   readonly #ends: { readonly at: number; readonly end: () => Promise<void> | void }[] = [];
   #restore: Restore | undefined;
@@ -101,7 +112,12 @@ export class Faults {
     if (first === undefined || first === "end") return "pass";
     const command = String(first.words[0]).toUpperCase();
     if (DULL.has(command)) return "pass";
-    const hit = this.#armed.find((fault) => this.#concerns(fault, connection) && fault.skip-- <= 0);
+    const kind = connection.server.kindOf(first.words);
+    const count = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, count);
+    const hit = this.#armed.find(
+      (fault) => count <= fault.most && this.#concerns(fault, connection) && fault.skip-- <= 0,
+    );
     if (hit === undefined) return "pass";
     this.#armed.splice(this.#armed.indexOf(hit), 1);
     const { isBefore } = hit;
@@ -151,7 +167,9 @@ export class Faults {
     switch (fault.kind) {
       case "crash":
       case "cut": {
-        this.#armed.push({ ...fault, skip: random.int(6), isBefore: random.chance(0.5) });
+        const most = random.pick(RARE);
+        const skip = random.int(most === Infinity ? 6 : 2);
+        this.#armed.push({ ...fault, skip, most, isBefore: random.chance(0.5) });
         return;
       }
       case "stall": {
@@ -202,7 +220,11 @@ export class Faults {
     const random = this.#random;
     const owner = (fault.process as StagedProcess | undefined)?.owner;
     const candidates = stage.connections.filter(
-      (one) => one.link !== undefined && !one.isLost && (owner ?? one.owner) === one.owner,
+      (one) =>
+        one.link !== undefined &&
+        !one.isLost &&
+        (owner ?? one.owner) === one.owner &&
+        (kind !== "deaf" || one.isSubscribed),
     );
     if (candidates.length === 0) return;
     const connection = random.pick(candidates);
@@ -270,6 +292,12 @@ export class Faults {
 
 /** How many faults a run has: mostly few, so that a failure can be understood. */
 const COUNTS = [0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8];
+
+/**
+ * A fault that waits for a command prefers a rare one: it comes only to a command of whose kind there have been so few.
+ * Most commands are offers, transfers and waits.
+ */
+const RARE = [Infinity, Infinity, 12, 4, 2];
 
 /** Commands that are no move of a message. */
 const DULL = new Set(["PING", "TIME", "INFO", "CLIENT", "HELLO"]);

@@ -138,7 +138,7 @@ export class Machine implements Sim, Stage {
   }
 
   now(server = 0): number {
-    return Math.floor(this.serverTime(this.servers[server] as SimServer));
+    return Math.floor(this.serverTime(this.servers[server] as SimServer) * 1000) / 1000;
   }
 
   serverTime(server: SimServer): number {

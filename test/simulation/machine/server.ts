@@ -114,6 +114,14 @@ export class SimServer {
     return { name: form.name, words: [...head, ...rest, micros.toFixed(0)] };
   }
 
+  /** What a command is: its name, or that of the script that it runs. */
+  kindOf([command, script]: readonly Buffer[]): string {
+    const name = String(command).toUpperCase();
+    if (script === undefined || (name !== "EVAL" && name !== "EVALSHA")) return name;
+    const text = script.toString();
+    return (name === "EVAL" ? virtualForm(text) : this.#known.get(text))?.name ?? name;
+  }
+
   forgetScripts(): void {
     this.#known.clear();
   }

@@ -41,6 +41,7 @@ export async function carry(
   }
   const seconds = blockOf(command, words);
   if (seconds !== undefined) actual = blockingForEver(command, words);
+  if (SUBSCRIBES.has(command)) connection.isSubscribed = true;
   const link = connection.link as Link;
   link.send(actual);
   if (seconds !== undefined) {
@@ -172,6 +173,8 @@ function blockWord(command: string, words: readonly Buffer[]): number {
   const streams = words.findIndex((word) => word.toString().toUpperCase() === "STREAMS");
   return words.findIndex((word, i) => i < streams && word.toString().toUpperCase() === "BLOCK");
 }
+
+const SUBSCRIBES = new Set(["SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE"]);
 
 const AT_THE_END = new Set(["BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"]);
 
