@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRedis, type RedisServer } from "delayline/testing";
+import { startRedis, type RedisServer, type StartRedisOptions } from "delayline/testing";
 import { Redis } from "ioredis";
 import { CommandStats } from "./command-stats.ts";
 
@@ -22,12 +22,19 @@ export class BenchServer implements AsyncDisposable {
     this.redis = new Redis(server.url);
   }
 
-  /** @param more extra arguments for redis-server. */
-  static async start(more: readonly string[] = []): Promise<BenchServer> {
+  /**
+   * @param more extra arguments for redis-server.
+   * @param place where a server that stands in for an earlier one listens, and finds its data.
+   */
+  static async start(
+    more: readonly string[] = [],
+    place: Pick<StartRedisOptions, "port" | "directory"> = {},
+  ): Promise<BenchServer> {
     // Never the Redis at REDIS_URL: a benchmark resets statistics and flushes data.
     const env = { ...process.env, REDIS_URL: "" };
     const slowLog = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
-    const server = new BenchServer(await startRedis({ args: [...slowLog, ...more], env }));
+    const args = [...slowLog, ...more];
+    const server = new BenchServer(await startRedis({ args, env, ...place }));
     await server.redis.ping();
     return server;
   }

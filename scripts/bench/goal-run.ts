@@ -20,6 +20,8 @@ import { partitionNodes } from "./workloads/partition-nodes.ts";
 import { partitionPrice } from "./workloads/partition-price.ts";
 import { partitionChange, partitionScripts } from "./workloads/partition-scripts.ts";
 import { reliable } from "./workloads/reliable.ts";
+import { tenMillion } from "./workloads/ten-million.ts";
+import { tenMillionOnCluster } from "./workloads/ten-million-cluster.ts";
 import { offers, takes } from "./workloads/throughput.ts";
 
 export const WORKLOADS: readonly Workload[] = [
@@ -46,6 +48,8 @@ export const WORKLOADS: readonly Workload[] = [
   partitionHandover,
   partitionNodes,
   partitionPrice,
+  tenMillion,
+  tenMillionOnCluster,
 ];
 
 export interface GoalPlan {

@@ -8,4 +8,7 @@ export function numberOf(payload: string): number {
   return Number.parseInt(payload, 10);
 }
 
+/** The business key of a message, if it has one. */
+export const keyOf = (number: number): string => `order-${number}`;
+
 const FILLER = "a payload that is not quite the same throughout; ";

@@ -1,7 +1,8 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import type { Offered } from "../deliveries.ts";
+import { eachOf } from "../each-of.ts";
 import type { DueBetween, OfferPlan } from "../offer-plan.ts";
-import { makePayload } from "../payload.ts";
+import { keyOf, makePayload } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
 import type { Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
@@ -96,19 +97,6 @@ class Producer implements ForeignProducer {
   }
 }
 
-/** Runs something for each number below `count`, with so many calls outstanding at any time. */
-async function eachOf(
-  count: number,
-  inFlight: number,
-  work: (i: number) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const workOn = async () => {
-    while (next < count) await work(next++);
-  };
-  await Promise.all(Array.from({ length: inFlight }, workOn));
-}
-
 function choose(due: DueBetween): Due {
   return "from" in due
     ? { deadline: between(due.from, due.to) }
@@ -118,8 +106,6 @@ function choose(due: DueBetween): Due {
 function between(least: number, most: number): number {
   return least + Math.floor(Math.random() * (most - least + 1));
 }
-
-const keyOf = (number: number) => `order-${number}`;
 
 let producer: ForeignProducer;
 
