@@ -32,11 +32,9 @@ export const tenMillion: Workload = {
   async round({ isQuick, progress }) {
     const count = isQuick ? 100_000 : 10_000_000;
     const some = isQuick ? 5000 : 100_000;
-    const directory = await mkdtemp(join(tmpdir(), "delayline-bench-"));
-    await using _cleared = { [Symbol.asyncDispose]: () => rm(directory, { recursive: true }) };
-    let server = await BenchServer.start([], { directory });
-    await using _stopped = { [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
-    const { port, url } = server;
+    await using lasting = await LastingServer.start();
+    const { server } = lasting;
+    const { url } = server;
     await using producer = await Program.start<ProducerMethods>("producer");
     await producer.call("open", "delayline", url);
     let next = 0;
@@ -133,12 +131,12 @@ export const tenMillion: Workload = {
       const queue = line.getDelayedQueue<string>(QUEUE);
       await queue.offer(makePayload(next++), SOON);
       progress(`saving: ${name}`);
-      await save(server);
-      await server[Symbol.asyncDispose]();
+      await save(lasting.server);
+      await lasting.stop();
       progress(`restarting: ${name}`);
       const startedAt = performance.now();
       const taken = line.getBlockingQueue<string>(QUEUE).take();
-      server = await BenchServer.start(args, { port, directory });
+      await lasting.restart(args);
       const readyAt = performance.now();
       await taken;
       const takenAt = performance.now();
@@ -189,6 +187,41 @@ async function watched<Result>(
       ...costs(name, count),
     ],
   };
+}
+
+/** A server that is stopped and started again with its data. */
+class LastingServer implements AsyncDisposable {
+  readonly #directory: string;
+  #server: BenchServer;
+
+  private constructor(directory: string, server: BenchServer) {
+    this.#directory = directory;
+    this.#server = server;
+  }
+
+  static async start(): Promise<LastingServer> {
+    const directory = await mkdtemp(join(tmpdir(), "delayline-bench-"));
+    return new LastingServer(directory, await BenchServer.start([], { directory }));
+  }
+
+  get server(): BenchServer {
+    return this.#server;
+  }
+
+  async stop(): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+
+  /** Starts it on the same port, with these arguments. */
+  async restart(args: readonly string[]): Promise<void> {
+    const { port } = this.#server;
+    this.#server = await BenchServer.start(args, { port, directory: this.#directory });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await rm(this.#directory, { recursive: true });
+  }
 }
 
 /** How Redis keeps its data, and with what arguments it finds them again. */
