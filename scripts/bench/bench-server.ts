@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startRedis, type RedisServer, type StartRedisOptions } from "delayline/testing";
+import { startRedis, type RedisServer } from "delayline/testing";
 import { Redis } from "ioredis";
 import { CommandStats } from "./command-stats.ts";
 
@@ -12,30 +12,30 @@ export interface ProcessorTime {
   readonly total: number;
 }
 
+/** What a {@link BenchServer} knows of its process. */
+type StartedServer = Pick<RedisServer, "url" | "port" | "version" | "stop">;
+
 /** A server for one round, and queries about its state. */
 export class BenchServer implements AsyncDisposable {
   readonly redis: Redis;
-  readonly #server: RedisServer;
+  readonly #server: StartedServer;
 
-  private constructor(server: RedisServer) {
+  private constructor(server: StartedServer) {
     this.#server = server;
     this.redis = new Redis(server.url);
   }
 
-  /**
-   * @param more extra arguments for redis-server.
-   * @param place where a server that stands in for an earlier one listens, and finds its data.
-   */
-  static async start(
-    more: readonly string[] = [],
-    place: Pick<StartRedisOptions, "port" | "directory"> = {},
-  ): Promise<BenchServer> {
+  /** @param more extra arguments for redis-server. */
+  static async start(more: readonly string[] = []): Promise<BenchServer> {
     // Never the Redis at REDIS_URL: a benchmark resets statistics and flushes data.
     const env = { ...process.env, REDIS_URL: "" };
-    const slowLog = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
-    const args = [...slowLog, ...more];
-    const server = new BenchServer(await startRedis({ args, env, ...place }));
-    await server.redis.ping();
+    return await BenchServer.of(await startRedis({ args: [...more], env }));
+  }
+
+  /** A server that has been started otherwise. */
+  static async of(started: StartedServer): Promise<BenchServer> {
+    const server = new BenchServer(started);
+    await server.redis.config("SET", ...SLOW_LOG);
     return server;
   }
 
@@ -142,6 +142,9 @@ export class BenchServer implements AsyncDisposable {
 
 /** Commands that take longer than this many microseconds are logged. */
 const SLOW = 500;
+
+/** Settings by which it logs them. */
+const SLOW_LOG = ["slowlog-log-slower-than", String(SLOW), "slowlog-max-len", "10000"];
 
 type SlowlogEntry = readonly [
   id: number,

@@ -1,5 +1,13 @@
 import Queue from "bee-queue";
-import { deadlineOf, QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
+import {
+  deadlineOf,
+  QUEUE,
+  type OnMessage,
+  type Peer,
+  type PeerMessage,
+  type PeerProducer,
+  type PeerWorker,
+} from "./peer.ts";
 import { versionOf } from "./version.ts";
 
 export const beeQueue: Peer = {
@@ -13,13 +21,29 @@ export const beeQueue: Peer = {
     return new Producer(await connect(url, { isWorker: false }));
   },
 
-  async openWorker(url, concurrency, onMessage) {
-    // The debounce is a second by default: a message that is due within a second of another one waits for it.
-    const queue = await connect(url, { activateDelayedJobs: true, delayedDebounce: 1 });
-    queue.process(concurrency, async ({ data }) => onMessage(data));
-    return queue;
+  openWorker,
+
+  acknowledging: {
+    async fill(url, payloads) {
+      const producer = await connect(url, { isWorker: false });
+      const errors = await producer.saveAll(payloads.map((payload) => producer.createJob(payload)));
+      for (const error of errors.values()) throw error;
+      await producer.close();
+    },
+    openWorker,
   },
 };
+
+async function openWorker(
+  url: string,
+  concurrency: number,
+  onMessage: OnMessage,
+): Promise<PeerWorker> {
+  // The debounce is a second by default: a message that is due within a second of another one waits for it.
+  const queue = await connect(url, { activateDelayedJobs: true, delayedDebounce: 1 });
+  queue.process(concurrency, async ({ data }) => onMessage(data));
+  return queue;
+}
 
 async function connect(url: string, more: Queue.QueueSettings): Promise<Queue<string>> {
   const queue = new Queue<string>(QUEUE, {

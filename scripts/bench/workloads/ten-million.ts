@@ -1,23 +1,22 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline } from "delayline";
+import { Redis } from "ioredis";
 import { BenchServer } from "../bench-server.ts";
 import { Crew } from "../crew.ts";
 import { joinDeliveries, latenessFigures, promises } from "../deliveries.ts";
 import { eachOf } from "../each-of.ts";
 import type { Figure } from "../figure.ts";
+import { LastingServer } from "../lasting-server.ts";
 import { LateStartError } from "../late-start.ts";
 import type { DueBetween } from "../offer-plan.ts";
-import { keyOf, makePayload } from "../payload.ts";
+import { keyOf } from "../payload.ts";
 import { QUEUE } from "../peers/peer.ts";
 import { delayline } from "../peers/delayline.ts";
 import { percentile } from "../percentile.ts";
 import { Program } from "../program.ts";
 import type { ProberMethods } from "../programs/prober.ts";
 import type { ProducerMethods } from "../programs/producer.ts";
-import type { Workload } from "../workload.ts";
+import type { Round, Workload } from "../workload.ts";
 
 /**
  * A queue in which ten million messages are delayed: what each call costs Redis and the others who use it, a trickle
@@ -33,8 +32,8 @@ export const tenMillion: Workload = {
     const count = isQuick ? 100_000 : 10_000_000;
     const some = isQuick ? 5000 : 100_000;
     await using lasting = await LastingServer.start();
-    const { server } = lasting;
-    const { url } = server;
+    const { url } = lasting;
+    const server = await BenchServer.of(lasting);
     await using producer = await Program.start<ProducerMethods>("producer");
     await producer.call("open", "delayline", url);
     let next = 0;
@@ -126,28 +125,38 @@ export const tenMillion: Workload = {
     }
     await producer.call("close");
 
-    for (const [name, save, args] of RESTARTS) {
-      await using line = new Delayline({ redis: url });
-      const queue = line.getDelayedQueue<string>(QUEUE);
-      await queue.offer(makePayload(next++), SOON);
-      progress(`saving: ${name}`);
-      await save(lasting.server);
-      await lasting.stop();
-      progress(`restarting: ${name}`);
-      const startedAt = performance.now();
-      const taken = line.getBlockingQueue<string>(QUEUE).take();
-      await lasting.restart(args);
-      const readyAt = performance.now();
-      await taken;
-      const takenAt = performance.now();
-      figures.push(
-        { name: `${name}: Redis answers after`, value: readyAt - startedAt, unit: "ms" },
-        { name: `${name}: first message taken after`, value: takenAt - startedAt, unit: "ms" },
-      );
-    }
+    server.redis.disconnect();
+    figures.push(...(await restarts(lasting, progress)));
     return figures;
   },
 };
+
+/** Redis goes down with a message that falls due meanwhile: how long until it is taken? */
+async function restarts(server: LastingServer, progress: Round["progress"]): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const [name, save, args] of RESTARTS) {
+    await using line = new Delayline({ redis: server.url });
+    line.on("error", () => {});
+    await line.getDelayedQueue<string>(QUEUE).offer("soon", SOON);
+    progress(`saving: ${name}`);
+    const redis = new Redis(server.url);
+    await save(redis);
+    redis.disconnect();
+    await server.stop();
+    progress(`restarting: ${name}`);
+    const taken = line.getBlockingQueue<string>(QUEUE).take();
+    const startedAt = performance.now();
+    await server.restart(...args);
+    const readyAt = performance.now();
+    await taken;
+    const takenAt = performance.now();
+    figures.push(
+      { name: `${name}: Redis answers after`, value: readyAt - startedAt, unit: "ms" },
+      { name: `${name}: first message taken after`, value: takenAt - startedAt, unit: "ms" },
+    );
+  }
+  return figures;
+}
 
 interface Watched<Result> {
   readonly result: Result;
@@ -189,53 +198,18 @@ async function watched<Result>(
   };
 }
 
-/** A server that is stopped and started again with its data. */
-class LastingServer implements AsyncDisposable {
-  readonly #directory: string;
-  #server: BenchServer;
-
-  private constructor(directory: string, server: BenchServer) {
-    this.#directory = directory;
-    this.#server = server;
-  }
-
-  static async start(): Promise<LastingServer> {
-    const directory = await mkdtemp(join(tmpdir(), "delayline-bench-"));
-    return new LastingServer(directory, await BenchServer.start([], { directory }));
-  }
-
-  get server(): BenchServer {
-    return this.#server;
-  }
-
-  async stop(): Promise<void> {
-    await this.#server[Symbol.asyncDispose]();
-  }
-
-  /** Starts it on the same port, with these arguments. */
-  async restart(args: readonly string[]): Promise<void> {
-    const { port } = this.#server;
-    this.#server = await BenchServer.start(args, { port, directory: this.#directory });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-    await rm(this.#directory, { recursive: true });
-  }
-}
-
 /** How Redis keeps its data, and with what arguments it finds them again. */
 const RESTARTS: readonly (readonly [
   name: string,
-  save: (server: BenchServer) => Promise<unknown>,
+  save: (redis: Redis) => Promise<unknown>,
   args: readonly string[],
 ])[] = [
-  ["restart with RDB", ({ redis }) => redis.save(), []],
+  ["restart with RDB", (redis) => redis.save(), []],
   ["restart with AOF", startAof, ["--appendonly", "yes"]],
 ];
 
 /** Writes an AOF, and waits until it is whole. */
-async function startAof({ redis }: BenchServer): Promise<void> {
+async function startAof(redis: Redis): Promise<void> {
   await redis.config("SET", "appendonly", "yes");
   for (;;) {
     const info = await redis.info("persistence");
