@@ -4,6 +4,7 @@ import { Crew, type CrewPlan } from "./crew.ts";
 import { joinDeliveries, type Deliveries } from "./deliveries.ts";
 import { LateStartError } from "./late-start.ts";
 import { Meter, type Cost } from "./meter.ts";
+import { Moments } from "./moments.ts";
 import { loadPeer, type PeerName } from "./peers/load.ts";
 import { Program } from "./program.ts";
 import type { ProducerMethods } from "./programs/producer.ts";
@@ -19,6 +20,9 @@ export interface DeliveryPlan extends CrewPlan {
   /** Offers per second. Defaults to as many as 100 offers in flight allow. */
   readonly perSecond?: number;
 }
+
+/** A plan that says how many offers there are in a second. */
+export type SteadyPlan = DeliveryPlan & { readonly perSecond: number };
 
 /** The measurements between the first offer and the last message taken. */
 export interface DeliveryResult extends Deliveries, Cost {
@@ -43,6 +47,42 @@ export async function deliver(plan: DeliveryPlan, round: Round): Promise<Deliver
       ...joinDeliveries(offered, first, taken),
       offerRate: (count / offered.duration) * 1000,
     };
+  });
+}
+
+/** The life of a message, each instant by the server's clock (epoch ms). */
+export interface Seen {
+  /** The offer's call plus the delay. */
+  readonly wantedAt: number;
+  readonly delayedAt: number;
+  readonly deadline: number;
+  readonly readyAt: number;
+  /** The handler's call. */
+  readonly takenAt: number;
+}
+
+/** As {@link deliver}, and follows each message on its way. Leaves out those of which not all was seen. */
+export async function deliverSeen(plan: SteadyPlan, round: Round): Promise<readonly Seen[]> {
+  const { count, minDelay, maxDelay, perSecond } = plan;
+  return await warmedUp(plan, round, async ({ server, producer, crew, first }) => {
+    round.progress(`offering ${count} messages at ${perSecond}/s`);
+    const moments = await Moments.start(server.redis);
+    const due = { minDelay, maxDelay };
+    const offered = await producer.call("offerSteadily", { first, count, due }, perSecond);
+    const taken = await crew.taken(count, maxDelay);
+    moments.end();
+    const seen: Seen[] = [];
+    for (const { numbers, takenAt } of taken) {
+      numbers.forEach((number, k) => {
+        const [delayedAt, readyAt] = [moments.delayedAt[number], moments.readyAt[number]];
+        if (delayedAt === undefined || readyAt === undefined) return;
+        const wantedAt = offered.notBefore[number - first] ?? NaN;
+        const deadline = offered.deadlines[number - first] ?? NaN;
+        seen.push({ wantedAt, delayedAt, deadline, readyAt, takenAt: takenAt[k] ?? NaN });
+      });
+    }
+    if (seen.length < count / 2) throw new Error(`only ${seen.length} of ${count} were seen`);
+    return seen;
   });
 }
 

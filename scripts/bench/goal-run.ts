@@ -4,6 +4,7 @@ import { Progress } from "./progress.ts";
 import { writeReport, type Origin } from "./report.ts";
 import { table } from "./table.ts";
 import type { Workload } from "./workload.ts";
+import { budget } from "./workloads/budget.ts";
 import { drain } from "./workloads/drain.ts";
 import { exactOrder } from "./workloads/exact-order.ts";
 import { growth } from "./workloads/growth.ts";
@@ -29,6 +30,7 @@ export const WORKLOADS: readonly Workload[] = [
   lateness,
   workers,
   idle,
+  budget,
   growth,
   insertionOrder,
   exactOrder,
