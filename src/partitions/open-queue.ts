@@ -13,7 +13,7 @@ import { ORDINARY } from "./ring/fact.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
-import { Routing } from "./routing/routing.ts";
+import { isRefusedAsOld, Routing } from "./routing/routing.ts";
 import type { Counters } from "../observe/counters.ts";
 import type { Call } from "../queue/call.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
@@ -149,7 +149,8 @@ export class OpenQueue {
       } catch (error) {
         const doing = `cannot migrate what was left in a former part of queue "${this.name}"`;
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
-        if (!signal.aborted) this.#drains.failed(failure);
+        // The number has changed meanwhile, and the part may belong to the queue again.
+        if (!signal.aborted && !isRefusedAsOld(error)) this.#drains.failed(failure);
       }
       await sleepForNetwork(pause.take(), signal);
     }

@@ -11,10 +11,7 @@ const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 1000);
 const FIRST = Number(process.env["SIMULATION_FIRST"] ?? 1);
 
 /** Runs that fail, and whose reason is not settled yet. */
-const OPEN: Readonly<Record<string, string>> = {
-  "partitions 150":
-    "an offer that ioredis sends again reaches the ordinary queue long after it got partitions; its process pulls it out into the journal, and dies before it pushes it in: no other process looks there",
-};
+const OPEN: Readonly<Record<string, string>> = {};
 
 const TIMEOUT = 600_000 + RUNS * 500;
 

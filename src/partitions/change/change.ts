@@ -95,7 +95,7 @@ export class Change {
         if (state === "stable" && to === count) {
           if (hasTakenIn || !(await this.#isOrdinaryLeft())) break;
           await this.#begin(fact, count, FROM_ORDINARY);
-        } else if (hasComeTrue) {
+        } else if (hasComeTrue && to !== count) {
           // This number has been reached, and another process has changed it since.
           break;
         } else if (state === "stable") {
@@ -150,14 +150,17 @@ export class Change {
   }
 
   /**
-   * Finishes what dead processes left behind: open batches, and messages that were given back to removed partitions.
+   * Finishes what dead processes left behind: open batches, also of a process that was leaving the ordinary queue, and
+   * messages that were given back to removed partitions.
    * Every partition that ever was in use holds a fact, so the search ends at the first one without.
    */
   async #recover(): Promise<void> {
     const fact = await this.#parts.known(this.#call);
     if (fact.state !== "stable") return;
     try {
-      await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
+      await fewAtOnce([ORDINARY, ...activeOf(fact)], (partition) =>
+        this.#finishBatch(fact, partition),
+      );
       for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
         const { queue } = this.#parts.at(partition);
         if ((await queue.read("look into", readFact, {}, this.#call)) === undefined) return;

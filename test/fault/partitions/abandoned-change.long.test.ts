@@ -14,6 +14,7 @@ import { missing, repeated } from "../../helpers/ledger.ts";
 import { upTo } from "../../helpers/numbers.ts";
 import { allTo } from "../../helpers/partitions.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { offerAsRedisson } from "../../helpers/redisson.ts";
 import { serverTime } from "../../helpers/server-time.ts";
 import { ExclusiveScene } from "./exclusive-scene.ts";
 
@@ -119,6 +120,22 @@ describe.each([
       });
     },
   );
+});
+
+test("a batch that a process left open in the ordinary queue arrives", async () => {
+  const name = uniqueName("abandoned");
+  const redis = newRedis();
+  const queue = newLine().getDelayedQueue<string>(name, { partitions: 2 });
+  await queue.offer("there", HOUR);
+  const [ordinary, first] = [queueKeys(name), queueKeys(new PartitionNames(name).at(0))];
+  // It offered there, and learnt of the partitions only then.
+  await offerAsRedisson(redis, name, JSON.stringify("left"), HOUR);
+  const args = { own: -1, buckets: allTo(1), cursor: FIRST_PAGE, limit: 100, maxBytes: 100_000 };
+  expect((await run(redis, pullOutPage, ordinary, args)).rows).toHaveLength(1);
+  const dead = formatMember({ name: "dead", roles: { isChanging: true } });
+  await redis.zadd(first.members, (await serverTime(redis)) - 3000, dead);
+  await eventually(async () => (await queue.size()) === 2);
+  expect(await redis.hexists(ordinary.journal, "rows")).toBe(0);
 });
 
 test("a batch that a process left open at the very end of its change arrives", async () => {

@@ -332,6 +332,14 @@ it("reports messages in the ordinary queue beside the partitions", async () => {
   expect(findings[0]?.what).toContain("1 message in the ordinary queue beside the 2 partitions");
 });
 
+it("reports a batch that has left the ordinary queue, and has not arrived", async () => {
+  await newPartitioned();
+  await server.admin.hset(keys.journal, "last", "7", "rows", "some");
+  const findings = await diagnosis({ redis: server.url });
+  expect(inShort(findings)).toEqual(["warning partitions orders"]);
+  expect(findings[0]?.what).toContain("a batch that a process took out");
+});
+
 function factKey(partition: number): string {
   return queueKeys(partitionName("orders", partition)).partitions;
 }

@@ -292,6 +292,25 @@ test("while a process leaves the ordinary queue, it finds by key what it has lef
   expect(await queue.size()).toBe(1);
 });
 
+test("a process that leaves the ordinary queue goes on with it if that becomes a part again", async () => {
+  const name = uniqueName();
+  const owner = newLine();
+  await owner.getDelayedQueue<string>(name).offer("first", LONG);
+  // It asks for partitions with its first offer, and then not for a while.
+  const line = newLine({ transfer: false });
+  const queue = line.getDelayedQueue<string>(name);
+  await queue.cancel((await queue.offer("early", LONG)).id);
+  await owner.setPartitions(name, 2);
+  await queue.offer("late", LONG, { key: "k" });
+  // Another process has begun to take the ordinary queue in. This one still learns the fact before that.
+  await newRedis().set(`delayline_partitions:{${name}}`, "3:2:0:moving:1");
+  await line.stats(name);
+  await eventually(async () => (await partitionsOf(queue)) === 3);
+  await owner.setPartitions(name, 2);
+  expect((await queue.get("k"))?.payload).toBe("late");
+  expect(await queue.size()).toBe(2);
+});
+
 test("a process that only offers follows: what it offered before is handled, and a key is not stored twice", async () => {
   const name = uniqueName();
   const owner = newLine();

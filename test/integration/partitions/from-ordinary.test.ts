@@ -195,3 +195,15 @@ test("two clients want different numbers, and each number holds once", async () 
   expect(fact).toMatch(/^5:[83]:[83]:stable:1$/);
   expect(await queue.size()).toBe(500);
 });
+
+test("a change of the number also takes in what was left in the ordinary queue", async () => {
+  const line = newLine({ codec: "json" });
+  const queue = line.getDelayedQueue<string>(name, { partitions: 2 });
+  await queue.offer("there", LONG);
+  const redis = newRedis();
+  await offerAsRedisson(redis, name, JSON.stringify("left"), LONG);
+  await line.setPartitions(name, 3);
+  expect(await numbersOf()).toEqual([0, 1, 2]);
+  expect(await redis.exists(queueKeys(name).timeouts)).toBe(0);
+  expect((await queue.readAll()).toSorted()).toEqual(["left", "there"]);
+});

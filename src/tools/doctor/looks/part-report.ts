@@ -39,6 +39,8 @@ export interface PartReport {
   readonly groups: readonly GroupReport[];
   /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
+  /** Whether a batch has left, and has not arrived yet. */
+  readonly hasOpenBatch: boolean;
 }
 
 /** A key that holds a value of the wrong type. */
@@ -113,6 +115,9 @@ export async function readPart(
     length(keys.quarantine),
     length(keys.unreadable),
   ]);
+  const [last, rows] = isWrong(keys.journal)
+    ? []
+    : await site.ask((redis) => redis.hmget(keys.journal, "last", "rows"));
   return {
     partition,
     name,
@@ -131,9 +136,8 @@ export async function readPart(
     unreadable,
     dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
-    lastBatch: isWrong(keys.journal)
-      ? ""
-      : ((await site.ask((redis) => redis.hget(keys.journal, "last"))) ?? ""),
+    lastBatch: last ?? "",
+    hasOpenBatch: rows !== undefined && rows !== null,
   };
 }
 
