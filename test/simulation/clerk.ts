@@ -15,6 +15,8 @@ export class Clerk {
   readonly process: SimProcess;
   readonly queue: DelayedQueue<number> | ReliableQueue<number>;
   readonly #ledger: Ledger;
+  /** An offer by a handle of a group creates that group. */
+  readonly #group: { readonly group?: string };
 
   constructor(
     ledger: Ledger,
@@ -24,28 +26,30 @@ export class Clerk {
     this.#ledger = ledger;
     this.process = process;
     this.queue = queue;
+    this.#group = "group" in queue ? { group: queue.group } : {};
   }
 
   /** Offers a new message. */
   async offer(delay: number, terms: OfferTerms = {}) {
     const n = this.#ledger.nextMessage();
     const offer = () => this.queue.offer(n, delay, terms);
-    return await this.#call("offer", { ...terms, n, delay }, offer);
+    return await this.#call("offer", { ...terms, ...this.#group, n, delay }, offer);
   }
 
   /** Offers a new message for an instant (epoch ms). */
   async offerAt(instant: number, terms: OfferTerms = {}) {
     const n = this.#ledger.nextMessage();
     const offer = () => this.queue.offerAt(n, instant, terms);
-    return await this.#call("offer", { ...terms, n, instant }, offer);
+    return await this.#call("offer", { ...terms, ...this.#group, n, instant }, offer);
   }
 
   /** Offers new messages in one call. */
   async offerMany(all: readonly (OfferTerms & { readonly delay: number })[]) {
     const messages = all.map((one) => ({ ...one, payload: this.#ledger.nextMessage() }));
-    const parts = messages.map(({ payload, ...terms }) =>
-      this.#ledger.begin(this.process, "offer", { ...terms, n: payload, isOneOfMany: true }),
-    );
+    const parts = messages.map(({ payload, ...terms }) => {
+      const args = { ...terms, ...this.#group, n: payload, isOneOfMany: true };
+      return this.#ledger.begin(this.process, "offer", args);
+    });
     try {
       const results = await this.process.run(() => this.queue.offerMany(messages));
       for (const [i, result] of results.entries()) parts[i]?.answer({ ...result });

@@ -15,6 +15,7 @@ import {
   identity,
 } from "./ledger/attempts.ts";
 import { errors, settles, troubles } from "./ledger/calls.ts";
+import { newGroups } from "./ledger/groups.ts";
 import { fences, oneAtATime, strictOrder } from "./ledger/lanes.ts";
 import {
   cancelled,
@@ -49,6 +50,7 @@ const RULES: readonly Rule[] = [
   deadlines,
   order,
   stuck,
+  newGroups,
   wrongNo,
   keys,
   identity,

@@ -25,6 +25,12 @@ export interface ReliableWork {
   readonly isLast?: boolean;
   /** How often an attempt fails, from 0 to 1. Defaults to 0.25. */
   readonly failing?: number;
+  /** How often a call that takes is aborted, from 0 to 1. Defaults to 0.3. */
+  readonly impatience?: number;
+  /** Whether a handler may block its event loop for longer than its lease, and then settle. Defaults to false. */
+  readonly mayFreeze?: boolean;
+  /** Whether all that one call takes by hand is settled at once. Defaults to false. */
+  readonly settlesTogether?: boolean;
 }
 
 /** Takes and settles messages in one of the ways, until the client is closed. */
@@ -32,6 +38,7 @@ export function takeReliably(shop: Shop, process: SimProcess, work: ReliableWork
   const queue = process.run(() => process.line.getReliableQueue<number>(shop.queue, work.options));
   const taker = new ReliableTaker(shop, process, queue, work, work.isLast);
   const { style } = work;
+  shop.ledger.note(process, { joins: queue.group });
   if (style === "hand" || style === "loop") {
     void shop.sim.go(`${process.name} takes by ${style}`, process, () => taker[style]());
   } else process.run(() => taker[style]());
@@ -54,7 +61,7 @@ export async function takeLastReliably(
 }
 
 /** What becomes of an attempt. */
-type Fortune = "return" | "throw" | "reject" | "die" | "ack" | "nack" | "extend";
+type Fortune = "return" | "throw" | "reject" | "die" | "freeze" | "ack" | "nack" | "extend";
 
 /** One process that takes from a reliable queue. */
 class ReliableTaker {
@@ -111,8 +118,9 @@ class ReliableTaker {
 
   async takeWithin(timeout: number): Promise<void> {
     const { sim, ledger } = this.#shop;
-    const max = sim.random.between(1, 2);
-    const settle = ledger.begin(this.#process, "takeMany", { timeout });
+    const { settlesTogether = false } = this.#work;
+    const max = sim.random.between(1, settlesTogether ? 4 : 2);
+    const settle = ledger.begin(this.#process, "takeMany", { timeout, group: this.#queue.group });
     let deliveries: Delivery<number>[] = [];
     let numbers: number[] = [];
     try {
@@ -124,27 +132,31 @@ class ReliableTaker {
       this.#isClosed = (error as { code?: unknown }).code === "CLOSED";
       settle.fail(error);
     }
-    for (const [i, delivery] of deliveries.entries()) {
-      await this.#pause();
+    if (deliveries.length === 0 || settlesTogether) await this.#pause();
+    const work = deliveries.map((delivery, i) => async () => {
+      if (!settlesTogether) await this.#pause();
       await this.#settleByHand(delivery, numbers[i] ?? 0);
-    }
-    if (deliveries.length === 0) await this.#pause();
+    });
+    if (settlesTogether) await Promise.all(work.map((settleOne) => settleOne()));
+    else for (const settleOne of work) await settleOne();
   }
 
-  /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
   /** Aborts some takes, often when a message is on its way. */
   #impatience(): AbortController {
     const { sim } = this.#shop;
+    const { impatience = 0.3 } = this.#work;
     const controller = new AbortController();
-    if (this.#mayFail && sim.random.chance(0.3)) {
+    if (this.#mayFail && sim.random.chance(impatience)) {
       void this.#shop.patience().then(() => controller.abort());
     }
     return controller;
   }
 
+  /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
   async loop(): Promise<void> {
     while (!this.#isClosed) {
-      const wait = this.#shop.ledger.begin(this.#process, "take", {});
+      const { group } = this.#queue;
+      const wait = this.#shop.ledger.begin(this.#process, "take", { group });
       try {
         for await (const delivery of this.#queue) {
           const number = this.#note(delivery);
@@ -179,6 +191,12 @@ class ReliableTaker {
       await this.#settle(first, numbers[0] ?? 0, fortune);
       await this.#pause();
     }
+    if (first !== undefined && fortune === "freeze") {
+      await this.#freeze();
+      const verb = this.#shop.sim.random.pick(["ack", "extend"] as const);
+      await this.#settle(first, numbers[0] ?? 0, verb);
+      await this.#pause();
+    }
     if (fortune === "die") this.#process.crash();
     if (fortune === "throw") {
       end("threw");
@@ -196,7 +214,8 @@ class ReliableTaker {
     // Now and then a consumer forgets a delivery.
     if (!this.#mayFail || !random.chance(0.1)) {
       const fortune = this.#fortune();
-      if (fortune === "extend") {
+      if (fortune === "freeze") await this.#freeze();
+      if (fortune === "extend" || fortune === "freeze") {
         await this.#settle(delivery, number, "extend");
         await this.#pause();
       }
@@ -226,11 +245,20 @@ class ReliableTaker {
 
   #fortune(): Fortune {
     const { random } = this.#shop.sim;
-    const { failing = 0.25 } = this.#work;
+    const { failing = 0.25, mayFreeze = false } = this.#work;
     if (this.#mayFail && random.chance(failing)) {
-      return random.weighted({ throw: 10, nack: 8, reject: 2, die: 1 });
+      return random.weighted({ throw: 10, nack: 8, reject: 2, die: 1, freeze: mayFreeze ? 4 : 0 });
     }
     return random.weighted({ return: 7, ack: 2, extend: 1 });
+  }
+
+  /** Blocks the event loop for longer than a lease lasts. */
+  async #freeze(): Promise<void> {
+    const { sim } = this.#shop;
+    const { visibilityTimeout = 30_000 } = this.#work.options;
+    const duration = visibilityTimeout * sim.random.between(2, 4);
+    sim.fault({ kind: "stall", process: this.#process, duration });
+    await sim.sleep(1);
   }
 
   async #pause(): Promise<void> {
@@ -263,6 +291,7 @@ const HAND = {
   return: "ack",
   ack: "ack",
   extend: "ack",
+  freeze: "ack",
   throw: "nack",
   nack: "nack",
   reject: "reject",

@@ -6,8 +6,10 @@ import {
   isForgotten,
   isUndone,
   LOSES_LEASE,
+  mayBeAbout,
   mayHaveTakenEffect,
   nameOfDelivery,
+  pauseAfter,
   tookEffect,
   type Promises,
   type Rule,
@@ -24,7 +26,9 @@ export const attempts: Rule = (story, promises) =>
     if (first === undefined) return [];
     const offer = story.offers.get(first.n);
     if (offer === undefined) return [];
-    const redrives = story.callsOf("redrive").filter(mayHaveTakenEffect).length;
+    const redrives = story
+      .callsOf("redrive")
+      .filter((call) => mayBeAbout(call, offer, story) && mayHaveTakenEffect(call)).length;
     const allowed = copiesOf(offer, story) + redrives;
     const violations: string[] = [];
     const counts = new Map<number, number>();
@@ -67,7 +71,7 @@ export const again: Rule = (story, promises) =>
         if (delivery.attempt === 1 || isAnyHit(story, delivery)) return [];
         return [`attempt without those before it: ${nameOfDelivery(delivery)}`];
       }
-      if (isRedriven(before, delivery, story) || isUndone(before, story)) return [];
+      if (isUndone(before, story)) return [];
       // It was read before the other one, and reaches a process that was held up: its next sign of life tells it.
       const isOld = delivery.attempt < before.attempt;
       if (isOld && story.isHit(delivery.by, LOSES_LEASE, { at: 0 }, delivery)) return [];
@@ -76,6 +80,7 @@ export const again: Rule = (story, promises) =>
       );
       if (acknowledged !== undefined && (acknowledged.ended?.index ?? 0) < delivery.index)
         return [`handled again after its ack: ${nameOfDelivery(delivery)}`];
+      if (isRedriven(before, delivery, story)) return [];
       if (hasFailed(before, delivery, story, promises)) return [];
       return [`handled again without a reason: ${nameOfDelivery(delivery)}`];
     }),
@@ -144,12 +149,10 @@ export const pausesOfRetries: Rule = (story, promises) =>
 /** When the retry is due at the earliest; undefined if nobody knows how the attempt ended for Redis. */
 function retryAt(before: Delivery, next: Delivery, story: Story, promises: Promises) {
   const nack = before.settlements.find(({ verb }) => verb === "nack");
-  const pauses = promises.retry ?? [];
-  const pause = pauses[Math.min(before.attempt, pauses.length) - 1];
+  const pause = pauseAfter(before, nack, promises);
   if (nack !== undefined) {
     if (!tookEffect(nack, story) || isForgotten(nack, story)) return undefined;
-    const delay = (nack.args["delay"] as number | undefined) ?? pause;
-    return delay === undefined ? undefined : nack.begun.now + delay;
+    return pause === undefined ? undefined : nack.begun.now + pause;
   }
   if (before.end?.how !== "threw" || pause === undefined) return undefined;
   if (before.settlements.length > 0) return undefined;
@@ -195,11 +198,13 @@ function byMessage(story: Story, { kind }: Promises): Delivery[][] {
 }
 
 function isRedriven(before: Delivery, next: Delivery, story: Story): boolean {
+  const offer = story.offers.get(next.n);
   return story
     .callsOf("redrive")
     .some(
       (call) =>
         mayHaveTakenEffect(call) &&
+        (offer === undefined || mayBeAbout(call, offer, story)) &&
         call.begun.index < next.index &&
         (call.ended === undefined || call.ended.index > before.index),
     );

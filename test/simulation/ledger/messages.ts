@@ -6,6 +6,7 @@ import {
   isStored,
   isUndone,
   LOSES_CONNECTION,
+  mayBeAbout,
   mayBeStored,
   mayHaveTakenEffect,
   nameOf,
@@ -15,6 +16,7 @@ import {
   type Promises,
   type Rule,
 } from "./promises.ts";
+import { isFor, wasForgotten } from "./groups.ts";
 import type { FaultKind } from "../sim.ts";
 import type { Call, Delivery, Offer, Story } from "./story.ts";
 
@@ -38,19 +40,22 @@ interface Family {
 export const lost: Rule = (story, promises) => {
   const violations: string[] = [];
   const missing: Offer[] = [];
-  // A group that was founded after the copy was made begins anew, with what is still there.
-  if (promises.groups.length > 1 && story.faults.some(({ kind }) => kind === "failover")) return [];
   for (const group of promises.groups) {
     for (const family of familiesOf(story)) {
-      const stored = family.offers.filter((offer) => isStored(offer, story)).length;
+      const offers = family.offers.filter(
+        (offer) =>
+          isStored(offer, story) &&
+          isFor(offer, group, story, promises) &&
+          !wasForgotten(offer, group, story),
+      );
       const removed = sum(family.cancels.filter(mayHaveTakenEffect), () => 1);
       const replaced = sum(family.offers.filter(replaces), (offer) => copiesOf(offer, story));
-      const ended = family.offers.filter((offer) => mayBeDone(offer, group, story, promises));
-      const count = stored - removed - replaced - ended.length;
-      if (count <= 0) continue;
-      const gone = family.offers.filter(
-        (offer) => isStored(offer, story) && !ended.includes(offer),
+      const gone = offers.filter((offer) => !mayBeDone(offer, group, story, promises));
+      const unknown = family.offers.filter(
+        (offer) => !offers.includes(offer) && mayBeDone(offer, group, story, promises),
       );
+      const count = gone.length - removed - replaced - unknown.length;
+      if (count <= 0) continue;
       if (promises.kind === "plain") missing.push(...gone.slice(-count));
       else
         violations.push(`lost: ${count} of ${family.name}${inGroup(group)}, perhaps ${list(gone)}`);
@@ -96,13 +101,14 @@ function mayHaveSucceeded({ end, settlements }: Delivery): boolean {
 }
 
 /** Whether the message is a dead letter that nobody has redriven since. */
-function isDead({ n }: Offer, group: string, story: Story): boolean {
-  const deaths = story.deaths.filter((death) => death.n === n && death.group === group);
+function isDead(offer: Offer, group: string, story: Story): boolean {
+  const deaths = story.deaths.filter((death) => death.n === offer.n && death.group === group);
   const last = deaths.at(-1);
   if (last === undefined) return false;
   const [next] = story
     .callsOf("redrive", "clear")
-    .filter((call) => mayHaveTakenEffect(call) && call.begun.index > last.index);
+    .filter((call) => mayBeAbout(call, offer, story) && mayHaveTakenEffect(call))
+    .filter((call) => call.begun.index > last.index);
   return next?.verb !== "redrive";
 }
 

@@ -7,6 +7,8 @@ export interface Promises {
   readonly kind: "plain" | "reliable";
   /** The consumer groups; one without a name in a plain queue. */
   readonly groups: readonly string[];
+  /** Those that begin with the next message that becomes ready (`start: "new"`). */
+  readonly startNew?: readonly string[];
   /** The most messages that can be on their way to one process at once. A plain queue loses these with the process. */
   readonly capacity: number;
   /**
@@ -130,6 +132,11 @@ export function isAbout({ args }: Call, offer: Offer, story: Story): boolean {
   return target === offer.key || story.offerOf(target) === offer;
 }
 
+/** Whether a call about dead letters concerns this message: it names it, or it names none. */
+export function mayBeAbout(call: Call, offer: Offer, story: Story): boolean {
+  return call.args["target"] === undefined || isAbout(call, offer, story);
+}
+
 /** The calls that take a message away, or move it to another deadline. */
 export function changesOf(offer: Offer, story: Story): Call[] {
   return story.calls.filter((call) => {
@@ -204,6 +211,48 @@ function rescheduledTo(call: Call): number {
 
 /** Milliseconds by which two instants may differ that are the same: numbers are not finer. */
 export const EXACT = 0.01;
+
+/** Whether the message had certainly gone for good before the call began. */
+export function hasLeft(
+  offer: Offer,
+  call: Call,
+  story: Story,
+  { kind, groups }: Promises,
+): boolean {
+  const before = call.begun.index;
+  if (kind === "reliable" && groups.length > 1) return false;
+  const isTaken = story
+    .deliveriesOf(offer.n)
+    .some(({ index, settlements }) =>
+      kind === "plain"
+        ? index < before
+        : settlements.some(
+            (one) =>
+              one.verb === "ack" &&
+              tookEffect(one, story) &&
+              (one.ended?.index ?? Infinity) < before,
+          ),
+    );
+  if (isTaken) return true;
+  return story
+    .callsOf("cancel")
+    .some(
+      (cancel) =>
+        story.offerOf(cancel.args["target"] as string) === offer &&
+        tookEffect(cancel, story) &&
+        (cancel.ended?.index ?? Infinity) < before,
+    );
+}
+
+/** How long the message of a failed delivery waits at least; undefined if nobody knows. */
+export function pauseAfter(
+  { attempt }: Delivery,
+  nack: Call | undefined,
+  { retry = [] }: Promises,
+): number | undefined {
+  const delay = nack?.args["delay"] as number | undefined;
+  return delay ?? retry[Math.min(attempt, retry.length) - 1];
+}
 
 /** Names a message in a violation. */
 export function nameOf({ n, key, by }: Offer): string {

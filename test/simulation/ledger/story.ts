@@ -76,6 +76,11 @@ export interface Death extends Moment {
   readonly reason: string;
 }
 
+/** The moment when a process began to take for a group. */
+export interface Join extends Moment {
+  readonly group: string;
+}
+
 /** A fault, with the time during which it lasted. */
 export interface Fault {
   readonly kind: FaultKind;
@@ -103,6 +108,7 @@ export class Story {
   readonly calls: Call[] = [];
   readonly deliveries: Delivery[] = [];
   readonly deaths: Death[] = [];
+  readonly joins: Join[] = [];
   readonly faults: Fault[] = [];
   readonly troubles: Trouble[] = [];
   /** Since when no fault was injected any more. */
@@ -188,6 +194,8 @@ export class Story {
     } else if ("dead" in event) {
       const { dead, group, attempt, reason } = event as { dead: number } & Omit<Death, "n">;
       this.deaths.push({ ...moment, n: dead, group, attempt, reason });
+    } else if ("joins" in event) {
+      this.joins.push({ ...moment, group: event["joins"] as string });
     } else if ("trouble" in event) {
       const { trouble, by, message } = event as { trouble: string } & Omit<Trouble, "code">;
       this.troubles.push({ ...moment, by, code: trouble, message });

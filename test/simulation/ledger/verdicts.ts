@@ -2,28 +2,29 @@ import {
   changesOf,
   copiesOf,
   earliestOf,
+  hasLeft,
   isAbout,
   isStored,
   mayBeStored,
   mayHaveTakenEffect,
   nameOf,
-  tookEffect,
   type Promises,
   type Rule,
 } from "./promises.ts";
+import { isRetrying } from "./holds.ts";
 import { hexOf, type Call, type Offer, type Story } from "./story.ts";
 
 /**
  * **A "no" is exact**: a call that found no message, although one waited from before it began until after it ended, was
  * wrong.
  */
-export const wrongNo: Rule = (story) =>
+export const wrongNo: Rule = (story, promises) =>
   story
     .callsOf("cancel", "reschedule", "promote", "get", "has")
     .filter(({ error, answer }) => error === undefined && (answer === false || answer === null))
     .flatMap((call) =>
       [...story.offers.values()]
-        .filter((offer) => isAbout(call, offer, story) && isWaiting(offer, call, story))
+        .filter((offer) => isAbout(call, offer, story) && isWaiting(offer, call, story, promises))
         .map(
           (offer) =>
             `wrong no: ${call.verb} of ${call.by} at ${call.begun.at} ms did not find ${nameOf(offer)}`,
@@ -40,7 +41,7 @@ export const keys: Rule = (story, promises) =>
       (other) => other.key === offer.key && other !== offer,
     );
     if (offer.outcome === "added") {
-      const holder = others.find((other) => isWaiting(other, offer, story));
+      const holder = others.find((other) => isWaiting(other, offer, story, promises));
       return holder ? [`key: ${nameOf(offer)} was added while ${nameOf(holder)} waited`] : [];
     }
     return [...notHeld(offer, others, story, promises), ...wrongHolder(offer, others)];
@@ -69,8 +70,12 @@ function wrongHolder(offer: Offer, others: Offer[]): string[] {
   return [];
 }
 
-/** Whether the message was delayed from before the call began until after it had ended. */
-function isWaiting(offer: Offer, call: Call, story: Story): boolean {
+/** Whether the message was delayed or retrying from before the call began until after it had ended. */
+function isWaiting(offer: Offer, call: Call, story: Story, promises: Promises): boolean {
+  return isDelayed(offer, call, story) || isRetrying(offer, call, story, promises);
+}
+
+function isDelayed(offer: Offer, call: Call, story: Story): boolean {
   if (!isStored(offer, story) || offer.ended === undefined || call.ended === undefined)
     return false;
   if (offer.ended.index > call.begun.index || copiesOf(offer, story) > 1) return false;
@@ -83,31 +88,4 @@ function isWaiting(offer: Offer, call: Call, story: Story): boolean {
   return !changesOf(offer, story).some(
     (change) => change !== call && change.begun.index < ended.index && mayHaveTakenEffect(change),
   );
-}
-
-/** Whether the message had certainly gone for good before the call began. */
-function hasLeft(offer: Offer, call: Call, story: Story, { kind, groups }: Promises): boolean {
-  const before = call.begun.index;
-  if (kind === "reliable" && groups.length > 1) return false;
-  const isTaken = story
-    .deliveriesOf(offer.n)
-    .some(({ index, settlements }) =>
-      kind === "plain"
-        ? index < before
-        : settlements.some(
-            (one) =>
-              one.verb === "ack" &&
-              tookEffect(one, story) &&
-              (one.ended?.index ?? Infinity) < before,
-          ),
-    );
-  if (isTaken) return true;
-  return story
-    .callsOf("cancel")
-    .some(
-      (cancel) =>
-        story.offerOf(cancel.args["target"] as string) === offer &&
-        tookEffect(cancel, story) &&
-        (cancel.ended?.index ?? Infinity) < before,
-    );
 }

@@ -359,7 +359,8 @@ export class Machine implements Sim, Stage {
     const { id, sent, received, owner } = connection;
     const [outward, inward] = [2 * id, 2 * id + 1];
     if (connection.isConnecting) {
-      if (connection.isLost) return;
+      // A process that stands still hears later that it is connected.
+      if (connection.isLost || (owner.isAlive && !mayRun(owner, this.elapsed))) return;
       held.push({ kind: "connect", line: outward, since: connection.since, connection });
       return;
     }

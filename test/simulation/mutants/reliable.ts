@@ -23,7 +23,6 @@ export const RELIABLE: readonly Mutant[] = [
       "What a read returned for nobody is not given back: the message waits in a process that does not want it.",
     worlds: ["reliable"],
     tests: ["fault/reliable/aborts.test.ts", "integration/reliable/consuming.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "reliable/group/reader.ts",
@@ -56,7 +55,6 @@ export const RELIABLE: readonly Mutant[] = [
       "One look declares a consumer dead: a step of the server's clock takes the messages of those that live.",
     worlds: ["reliable"],
     tests: ["unit/reliable/reclaim-watch.test.ts", "integration/reliable/dying.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "reliable/group/reclaim-watch.ts",
@@ -75,7 +73,6 @@ export const RELIABLE: readonly Mutant[] = [
       "integration/reliable/dying.test.ts",
       "fault/reliable/outages.long.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "reliable/group/lease-keeper.ts",
@@ -107,7 +104,6 @@ export const RELIABLE: readonly Mutant[] = [
       "extend returns true though the lease was lost: two processes believe that they have the message.",
     worlds: ["reliable"],
     tests: ["moves/reliable/extend.test.ts", "integration/reliable/delivery.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
@@ -136,7 +132,6 @@ export const RELIABLE: readonly Mutant[] = [
       "Failures that share a script share the pause of the first: some messages are delivered too early.",
     worlds: ["reliable"],
     tests: ["moves/reliable/retry-later.test.ts", "integration/reliable/retrying.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
@@ -236,9 +231,8 @@ export const RELIABLE: readonly Mutant[] = [
     name: "retry-without-key",
     breaks:
       "A retrying message does not hold its business key: a second offer is added, and cancel by the key is false.",
-    worlds: ["keys"],
+    worlds: ["reliable", "keys"],
     tests: ["moves/reliable/key-hold.test.ts", "integration/reliable/key-hold.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/fragments/retry-moves.ts",
@@ -253,9 +247,8 @@ export const RELIABLE: readonly Mutant[] = [
     name: "key-of-the-newer",
     breaks:
       "A retry that becomes ready frees its key though a newer message has it: a second offer is not rejected.",
-    worlds: ["keys"],
+    worlds: ["reliable", "keys"],
     tests: ["moves/reliable/key-hold.test.ts", "integration/reliable/key-hold.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/fragments/key-index.ts",

@@ -18,7 +18,7 @@ export const reliable: World = {
     const { random } = sim;
     const terms = termsOf(sim);
     sim.note({ terms });
-    const { groups, maxDeliveries, retry, visibilityTimeout, hasLanes } = terms;
+    const { groups, maxDeliveries, retry, visibilityTimeout, hasLanes, keyCount } = terms;
     const optionsOf = (group: string) => ({ group, maxDeliveries, retry, visibilityTimeout });
     const shop = new Shop(sim);
     const founder = shop.hire("founder", { mayCrash: false });
@@ -29,12 +29,9 @@ export const reliable: World = {
     await sim.go("founder founds the groups", founder, async () => {
       for (const group of groups) {
         const handle = founder.line.getReliableQueue<number>(shop.queue, optionsOf(group));
-        const isThere = () =>
-          handle.poll().then(
-            () => true,
-            () => false,
-          );
-        while (!(await isThere())) await sim.sleep(500);
+        const poll = async () => (await handle.poll()) === undefined;
+        const look = () => shop.ledger.call(founder, "poll", { group, timeout: 0 }, poll);
+        while (!(await look())) await sim.sleep(500);
       }
     });
     for (const group of groups) {
@@ -45,6 +42,10 @@ export const reliable: World = {
             options: optionsOf(group),
             style,
             longest: random.pick([50, 800, 2 * visibilityTimeout]),
+            failing: keyCount > 0 ? 0.6 : 0.25,
+            impatience: random.pick([0.1, 0.9]),
+            mayFreeze: true,
+            settlesTogether: random.chance(0.5),
             ...(hasLanes && { laneOf: (n: number) => String(n % 2) }),
           });
         });
@@ -59,7 +60,9 @@ export const reliable: World = {
       );
       return new Clerk(shop.ledger, process, handle);
     });
-    await produce(shop, clerks, (clerk) => work(shop, clerk));
+    await produce(shop, clerks, (clerk) =>
+      keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
+    );
     if (random.chance(0.3)) await shop.seeDeadLetters(founder, queue, "redrive");
     const all = groups.map(optionsOf);
     const takeLast = (last: SimProcess) => takeLastReliably(shop, last, all);
@@ -83,7 +86,7 @@ export const reliable: World = {
   },
 };
 
-/** What a run's queue is like. */
+/** What a run is like. */
 type Terms = ReturnType<typeof termsOf>;
 
 function termsOf({ random }: Sim) {
@@ -93,7 +96,28 @@ function termsOf({ random }: Sim) {
     retry: random.pick([[0], [50, 500], [10, 1000, 3000]]),
     visibilityTimeout: random.pick([1000, 3000]),
     hasLanes: random.chance(0.3),
+    /** How many business keys the offers share; 0 if each offer has a key of its own. */
+    keyCount: random.pick([0, 0, 1, 3]),
   };
+}
+
+/** What a producer does where offers share a few keys, while their messages are delayed, in flight or retrying. */
+async function workOnKeys(shop: Shop, clerk: Clerk, keyCount: number): Promise<void> {
+  const { sim } = shop;
+  const { random } = sim;
+  const count = random.between(8, 16);
+  for (let i = 0; i < count; i++) {
+    const verb = random.weighted({ offer: 8, cancel: 2, has: 2, get: 1, reschedule: 1 });
+    const key = `k:${random.int(keyCount)}`;
+    const onDuplicate = random.weighted({ reject: 6, replace: 1, keep: 1 });
+    const delay = random.pick([0, 0, 20, 3000]);
+    const pause = random.pick([1, 20, 100, 500]);
+    if (!sim.wants()) continue;
+    if (verb === "offer") await clerk.offer(delay, { key, onDuplicate });
+    else if (verb === "reschedule") await clerk.reschedule(key, delay);
+    else await clerk[verb](key);
+    await sim.sleep(pause);
+  }
 }
 
 /** What a producer does. Each message has a key of its own, for routes. */
