@@ -66,7 +66,10 @@ function foundedAt(group: string, story: Story): Moment | undefined {
     ({ args, error, ended }) => args["group"] === group && ended !== undefined && !error,
   );
   const delivery = story.deliveries.find((one) => one.group === group);
-  const moments = [...founding.map(({ ended }) => ended as Moment), ...(delivery ? [delivery] : [])];
+  const moments = [
+    ...founding.map(({ ended }) => ended as Moment),
+    ...(delivery ? [delivery] : []),
+  ];
   return moments.toSorted((a, b) => a.index - b.index)[0];
 }
 

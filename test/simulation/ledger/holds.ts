@@ -18,10 +18,11 @@ import type { Call, Offer, Story } from "./story.ts";
  * Only a `nack` by hand says when the message began to retry.
  */
 export function isRetrying(offer: Offer, call: Call, story: Story, promises: Promises): boolean {
-  const { kind, isStrict = false, maxDeliveries = Infinity } = promises;
+  const { isStrict = false, maxDeliveries = Infinity } = promises;
   const { ended } = call;
   // A message that failed in strict order stays in flight. With partitions, a retry may stay where its key is not looked for.
-  if (kind !== "reliable" || isStrict || story.callsOf("setPartitions").length > 0) return false;
+  if (promises.kind !== "reliable" || isStrict || story.callsOf("setPartitions").length > 0)
+    return false;
   if (ended === undefined || !isStored(offer, story) || copiesOf(offer, story) > 1) return false;
   if (story.faults.some(({ kind, index }) => kind === "failover" && index < ended.index))
     return false;
