@@ -33,6 +33,7 @@ const EXEMPT = [
   "server-process.ts",
   // A clock that tests turn, and what it has of handlers and servers: test/integration/testing.
   "test-clock.ts",
+  "cluster-bus.ts",
   "handlers.ts",
   "timed-server.ts",
   "timeline.ts",

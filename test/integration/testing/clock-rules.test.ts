@@ -1,8 +1,6 @@
 import { mock } from "node:test";
 import { EventEmitter, once } from "node:events";
-import { Cluster } from "ioredis";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Delayline } from "../../../src/index.ts";
 import { testClock, type TestClockOptions } from "../../../src/adapters/testing/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { uniqueName } from "../../helpers/redis.ts";
@@ -186,13 +184,6 @@ test("Vitest's fake timers do not disturb it", async () => {
   await clock.advance("2 hours");
   expect(seen).toEqual([MINUTE, MINUTE + HOUR]);
   await line.close();
-});
-
-test("a client of a Cluster is refused", async () => {
-  await newClock();
-  const cluster = new Cluster(["redis://127.0.0.1:1"], { lazyConnect: true });
-  onTestFinished(() => cluster.disconnect());
-  expect(() => new Delayline({ redis: cluster })).toThrow(/must not be used with a Cluster/);
 });
 
 test("timers: those of node:test follow, and a handler's own timeout passes", async () => {

@@ -8,7 +8,10 @@ export interface Connection {
   time(): Promise<(number | string)[]>;
   eval(script: string, keyCount: number, ...words: (string | number)[]): Promise<unknown>;
   duplicate(...overrides: object[]): Connection;
+  publish(channel: string, message: string): Promise<unknown>;
+  subscribe(channel: string): Promise<unknown>;
   on(event: "error", listener: () => void): unknown;
+  on(event: "message", listener: (channel: string, message: string) => void): unknown;
   quit(): Promise<unknown>;
   disconnect(): void;
 }

@@ -21,8 +21,7 @@ interface Observed {
  * Nothing happens if no command of a client waits for its reply, blocking reads apart; no handler runs that does not
  * itself wait for virtual time; no timer is due; and a barrier finds nothing new. A barrier is a round trip to each
  * server: whatever was sent before has been carried out then, and Redis has sent the wake-ups and messages that follow
- * from it. Two turns of the event loop let them in. The nodes of a Cluster pass wake-ups on to each other, so there it
- * takes two barriers.
+ * from it. Two turns of the event loop let them in.
  */
 export class Stillness {
   readonly #observed: Observed;
@@ -52,7 +51,7 @@ export class Stillness {
 
   /** @throws {Error} that names what does not end, after some real seconds without progress. */
   async reached(): Promise<void> {
-    let quiet = 0;
+    let isQuiet = false;
     let progressAt = REAL.now();
     let progress = this.#progress;
     for (let turn = 0; ; turn++) {
@@ -66,23 +65,18 @@ export class Stillness {
         throw new Error(`the test clock waits in vain for ${vain}`);
       }
       if (awaited !== undefined) {
-        quiet = 0;
+        isQuiet = false;
         // Redis replies within a few turns. What takes longer must not keep the processor busy.
         if (turn > BUSY_TURNS) await realPause();
         continue;
       }
       const isNew = progress !== this.#known;
       this.#known = progress;
-      if (isNew) quiet = 0;
-      else if (quiet === this.#barriers) return;
-      quiet++;
+      if (isQuiet && !isNew) return;
+      isQuiet = true;
       await Promise.all([...this.#observed.servers()].map((server) => server.pass(isNew)));
       await nextTurn();
     }
-  }
-
-  get #barriers(): number {
-    return [...this.#observed.servers()].some(({ isCluster }) => isCluster) ? 2 : 1;
   }
 
   /** Changes whenever something happens. */

@@ -309,11 +309,6 @@ export class TestClock implements AsyncDisposable {
         stamp: (least) => (this.#lastStamp = Math.max(least, this.#lastStamp + 1)),
         onClient: (client) => {
           const connection = client as Connection;
-          if (connection.isCluster) {
-            throw new Error(
-              "testClock must not be used with a Cluster: use a single server in the test",
-            );
-          }
           this.#stillness.watch(connection);
         },
       },

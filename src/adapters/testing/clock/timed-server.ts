@@ -1,5 +1,6 @@
 import { REAL } from "../../../time/runtime.ts";
 import { ServerClock } from "../../../time/server-clock.ts";
+import { ClusterBus } from "./cluster-bus.ts";
 import type { Connection } from "./connection.ts";
 
 /** From this real instant on (epoch ms on the server's clock), the virtual clock showed `virtual` (epoch ms). */
@@ -19,6 +20,7 @@ interface Step {
  */
 export class TimedServer {
   readonly #connection: Connection;
+  readonly #bus = new ClusterBus();
   readonly #steps: Step[];
   /** The steps as scripts read them. */
   #text: string | undefined;
@@ -49,10 +51,6 @@ export class TimedServer {
     );
   }
 
-  get isCluster(): boolean {
-    return this.#connection.isCluster;
-  }
-
   /** The steps, newest first. */
   get steps(): string {
     this.#text ??= this.#steps.map(({ real, virtual }) => `${real}:${virtual}`).join(",");
@@ -70,10 +68,11 @@ export class TimedServer {
   }
 
   /**
-   * A barrier: resolves when the server has carried out what was sent before. `isFirst` says whether anything has
-   * happened since the last barrier.
+   * A barrier: resolves when the server has carried out what was sent before, and the nodes of a Cluster have passed on
+   * what was published. `isFirst` says whether anything has happened since the last barrier.
    */
   async pass(isFirst: boolean): Promise<void> {
+    if (this.#connection.isCluster) await this.#bus.pass(await this.#nodes());
     this.#lastAt = await this.#ask();
     if (isFirst) this.#quietAt = Math.floor(this.#lastAt);
   }
@@ -99,17 +98,23 @@ export class TimedServer {
 
   /** Resolves when the connection has ended. */
   async close(): Promise<void> {
+    this.#bus.close();
     await this.#connection.quit().catch(() => {});
     this.#connection.disconnect();
   }
 
   /** The server's real time (epoch ms); of a Cluster's nodes, the latest. */
   async #ask(): Promise<number> {
-    const connection = this.#connection;
-    const nodes = connection.isCluster ? (connection.nodes?.("master") ?? []) : [];
-    const asked = nodes.length === 0 ? [connection] : nodes;
-    const times = await Promise.all(asked.map((one) => one.time()));
+    const times = await Promise.all((await this.#nodes()).map((node) => node.time()));
     return Math.max(...times.map((time) => ServerClock.fromTime(time)));
+  }
+
+  /** The server, or the masters of the Cluster, which are known once it has replied. */
+  async #nodes(): Promise<readonly Connection[]> {
+    const connection = this.#connection;
+    if (connection.nodes === undefined) return [connection];
+    if (connection.status !== "ready") await connection.time();
+    return connection.nodes("master");
   }
 
   /** Takes the time that has passed from what keys have left to live. */
@@ -156,13 +161,8 @@ export function identityOf(client: Connection): string {
   const { host, port, path, db, keyPrefix, sentinels, name } = client.options as Readonly<
     Record<string, unknown>
   >;
-  if (client.isCluster) {
-    const nodes = (client.nodes?.("all") ?? []).map(({ options }) =>
-      identityOf({ options } as Connection),
-    );
-    const startup = (client as { readonly startupNodes?: unknown }).startupNodes;
-    return JSON.stringify([nodes.length === 0 ? startup : [], keyPrefix, "cluster", startup]);
-  }
+  const { startupNodes } = client as { readonly startupNodes?: unknown };
+  if (client.isCluster) return JSON.stringify(["cluster", startupNodes, keyPrefix]);
   return JSON.stringify([host, port, path, db, keyPrefix, sentinels, name]);
 }
 
