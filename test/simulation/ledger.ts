@@ -13,6 +13,7 @@ import {
   pausesOfRetries,
   exactSettlements,
   identity,
+  uncounted,
 } from "./ledger/attempts.ts";
 import { errors, settles, troubles } from "./ledger/calls.ts";
 import { newGroups } from "./ledger/groups.ts";
@@ -56,6 +57,7 @@ const RULES: readonly Rule[] = [
   identity,
   attempts,
   again,
+  uncounted,
   exactSettlements,
   exactYes,
   pausesOfRetries,
@@ -146,6 +148,11 @@ export class Ledger {
   /** Notes how a handler has ended. */
   handled(process: SimProcess, delivery: number, how: HandlerEnd): void {
     this.note(process, { handled: delivery, how });
+  }
+
+  /** Notes that the signal of a delivery is aborted. */
+  aborted(process: SimProcess, delivery: number): void {
+    this.note(process, { aborted: delivery });
   }
 
   /** Notes the error events of a client. */

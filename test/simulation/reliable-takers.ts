@@ -268,6 +268,13 @@ class ReliableTaker {
   }
 
   #note(delivery: Delivery<number>): number {
+    const number = this.#deliver(delivery);
+    const { signal } = delivery;
+    signal.addEventListener("abort", () => this.#shop.ledger.aborted(this.#process, number));
+    return number;
+  }
+
+  #deliver(delivery: Delivery<number>): number {
     const { id, key, attempt, failures, fence, payload } = delivery;
     const lane = this.#work.style === "subscribe" ? this.#work.laneOf?.(payload) : undefined;
     return this.#shop.ledger.deliver(this.#process, payload, {

@@ -86,6 +86,29 @@ export const again: Rule = (story, promises) =>
     }),
   );
 
+/**
+ * **What nobody has tried is no attempt**: one that is counted, and reached no handler, was lost to a fault after the
+ * pause before it was over. Who waits for the end of a pause may die.
+ */
+export const uncounted: Rule = (story, promises) =>
+  byMessage(story, promises).flatMap((deliveries) =>
+    deliveries.slice(1).flatMap((next, i) => {
+      const before = deliveries[i];
+      const offer = story.offers.get(next.n);
+      if (before === undefined || offer === undefined || copiesOf(offer, story) > 1) return [];
+      if (next.attempt <= before.attempt + 1 || isRedriven(before, next, story)) return [];
+      const dueAt = retryAt(before, next, story, promises) ?? before.now;
+      // The clock may have been set meanwhile: then nobody knows when the pause was over.
+      const over = before.at + Math.max(0, dueAt - before.now);
+      const isLost = story.faults.some(
+        ({ kind, at, until }) =>
+          at <= next.at &&
+          (until >= over ? LOSES_LEASE.includes(kind) : kind === "clock-step" && at >= before.at),
+      );
+      return isLost ? [] : [`counted and not tried: ${nameOfDelivery(next)}`];
+    }),
+  );
+
 /** Whether there is a reason for the next delivery. */
 function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Promises): boolean {
   if (before.end !== undefined && before.end.how !== "returned") return true;

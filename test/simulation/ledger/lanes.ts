@@ -1,27 +1,42 @@
-import { isStored, nameOfDelivery, type Promises, type Rule } from "./promises.ts";
+import { isAbout, isStored, nameOfDelivery, type Promises, type Rule } from "./promises.ts";
 import type { Delivery, Story } from "./story.ts";
 import type { FaultKind } from "../sim.ts";
 
 /**
  * **One handler for each key**, across all processes; with `orderBy`, in each process.
  *
- * A process that stood still or was cut off beyond its lease may still run its handler. Then the later delivery has the
- * greater fence.
+ * Redis cannot stop a handler whose process has lost its partition. Then its signal has been aborted before the next one
+ * begins, unless the process stands still.
  */
 export const oneAtATime: Rule = (story, promises) => {
   const { isExclusive = false, isOrderedBy = false } = promises;
   if (!isExclusive && !isOrderedBy) return [];
+  const mayOverlap = isExclusive ? hasLostPartition : hasLostLease;
   return lanesOf(story, promises).flatMap((lane) =>
     lane.flatMap((first, i) =>
       lane.slice(i + 1).flatMap((second) => {
         if (!isExclusive && first.by !== second.by) return [];
-        const isOver = endOf(first, story) < second.index;
-        if (isOver || story.isHit(first.by, CUTS_OFF, first, second)) return [];
+        if (endOf(first, story) < second.index || mayOverlap(first, second, story)) return [];
         return [`two handlers: ${nameOfDelivery(first)}, ${nameOfDelivery(second)}`];
       }),
     ),
   );
 };
+
+/** Whether the process of the first delivery knows, or cannot know, that the partition is another process's. */
+function hasLostPartition(first: Delivery, second: Delivery, story: Story): boolean {
+  if ((first.abortedAt?.index ?? Infinity) < second.index) return true;
+  if (story.isHit(first.by, ["stall"], second, second)) return true;
+  // The lease itself was forgotten. The next renewal shows it.
+  return story.isHit(first.by, ["failover"], { at: second.at - LONGEST_LEASE }, second);
+}
+
+function hasLostLease(first: Delivery, second: Delivery, story: Story): boolean {
+  return story.isHit(first.by, CUTS_OFF, first, second);
+}
+
+/** Milliseconds for which a process believes that a partition is its own without hearing from Redis. */
+const LONGEST_LEASE = 2500;
 
 /** **A fence never falls** for a key, and grows with each holder, unless Redis lost its data and its clock went back. */
 export const fences: Rule = (story, promises) => {
@@ -34,9 +49,6 @@ export const fences: Rule = (story, promises) => {
       if (second.fence === undefined) return [`no fence: ${nameOfDelivery(second)}`];
       if (second.fence > first.fence) return [];
       if (second.fence === first.fence && first.by === second.by) return [];
-      // A process that stood still hands out what it had, with its old fence.
-      if (second.fence < first.fence && story.isHit(second.by, CUTS_OFF, { at: 0 }, second))
-        return [];
       return [
         `fence ${second.fence} after ${first.fence}: ${nameOfDelivery(first)}, ${nameOfDelivery(second)}`,
       ];
@@ -54,12 +66,18 @@ export const strictOrder: Rule = (story, promises) => {
     lane.flatMap((first, i) =>
       lane.slice(i + 1).flatMap((second) => {
         if (first.n === second.n || !isEarlier(second, first, story)) return [];
-        if (story.isHit(second.by, CUTS_OFF, { at: 0 }, second)) return [];
+        if (isRedriven(second, story)) return [];
         return [`strict order: ${nameOfDelivery(first)} before ${nameOfDelivery(second)}`];
       }),
     ),
   );
 };
+
+/** Whether the message may have been a dead letter that came back: nothing has waited for it. */
+function isRedriven({ n, group, index }: Delivery, story: Story): boolean {
+  const [death] = story.deaths.filter((one) => one.n === n && one.group === group);
+  return death !== undefined && death.index < index;
+}
 
 /** Whether `a` became ready before `b`, for certain. */
 function isEarlier(a: Delivery, b: Delivery, story: Story): boolean {
@@ -67,7 +85,9 @@ function isEarlier(a: Delivery, b: Delivery, story: Story): boolean {
   if (first?.deadline === undefined || second?.deadline === undefined) return false;
   if (!isStored(first, story) || !isStored(second, story) || first.ended === undefined)
     return false;
-  if (story.callsOf("reschedule", "promote", "redrive").length > 0) return false;
+  const moves = story.callsOf("reschedule", "promote");
+  if (moves.some((call) => isAbout(call, first, story) || isAbout(call, second, story)))
+    return false;
   if (story.latest(first.ended) >= second.deadline) return false;
   if (first.deadline !== second.deadline) return first.deadline < second.deadline;
   return first.by === second.by && first.begun.index < second.begun.index;

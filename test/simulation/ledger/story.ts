@@ -64,6 +64,8 @@ export interface Delivery extends Moment {
   readonly fence: number | undefined;
   /** How the handler ended: it returned, threw, rejected the message, or was cut short by closing. */
   end?: Moment & { readonly how: string };
+  /** When its signal was aborted. */
+  abortedAt?: Moment;
   /** Calls of `ack`, `nack`, `reject` and `extend`. */
   readonly settlements: Call[];
 }
@@ -191,6 +193,9 @@ export class Story {
     else if ("handled" in event) {
       const delivery = this.#deliveries.get(event["handled"] as number);
       if (delivery !== undefined) delivery.end = { ...moment, how: event["how"] as string };
+    } else if ("aborted" in event) {
+      const delivery = this.#deliveries.get(event["aborted"] as number);
+      if (delivery !== undefined) delivery.abortedAt = moment;
     } else if ("dead" in event) {
       const { dead, group, attempt, reason } = event as { dead: number } & Omit<Death, "n">;
       this.deaths.push({ ...moment, n: dead, group, attempt, reason });
