@@ -31,6 +31,8 @@ export interface ReliableWork {
   readonly mayFreeze?: boolean;
   /** Whether all that one call takes by hand is settled at once. Defaults to false. */
   readonly settlesTogether?: boolean;
+  /** Called when a handler has thrown. */
+  readonly onFailure?: (process: SimProcess) => void;
 }
 
 /** Takes and settles messages in one of the ways, until the client is closed. */
@@ -200,6 +202,7 @@ class ReliableTaker {
     if (fortune === "die") this.#process.crash();
     if (fortune === "throw") {
       end("threw");
+      this.#work.onFailure?.(this.#process);
       throw new Error("the handler fails");
     }
     if (fortune === "reject") {

@@ -16,6 +16,8 @@ export interface Setting {
   readonly maxDeliveries: number;
   readonly retry: readonly number[];
   readonly visibilityTimeout: number;
+  /** How often an attempt fails, from 0 to 1. */
+  readonly failing: number;
   /** How many processes take, and how many offer. */
   readonly takers: number;
   readonly producers: number;
@@ -31,6 +33,7 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
     maxDeliveries: random.between(2, 4),
     retry: random.pick([[0], [50, 500], [10, 1000]]),
     visibilityTimeout: random.pick([1000, 3000]),
+    failing: 0.25,
     takers: random.between(1, 2),
     producers: random.between(1, 2),
     ...fixed,
@@ -39,6 +42,8 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
 
 /** What happens in a run besides the takers, who need no telling. */
 export interface Deeds {
+  /** What comes over a process of a reliable queue one of whose handlers has thrown. */
+  readonly onFailure?: (shop: Shop, process: SimProcess) => void;
   /** The work of a producer. */
   readonly work: (shop: Shop, clerk: Clerk) => Promise<void>;
   /** Something else, while the producers work. Its end is awaited. */
@@ -54,7 +59,7 @@ export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Prom
   const options = optionsOf(setting);
   const takeRest = (isLast: boolean) => (process: SimProcess) =>
     takeLast(shop, process, setting, isLast);
-  for (let i = 0; i < setting.takers; i++) staff(shop, `taker${i}`, setting);
+  for (let i = 0; i < setting.takers; i++) staff(shop, `taker${i}`, setting, deeds);
   const names = ["office", ...Array.from({ length: setting.producers }, (_, i) => `producer${i}`)];
   const clerks = names.map((name) => {
     const process = shop.hire(name, name === "office" ? { mayCrash: false } : {});
@@ -101,19 +106,37 @@ export async function checkSetting(sim: Sim, more: Partial<Promises> = {}): Prom
   });
 }
 
-function staff(shop: Shop, name: string, setting: Setting): void {
+/** Starts a process that takes, and a successor whenever it crashes or closes. */
+export function staff(
+  shop: Shop,
+  name: string,
+  setting: Setting,
+  { onFailure }: Pick<Deeds, "onFailure"> = {},
+): void {
+  shop.staff(name, (process) =>
+    take(shop, process, setting, (failed) => onFailure?.(shop, failed)),
+  );
+}
+
+/** Lets a process take as the setting says, until its client is closed. */
+export function take(
+  shop: Shop,
+  process: SimProcess,
+  setting: Setting,
+  onFailure: (process: SimProcess) => void = () => {},
+): void {
   const { random } = shop.sim;
-  shop.staff(name, (process) => {
-    if (setting.kind === "plain") {
-      takePlainly(shop, process, random.pick(PLAIN_STYLES), partitionsOf(setting));
-      return;
-    }
-    const styles = RELIABLE_STYLES.filter((style) => style !== "route");
-    takeReliably(shop, process, {
-      options: optionsOf(setting),
-      style: setting.isExclusive ? "subscribe" : random.pick(styles),
-      longest: random.pick([50, 800]),
-    });
+  if (setting.kind === "plain") {
+    takePlainly(shop, process, random.pick(PLAIN_STYLES), partitionsOf(setting));
+    return;
+  }
+  const styles = RELIABLE_STYLES.filter((style) => style !== "route");
+  takeReliably(shop, process, {
+    options: optionsOf(setting),
+    style: setting.isExclusive ? "subscribe" : random.pick(styles),
+    longest: random.pick([50, 800]),
+    failing: setting.failing,
+    onFailure,
   });
 }
 

@@ -14,6 +14,8 @@ export class Shop {
   /** Whether the work is coming to its end: handlers succeed from now on, and nobody closes any more. */
   isEnding = false;
   readonly #closed = new Set<SimProcess>();
+  /** How those that take are replaced. */
+  readonly #successions = new Map<SimProcess, () => void>();
   #isClosed = false;
   readonly #processes: SimProcess[] = [];
   readonly #options: ProcessOptions;
@@ -59,12 +61,13 @@ export class Shop {
     const begin = (generation: number) => {
       const process = this.hire(`${name}-${generation}`, options);
       job(process);
-      void process.crashed.then(() => {
+      this.#successions.set(process, () => {
         void this.sim.go(`${name} is replaced`, undefined, async () => {
           if (!this.isEnding) await this.sim.sleep(this.sim.random.magnitude(10, 5000));
           if (!this.#isClosed) begin(generation + 1);
         });
       });
+      void process.crashed.then(() => this.#replace(process));
     };
     begin(1);
   }
@@ -75,6 +78,7 @@ export class Shop {
     await this.sim.go(`${process.name} closes`, process, async () => {
       await this.ledger.call(process, "close", {}, () => process.line.close());
     });
+    this.#replace(process);
   }
 
   /**
@@ -132,6 +136,11 @@ export class Shop {
     const rest = this.hire("rest", { mayCrash: false });
     await sim.go("rest takes", rest, () => takeRest(rest));
     await this.#closeOpen();
+  }
+
+  #replace(process: SimProcess): void {
+    this.#successions.get(process)?.();
+    this.#successions.delete(process);
   }
 
   async #closeOpen(): Promise<void> {

@@ -62,8 +62,11 @@ export interface SimProcess {
   readonly crashed: Promise<void>;
   /** Runs `act` in this process. */
   run<Result>(act: () => Result): Result;
-  /** Nothing of it runs or is sent any more. Redis notices later. */
-  crash(): void;
+  /**
+   * Nothing of it runs or is sent any more. Redis notices later; if the process `vanishes`, with its host, never: then
+   * its connections stay open.
+   */
+  crash(how?: { readonly vanishes?: boolean }): void;
   /** Its event loop stands still for so many milliseconds. What it has sent is on its way. */
   stall(duration: number): void;
 }

@@ -5,7 +5,7 @@ import type { Shop } from "./shop.ts";
 export async function someWork(
   shop: Shop,
   clerk: Clerk,
-  { most = 12, longest = 3000, moves = true } = {},
+  { most = 12, longest = 3000, moves = true, keys = 3 } = {},
 ): Promise<void> {
   const { sim } = shop;
   const { random } = sim;
@@ -19,7 +19,7 @@ export async function someWork(
       reschedule: moves ? 1 : 0,
       get: 1,
     });
-    const partitionKey = `p${random.int(3)}`;
+    const partitionKey = `p${random.int(keys)}`;
     const hasKey = random.chance(0.5);
     const delay = random.pick([0, 0, 20, random.between(1, longest)]);
     const size = random.between(2, 4);

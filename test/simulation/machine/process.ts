@@ -45,15 +45,16 @@ export class Process implements StagedProcess {
     return owners.run(this.owner, act);
   }
 
-  crash(): void {
+  crash({ vanishes = false } = {}): void {
     if (!this.owner.isAlive) return;
-    this.#stage.record({ fault: "crash", process: this.name }, undefined);
+    this.#stage.record({ fault: "crash", process: this.name, ...(vanishes && { vanishes }) }, undefined);
     this.owner.isAlive = false;
     this.#stage.clock.drop(this.owner);
     for (const connection of this.#stage.connections) {
       if (connection.owner !== this.owner) continue;
       connection.received.length = 0;
       if (connection.isConnecting) connection.isLost = true;
+      else if (vanishes) connection.isSilent = true;
       else connection.end();
     }
     this.#onCrash();

@@ -1,9 +1,19 @@
 import { changeNowAndThen, finishChange } from "../changes.ts";
-import { checkSetting, drawSetting, runSetting } from "../setting.ts";
-import { FAULT_KINDS, type World } from "../sim.ts";
+import {
+  checkSetting,
+  drawSetting,
+  runSetting,
+  staff,
+  take,
+  type Deeds,
+  type Setting,
+} from "../setting.ts";
+import type { Shop } from "../shop.ts";
+import { FAULT_KINDS, type Sim, type SimProcess, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
+import { pauseNowAndThen, resumeForGood } from "./pauses.ts";
 
-/** One consumer per key, often in strict order, while processes come and go, and the number of partitions changes. */
+/** One consumer per key, often in strict order. What happens besides depends on the seed. */
 export const exclusive: World = {
   name: "exclusive",
   // The server's clock alone says whether a lease on a partition is over: a step of more than 2.5 s gives the partition to
@@ -11,24 +21,120 @@ export const exclusive: World = {
   faults: FAULT_KINDS.filter((kind) => kind !== "clock-step"),
   events: 1500,
   run: async (sim) => {
-    const { random } = sim;
-    const setting = drawSetting(sim, {
-      kind: "reliable",
-      partitions: random.between(1, 3),
-      isExclusive: true,
-      isStrict: random.chance(0.6),
-      takers: 2,
-    });
-    const changes = random.chance(0.5);
-    await runSetting(sim, setting, {
-      work: (shop, clerk) => someWork(shop, clerk, { moves: false, longest: 1500 }),
-      ...(changes && {
-        meanwhile: async (shop, clerks) => {
-          await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
-        },
-        settle: finishChange,
-      }),
-    });
+    const [setting, deeds] = KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, gap: 2 })](
+      sim,
+    );
+    await runSetting(sim, setting, deeds);
   },
   check: (sim) => checkSetting(sim),
 };
+
+type Kind = (sim: Sim) => readonly [Setting, Deeds];
+
+const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "gap", Kind>> = {
+  /** Only the faults of the plan, and pauses. */
+  quiet: (sim) => [
+    draw(sim),
+    {
+      work: (shop, clerk) => someWork(shop, clerk, { longest: 1500 }),
+      meanwhile: async (shop, clerks) => {
+        await Promise.all(clerks.slice(0, 1).map((clerk) => pauseNowAndThen(shop, clerk)));
+      },
+      settle: resumeForGood,
+    },
+  ],
+
+  /** The number of partitions changes. */
+  changes: (sim) => [
+    draw(sim),
+    {
+      work: (shop, clerk) => someWork(shop, clerk, { longest: 1500 }),
+      meanwhile: async (shop, clerks) => {
+        await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
+      },
+      settle: finishChange,
+    },
+  ],
+
+  /** Handlers fail often, and then the partition often changes hands. */
+  relay: (sim) => [
+    draw(sim, {
+      partitions: sim.random.between(1, 2),
+      retry: sim.random.pick([[300], [800, 100], [50, 1500]]),
+      maxDeliveries: sim.random.between(3, 6),
+      failing: 0.4,
+    }),
+    {
+      work: (shop, clerk) => someWork(shop, clerk, { longest: 500, keys: 2 }),
+      onFailure: (shop, process) => void replaceSoon(shop, process),
+    },
+  ],
+
+  /** For a while nobody takes, and meanwhile the number of partitions changes. */
+  gap: (sim) => {
+    const setting = draw(sim, { takers: 0, partitions: sim.random.between(1, 2) });
+    return [
+      setting,
+      {
+        work: (shop, clerk) => someWork(shop, clerk, { longest: 500 }),
+        meanwhile: async (shop, clerks) => {
+          await workInShifts(shop, setting, async () => {
+            await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
+          });
+        },
+        settle: finishChange,
+      },
+    ];
+  },
+};
+
+function draw(sim: Sim, fixed: Partial<Setting> = {}): Setting {
+  const { random } = sim;
+  return drawSetting(sim, {
+    kind: "reliable",
+    partitions: random.between(1, 3),
+    isExclusive: true,
+    isStrict: random.chance(0.6),
+    takers: 2,
+    ...fixed,
+  });
+}
+
+/** Now and then, something happens to a process soon after one of its handlers has failed. */
+async function replaceSoon(shop: Shop, process: SimProcess): Promise<void> {
+  const { sim } = shop;
+  const { random } = sim;
+  const what = random.weighted({ nothing: 6, crash: 1, vanish: 1, stall: 1, leave: 2 });
+  const pause = random.magnitude(1, 1000);
+  const length = random.between(2000, 8000);
+  if (what === "nothing" || !sim.wants()) return;
+  await sim.go(`fate of ${process.name}`, undefined, async () => {
+    await sim.sleep(pause);
+    if (!process.isAlive || shop.isEnding) return;
+    if (what === "crash" || what === "vanish") process.crash({ vanishes: what === "vanish" });
+    else if (what === "stall") sim.fault({ kind: "stall", process, duration: length });
+    else await shop.close(process);
+  });
+}
+
+/** Two processes take, and end; after `meanwhile`, others take. */
+async function workInShifts(
+  shop: Shop,
+  setting: Setting,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const { sim } = shop;
+  const { random } = sim;
+  const shift = ["early0", "early1"].map((name) => shop.hire(name));
+  for (const process of shift) take(shop, process, setting);
+  const crashes = random.chance(0.6);
+  const [worked, rest] = [random.magnitude(500, 4000), random.pick([0, 3000, 7500])];
+  await sim.sleep(worked);
+  for (const process of shift) {
+    if (crashes) process.crash();
+    else await shop.close(process);
+  }
+  await sim.sleep(rest);
+  await meanwhile();
+  for (const name of ["late0", "late1"]) staff(shop, name, setting);
+}

@@ -17,14 +17,18 @@ export const pauses: World = {
           clerks.slice(0, sim.random.between(1, 2)).map((clerk) => pauseNowAndThen(shop, clerk)),
         );
       },
-      settle: async (shop, clerk) => {
-        while (!(await clerk.resume())) await shop.sim.sleep(100);
-      },
+      settle: resumeForGood,
     }),
   check: (sim) => checkSetting(sim),
 };
 
-async function pauseNowAndThen({ sim }: Shop, clerk: Clerk): Promise<void> {
+/** Resumes, as often as it takes. */
+export async function resumeForGood({ sim }: Shop, clerk: Clerk): Promise<void> {
+  while (!(await clerk.resume())) await sim.sleep(100);
+}
+
+/** Pauses and resumes a few times. */
+export async function pauseNowAndThen({ sim }: Shop, clerk: Clerk): Promise<void> {
   const { random } = sim;
   await sim.go(`${clerk.process.name} pauses`, clerk.process, async () => {
     for (let i = 0; i < random.between(1, 3); i++) {
