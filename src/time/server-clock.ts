@@ -4,7 +4,7 @@ import { nextTick, performance, serverStandIn } from "./runtime.ts";
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
  *
  * One clock: the estimate decides nothing. It serves for the order stamp of an id, and for the instant at which a timer
- * should fire.
+ * should fire. {@link past} is no estimate, but a bound.
  *
  * Every reply that carries the server's time bounds the offset between the two clocks: the server read its clock after
  * the command was sent and before the reply was received. Intersecting all bounds soon leaves an interval as narrow as
@@ -19,6 +19,8 @@ export class ServerClock {
   #lastStamp = 0;
   #asking: Promise<void> | undefined;
   readonly #onStep = new Set<() => void>();
+  /** What some replies have shown, for {@link past}: the least offset, and when it was observed. The oldest first. */
+  readonly #marks: { readonly least: number; readonly at: number }[] = [];
 
   /** Whether a server's time has been observed yet. */
   get isSet(): boolean {
@@ -50,6 +52,7 @@ export class ServerClock {
     this.#least = Math.max(this.#least - drift, least);
     this.#most = Math.min(this.#most + drift, most);
     this.#boundedAt = now;
+    this.#mark(least, now);
     const contradiction = this.#least - this.#most;
     if (contradiction > 0) {
       this.#least = least;
@@ -90,6 +93,24 @@ export class ServerClock {
     return this.#lastStamp;
   }
 
+  /**
+   * What the server's clock shows now (epoch ms), or a little less, as it ran {@link PAST} milliseconds ago: a step since
+   * then does not change it. Undefined if no reply is so old.
+   */
+  get past(): number | undefined {
+    const now = performance.now();
+    const mark = this.#marks.findLast(({ at }) => now - at >= PAST);
+    if (mark === undefined) return undefined;
+    return now + mark.least - (now - mark.at) * MAX_DRIFT;
+  }
+
+  #mark(least: number, now: number): void {
+    const last = this.#marks.at(-1)?.at ?? -Infinity;
+    if (now - last < PAST / 5) return;
+    this.#marks.push({ least, at: now });
+    while (now - (this.#marks[1]?.at ?? now) >= PAST) this.#marks.shift();
+  }
+
   /** Returns how many milliseconds remain until `deadline` (epoch ms) on the server's clock. */
   remaining(deadline: number): number {
     return deadline - this.now();
@@ -115,6 +136,9 @@ export async function askTime(client: {
   const time = await client.time();
   return serverStandIn()?.now?.(client) ?? ServerClock.fromTime(time);
 }
+
+/** Milliseconds, see {@link ServerClock.past}. */
+export const PAST = 2500;
 
 /** How far two clocks may drift apart: 100 microseconds per second, which is more than quartz drifts. */
 const MAX_DRIFT = 1e-4;

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { clock } from "../fragments/clock.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
 import { inFlight } from "../fragments/in-flight.ts";
 import { asFlag, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -48,28 +48,39 @@ export interface Hold {
   readonly orphans: readonly string[];
   /** The group for which the partition is held. */
   readonly group: string;
+  /** Epoch ms. */
+  readonly serverTime: number;
 }
 
 /**
  * Takes the lease for `duration` milliseconds, if no process has it, it is over, or this process has it. In the last
  * case the lease begins anew, with another connection and the same fence.
  *
- * A lease that ends more than two durations in the future counts as over: the clock has been set back since.
+ * A step of the clock must end no lease, nor make it last. So two clocks decide: the server's, and `past`, which is that
+ * clock as it ran one duration ago (`ServerClock.past`), empty if the caller does not know. The lease is over
+ *
+ * - if it is over by both. If the clock was set meanwhile, then either nobody has renewed the lease since, and `past`
+ *   is right; or somebody has, and the server's clock is right. The earlier of the two instants is never too late.
+ * - if it ends more than two durations in the future by both. Then the clock was set back, at least one duration ago,
+ *   and nobody has renewed the lease since.
  */
 export const hold = defineScript({
   name: "hold",
   keys: ["holder"],
-  args: ["process", "duration", "group"],
+  args: ["process", "duration", "group", "past"],
   needs: [clock],
   lua: /* lua */ `
 local micros = clock()
 local now = math.floor(micros / 1000)
 local owner, fence, endsAt, connection, stale, consumer, orphans, heldFor = unpack(redis.call("HMGET", holder,
   "holder", "fence", "until", "connection", "stale", "consumer", "orphans", "group"))
-local left = (tonumber(endsAt) or 0) - now
+past, endsAt = tonumber(past), tonumber(endsAt) or 0
+local left = past and endsAt - math.min(now, past) or duration
 fence, stale, orphans = tonumber(fence) or 0, stale or "", orphans or ""
-local isFree = not owner or left <= 0 or left > 2 * duration
-if owner ~= process and not isFree then return { 0, fence, left, "", "", heldFor or "" } end
+local isOver = past and (left <= 0 or endsAt - math.max(now, past) > 2 * duration)
+if owner and owner ~= process and not isOver then
+  return { 0, fence, math.ceil(left), "", "", heldFor or "", micros }
+end
 local function push(line, lines) return lines == "" and line or line .. "\\n" .. lines end
 if owner ~= process then fence = math.max(fence + 1, micros) end
 if connection then stale = push(connection, stale) end
@@ -83,7 +94,7 @@ if group ~= "" then
 end
 redis.call("HSET", holder, unpack(fields))
 redis.call("HDEL", holder, "connection", "consumer")
-return { 1, fence, 0, stale, orphans, group }
+return { 1, fence, 0, stale, orphans, group, micros }
 `,
   reply: (raw): Hold =>
     asRow(raw, {
@@ -93,6 +104,7 @@ return { 1, fence, 0, stale, orphans, group }
       stale: linesOf,
       orphans: linesOf,
       group: asText,
+      serverTime: asInstant,
     }),
 });
 

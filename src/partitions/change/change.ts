@@ -9,6 +9,7 @@ import type { Call, CallOptions } from "../../queue/call.ts";
 import { checkFunction, checkOptions, checkSignal } from "../../queue/checks.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
+import { performance } from "../../time/runtime.ts";
 import {
   FROM_ORDINARY,
   formatFact,
@@ -407,11 +408,14 @@ async function takeForChange(
   signal: AbortSignal | undefined,
 ): Promise<ChangeLease> {
   const pause = new Pause(20, 200);
-  const args = { process: changeHolder(fact), duration: DURATION, group: "" };
   const options = { signal, knownFact: formatFact(fact) };
   for (;;) {
     signal?.throwIfAborted();
+    const sentAt = performance.now();
+    const own = { process: changeHolder(fact), duration: DURATION, group: "" };
+    const args = { ...own, past: queue.clock.past ?? "" };
     const reply = await queue.read("take the lease on", hold, args, options);
+    queue.clock.observe(reply.serverTime, sentAt);
     if (reply.isOurs) {
       try {
         for (const connection of reply.stale) {

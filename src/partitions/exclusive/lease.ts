@@ -9,6 +9,7 @@ import type { Connections } from "../../redis/connections.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Task } from "../../run/task.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import { PAST } from "../../time/server-clock.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
 import { performance } from "../../time/runtime.ts";
@@ -76,9 +77,11 @@ export class Lease {
   static async take(claim: Claim): Promise<Lease | number> {
     const { queue } = claim.part;
     const sentAt = performance.now();
-    const args = { process: claim.process, duration: DURATION, group: claim.group ?? "" };
+    const { process, group = "" } = claim;
+    const args = { process, duration: DURATION, group, past: queue.clock.past ?? "" };
     const { background } = queue.server.connections;
     const reply = await queue.run(background, hold, args, [], claim.knownFact());
+    queue.clock.observe(reply.serverTime, sentAt);
     if (!reply.isOurs) {
       // A change of the number of partitions holds it for no group.
       if (reply.group === "" || reply.group === claim.group) return reply.wait;
@@ -184,8 +187,8 @@ export class Lease {
   }
 }
 
-/** Milliseconds for which a lease lasts unless it is renewed. */
-export const DURATION = 2500;
+/** Milliseconds for which a lease lasts unless it is renewed. See `hold`. */
+export const DURATION = PAST;
 
 /** Milliseconds between two renewals. */
 const INTERVAL = 800;

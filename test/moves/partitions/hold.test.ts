@@ -28,8 +28,14 @@ async function newPartition(url?: string): Promise<Moves> {
 }
 
 /** Fences are counted from {@link LAST} here. */
-async function take({ redis, keys }: Moves, process: string, group = ""): Promise<Hold> {
-  const found = await run(redis, hold, keys, { process, duration: DURATION, group });
+async function take(
+  { redis, keys }: Moves,
+  process: string,
+  group = "",
+  past: number | "" = Date.now(),
+): Promise<Omit<Hold, "serverTime">> {
+  const args = { process, duration: DURATION, group, past };
+  const { serverTime: _, ...found } = await run(redis, hold, keys, args);
   return { ...found, fence: found.fence - LAST };
 }
 const note = ({ redis, keys }: Moves, process: string, fence: number, connection: string) =>
@@ -79,6 +85,31 @@ test("one process holds a partition until it releases it or the lease is over; t
   // The clock has been set back.
   await redis.hset(keys.holder, "until", String(Date.now() + 3 * DURATION));
   expect(await take(queue, "c")).toEqual({ ...first, fence: 4 });
+});
+
+test("a step of the clock ends no lease, and one that is over ends all the same", async () => {
+  const queue = await newPartition();
+  const { redis, keys } = queue;
+  const HOUR = 3_600_000;
+  const now = Date.now();
+  const isTaken = async (until: number, past: number | "") => {
+    await redis.hset(keys.holder, "holder", "a", "until", String(until));
+    return (await take(queue, "b", "", past)).isOurs;
+  };
+  // Set forward by an hour; by the former clock, the lease is not over, and then it is.
+  expect(await isTaken(now - HOUR + 1000, now - HOUR)).toBe(false);
+  expect(await isTaken(now - HOUR, now - HOUR)).toBe(true);
+  // It was renewed since.
+  expect(await isTaken(now + DURATION, now - HOUR)).toBe(false);
+  // Set back by an hour; one duration later, it is certain that nobody has renewed the lease.
+  expect(await isTaken(now + HOUR + 1000, now + HOUR)).toBe(false);
+  expect(await isTaken(now + HOUR + 1000, now)).toBe(true);
+  // It was renewed since.
+  expect(await isTaken(now + DURATION, now + HOUR)).toBe(false);
+  // Who does not know the clock takes only what nobody holds.
+  expect(await isTaken(1, "")).toBe(false);
+  expect(await release(queue, "a", (await take(queue, "a")).fence)).toBe(true);
+  expect(await take(queue, "b", "", "")).toMatchObject({ isOurs: true });
 });
 
 test("the connections of holders that did not release are listed until they are ended", async () => {
@@ -233,7 +264,8 @@ test("the fence is the server's time, so it grows even where the last one was lo
   const fences = [];
   for (const process of ["a", "b", "c"]) {
     const earliest = await micros();
-    const { fence } = await run(redis, hold, keys, { process, duration: 0, group: "" });
+    const args = { process, duration: 0, group: "", past: Date.now() };
+    const { fence } = await run(redis, hold, keys, args);
     expect(fence).toBeGreaterThanOrEqual(earliest);
     expect(fence).toBeLessThanOrEqual(await micros());
     expect(await redis.hget(keys.holder, "fence")).toBe(String(fence));

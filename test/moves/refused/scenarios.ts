@@ -445,7 +445,7 @@ const holds: Scenario[] = [
           stale: "",
         },
       },
-      { args: { process: "p2", duration: 2500, group: "g" } },
+      { args: { process: "p2", duration: 2500, group: "g", past: 9e15 } },
     ),
   },
   {

@@ -182,7 +182,7 @@ const isOthers = ({ reply }: { readonly reply: Hold }) => !reply.isOurs;
 function* takes(process: string): Flow<Hold & { readonly at: number }> {
   for (;;) {
     try {
-      const args = { process, duration: DURATION, group: GROUP };
+      const args = { process, duration: DURATION, group: GROUP, past: Number.MAX_SAFE_INTEGER };
       const { reply, at } = yield* timed(call(hold, keys, args, [], { isInVain: isOthers }));
       return { ...reply, at };
     } catch (error) {

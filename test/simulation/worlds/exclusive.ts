@@ -16,9 +16,7 @@ import { pauseNowAndThen, resumeForGood } from "./pauses.ts";
 /** One consumer per key, often in strict order. What happens besides depends on the seed. */
 export const exclusive: World = {
   name: "exclusive",
-  // The server's clock alone says whether a lease on a partition is over: a step of more than 2.5 s gives the partition to
-  // somebody else while a handler runs.
-  faults: FAULT_KINDS.filter((kind) => kind !== "clock-step"),
+  faults: FAULT_KINDS,
   events: 1500,
   run: async (sim) => {
     const [setting, deeds] = KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, gap: 2 })](

@@ -173,3 +173,22 @@ describe("order stamps", () => {
     expect(clock.nextStamp()).toBe(before + 2);
   });
 });
+
+test("tells what the clock would show if nobody had set it lately", () => {
+  expect(clock.past).toBeUndefined();
+  hear({ there: 1, back: 9 });
+  pass(2_490);
+  expect(clock.past).toBeUndefined();
+  pass(10);
+  const wrong = (ahead = 0) => (clock.past ?? NaN) - (SERVER + performance.now() + ahead);
+  // Never more: the reply took 9 ms.
+  expect(wrong()).toBeCloseTo(-9, 0);
+  const HOUR = 3_600_000;
+  for (let i = 0; i < 24; i++) {
+    hear({ there: 1, back: 1, ahead: HOUR });
+    expect(wrong()).toBeCloseTo(-9, 0);
+    pass(98);
+  }
+  pass(2_500);
+  expect(wrong(HOUR)).toBeCloseTo(-1, 0);
+});
