@@ -47,7 +47,10 @@ export class Process implements StagedProcess {
 
   crash({ vanishes = false } = {}): void {
     if (!this.owner.isAlive) return;
-    this.#stage.record({ fault: "crash", process: this.name, ...(vanishes && { vanishes }) }, undefined);
+    this.#stage.record(
+      { fault: "crash", process: this.name, ...(vanishes && { vanishes }) },
+      undefined,
+    );
     this.owner.isAlive = false;
     this.#stage.clock.drop(this.owner);
     for (const connection of this.#stage.connections) {

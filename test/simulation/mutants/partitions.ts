@@ -313,6 +313,20 @@ export const EXCLUSIVE: readonly Mutant[] = [
     ],
   },
   {
+    name: "lease-by-one-clock",
+    breaks:
+      "A step of the server's clock ends leases: another process takes the partition while a handler runs.",
+    worlds: ["exclusive"],
+    tests: ["moves/partitions/hold.test.ts"],
+    edits: [
+      {
+        file: "lua/partitions/hold.ts",
+        find: `local left = past and endsAt - math.min(now, past) or duration`,
+        replace: `local left = endsAt - now`,
+      },
+    ],
+  },
+  {
     name: "released-before-done",
     breaks:
       "A holder releases its partition while its handler runs: two handlers of one key at once.",

@@ -19,9 +19,8 @@ export const exclusive: World = {
   faults: FAULT_KINDS,
   events: 1500,
   run: async (sim) => {
-    const [setting, deeds] = KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, gap: 2 })](
-      sim,
-    );
+    const [setting, deeds] =
+      KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, gap: 2 })](sim);
     await runSetting(sim, setting, deeds);
   },
   check: (sim) => checkSetting(sim),
@@ -55,18 +54,23 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "gap", Kind>> = {
   ],
 
   /** Handlers fail often, and then the partition often changes hands. */
-  relay: (sim) => [
-    draw(sim, {
-      partitions: sim.random.between(1, 2),
-      retry: sim.random.pick([[300], [800, 100], [50, 1500]]),
-      maxDeliveries: sim.random.between(3, 6),
-      failing: 0.4,
-    }),
-    {
-      work: (shop, clerk) => someWork(shop, clerk, { longest: 500, keys: 2 }),
-      onFailure: (shop, process) => void replaceSoon(shop, process),
-    },
-  ],
+  relay: (sim) => {
+    const { random } = sim;
+    const fates = random.pick(FATES);
+    const longest = random.pick([500, 8000]);
+    return [
+      draw(sim, {
+        partitions: random.between(1, 2),
+        retry: random.pick([[300], [800, 100], [50, 1500]]),
+        maxDeliveries: random.between(3, 6),
+        failing: 0.4,
+      }),
+      {
+        work: (shop, clerk) => someWork(shop, clerk, { longest, keys: 2 }),
+        onFailure: (shop, process) => void meetFate(shop, process, fates),
+      },
+    ];
+  },
 
   /** For a while nobody takes, and meanwhile the number of partitions changes. */
   gap: (sim) => {
@@ -98,19 +102,35 @@ function draw(sim: Sim, fixed: Partial<Setting> = {}): Setting {
   });
 }
 
-/** Now and then, something happens to a process soon after one of its handlers has failed. */
-async function replaceSoon(shop: Shop, process: SimProcess): Promise<void> {
+/** What comes over a process. `vanish`: it is gone, and its connections stay. `step`: the server's clock is set. */
+type Fate = "crash" | "vanish" | "stall" | "leave" | "step";
+
+/** What there is in a run. */
+const FATES: readonly (readonly Fate[])[] = [
+  ["crash"],
+  ["vanish"],
+  ["stall"],
+  ["leave"],
+  ["leave", "step"],
+  ["step"],
+  ["crash", "vanish", "stall", "leave"],
+];
+
+/** Now and then, one of the fates comes over a process soon after one of its handlers has failed. */
+async function meetFate(shop: Shop, process: SimProcess, fates: readonly Fate[]): Promise<void> {
   const { sim } = shop;
   const { random } = sim;
-  const what = random.weighted({ nothing: 6, crash: 1, vanish: 1, stall: 1, leave: 2 });
+  const fate = random.pick(fates);
   const pause = random.magnitude(1, 1000);
   const length = random.between(2000, 8000);
-  if (what === "nothing" || !sim.wants()) return;
+  const step = random.pick([-1, 1]) * random.magnitude(500, 60_000);
+  if (random.chance(0.6) || !sim.wants()) return;
   await sim.go(`fate of ${process.name}`, undefined, async () => {
     await sim.sleep(pause);
     if (!process.isAlive || shop.isEnding) return;
-    if (what === "crash" || what === "vanish") process.crash({ vanishes: what === "vanish" });
-    else if (what === "stall") sim.fault({ kind: "stall", process, duration: length });
+    if (fate === "crash" || fate === "vanish") process.crash({ vanishes: fate === "vanish" });
+    else if (fate === "stall") sim.fault({ kind: "stall", process, duration: length });
+    else if (fate === "step") sim.fault({ kind: "clock-step", duration: step });
     else await shop.close(process);
   });
 }
