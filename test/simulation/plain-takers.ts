@@ -71,7 +71,8 @@ class PlainTaker {
       } else if (how === "takeMany") {
         const timeout = sim.random.pick([300, 3000]);
         const options = { max: MOST_AT_ONCE, timeout, signal };
-        await this.#got("takeMany", { timeout }, () => this.#queue.takeMany(options));
+        const args = { max: MOST_AT_ONCE, timeout };
+        await this.#got("takeMany", args, () => this.#queue.takeMany(options));
       } else {
         await sim.sleep(Math.min(this.#shop.untilNextDue ?? 1, 5000));
         await this.#got("poll", { timeout: 0 }, async () => {
@@ -87,7 +88,7 @@ class PlainTaker {
     while (!this.#isClosed) {
       const max = this.#shop.sim.random.between(1, MOST_AT_ONCE);
       const timeout = this.#shop.sim.random.pick([0, 1, 300, 3000]);
-      await this.#got("takeMany", { timeout }, () => this.#queue.takeMany({ max, timeout }));
+      await this.#got("takeMany", { max, timeout }, () => this.#queue.takeMany({ max, timeout }));
       await this.#work();
     }
   }
@@ -107,6 +108,7 @@ class PlainTaker {
   subscribe(): void {
     const { sim, ledger } = this.#shop;
     const concurrency = sim.random.between(1, MOST_AT_ONCE);
+    ledger.begin(this.#process, "subscribe", { max: concurrency });
     const handle = async (n: number) => {
       const delivery = this.#deliver(n);
       await this.#work();

@@ -100,8 +100,8 @@ export async function checkSetting(sim: Sim, more: Partial<Promises> = {}): Prom
     ...setting,
     queue: "orders",
     groups: [setting.kind === "plain" ? "" : "default"],
-    // With partitions, a process may get one more from each place where it waits.
-    capacity: 2 * MOST_AT_ONCE,
+    // A process may get one more from each place where it waits.
+    ...(setting.partitions > 0 && { capacity: 2 * MOST_AT_ONCE }),
     ...more,
   });
 }

@@ -1,4 +1,5 @@
 import { LOSES_LEASE, type Rule } from "./promises.ts";
+import type { FaultKind } from "../sim.ts";
 import type { Call, Story } from "./story.ts";
 
 /** **Every call settles**, unless its process crashed; and within `callTimeout`, unless it waits or works in steps. */
@@ -6,6 +7,7 @@ export const settles: Rule = (story, { callTimeout = 5000 }) =>
   story.calls.flatMap((call) => {
     const { by, verb, begun, ended } = call;
     if (story.isHit(by, ["crash"], { at: 0 })) return [];
+    if (verb === "subscribe") return [];
     if (ended === undefined) return [`hangs: ${verb} of ${by}, called at ${begun.at} ms`];
     const wait = call.args["timeout"] as number | undefined;
     if (WAITS.includes(verb) && wait === undefined) return [];
@@ -44,16 +46,19 @@ export const errors: Rule = (story) =>
     return [];
   });
 
-/** **Trouble has a reason**: an `error` event without a fault is a mistake. */
+/** **Trouble has a reason**: an `error` event without a fault that met its process is a mistake. */
 export const troubles: Rule = (story, { expectedTroubles = [] }) =>
   story.troubles.flatMap(({ code, by, at, message }) => {
-    if (expectedTroubles.includes(code) || story.faults.length > 0) return [];
+    if (expectedTroubles.includes(code)) return [];
+    if (story.isHit(by, TROUBLING, { at: at - TROUBLE }, { at })) return [];
     return [`trouble of ${by} at ${at} ms: ${code} (${message})`];
   });
 
 function hasReason({ begun, ended, by }: Call, story: Story): boolean {
-  return story.isHit(by, [...LOSES_LEASE, "script-flush"], { at: begun.at - TROUBLE }, ended);
+  return story.isHit(by, TROUBLING, { at: begun.at - TROUBLE }, ended);
 }
+
+const TROUBLING: readonly FaultKind[] = [...LOSES_LEASE, "script-flush"];
 
 /** How long a fault is felt: the pauses between attempts to connect, and timeouts of calls behind which others wait. */
 const TROUBLE = 15_000;

@@ -18,7 +18,7 @@ import {
 } from "./promises.ts";
 import { isFor, wasForgotten } from "./groups.ts";
 import type { FaultKind } from "../sim.ts";
-import type { Call, Delivery, Offer, Story } from "./story.ts";
+import type { Call, Delivery, Fault, Offer, Story } from "./story.ts";
 
 /**
  * Messages with one key, or a message without a key. Redis knows which of them a call by key has met; the ledger
@@ -68,7 +68,11 @@ export const lost: Rule = (story, promises) => {
 function unexcused(missing: Offer[], story: Story, { capacity }: Promises): string[] {
   const excuses = story.faults
     .filter(({ kind }) => kind === "crash" || LOSES_CONNECTION.includes(kind))
-    .map((fault) => ({ fault, left: capacity }));
+    .filter(({ role = "blocking" }) => TAKE_OVER.includes(role))
+    .map((fault) => {
+      const most = onTheWay(fault, story);
+      return { fault, left: most > 0 ? (capacity ?? most) : 0 };
+    });
   const due = missing
     .map((offer) => ({ offer, at: dueAt(offer, story) }))
     .toSorted((a, b) => b.at - a.at);
@@ -80,6 +84,25 @@ function unexcused(missing: Offer[], story: Story, { capacity }: Promises): stri
   });
   return left.map(({ offer }) => `lost: ${nameOf(offer)}`);
 }
+
+/** The connections that messages come over. */
+const TAKE_OVER = ["blocking", "background"];
+
+/** How many messages may have been on their way to the processes that a fault met. */
+function onTheWay({ process, at, until }: Fault, story: Story): number {
+  const calls = story
+    .callsOf("take", "takeMany", "poll", "takeOut", "subscribe")
+    .filter(({ by, begun, ended, error, answer }) => {
+      if (process !== undefined && process !== by) return false;
+      // What came when nobody waited any more goes back.
+      const isGivenUp = error !== undefined || answer === 0;
+      return begun.at <= until && (ended?.at ?? Infinity) + (isGivenUp ? GOING_BACK : 0) >= at;
+    });
+  return sum(calls, ({ args }) => (args["max"] as number | undefined) ?? 1);
+}
+
+/** Milliseconds that a message may be on its way back. */
+const GOING_BACK = 5000;
 
 /** When the message fell due at the earliest, in milliseconds since the run began. */
 function dueAt(offer: Offer, story: Story): number {

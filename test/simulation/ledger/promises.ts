@@ -9,8 +9,11 @@ export interface Promises {
   readonly groups: readonly string[];
   /** Those that begin with the next message that becomes ready (`start: "new"`). */
   readonly startNew?: readonly string[];
-  /** The most messages that can be on their way to one process at once. A plain queue loses these with the process. */
-  readonly capacity: number;
+  /**
+   * The most messages that can be on their way to one process at once. A plain queue loses these with the process.
+   * Defaults to as many as its calls wait for; with partitions it may be more.
+   */
+  readonly capacity?: number;
   /**
    * Whether each process gets its messages in the order of their deadlines. Not so in partitions, nor if a message may
    * go back to the queue.
@@ -48,21 +51,19 @@ export const LOSES_CONNECTION: readonly FaultKind[] = [
   "silence",
   "delay",
   "client-kill",
-  "stall",
   "failover",
 ];
 
 /** After these a consumer may have been silent for its visibility timeout, or may have missed a reply. */
-export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "crash", "rights"];
+export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "stall", "crash", "rights"];
 
 /**
  * How often Redis may hold a message that was offered once. An offer that is sent again is stored anew if its first copy
  * has gone meanwhile: moved, cancelled, taken or replaced.
  */
 export function copiesOf(offer: Offer, story: Story): number {
-  return (
-    1 + story.faultsOn(offer.by, LOSES_CONNECTION, offer.begun, offer.ended ?? story.end).length
-  );
+  const faults = story.faultsOn(offer.by, LOSES_CONNECTION, offer.begun, offer.ended ?? story.end);
+  return 1 + faults.filter(({ role = "commands" }) => role === "commands").length;
 }
 
 /** Whether a failover may have undone the call. */

@@ -88,6 +88,8 @@ export interface Fault {
   readonly kind: FaultKind;
   /** Undefined if it met all processes. */
   readonly process: string | undefined;
+  /** What the connection that it met is for; undefined if it met all of the process, or one that had no name yet. */
+  readonly role: string | undefined;
   readonly index: number;
   readonly at: number;
   readonly until: number;
@@ -270,9 +272,11 @@ export class Story {
     this.end = { index, at, step, now: this.end.now + at - this.end.at };
     const kind = event["fault"] as FaultKind;
     const duration = event["duration"] as number | undefined;
+    const { owner, role } = partsOf(event["connection"]);
     this.faults.push({
       kind,
-      process: process ?? (event["process"] as string | undefined) ?? ownerOf(event["connection"]),
+      process: process ?? (event["process"] as string | undefined) ?? owner,
+      role,
       index,
       at,
       until: LASTING.includes(kind) ? at + (duration ?? Infinity) : at,
@@ -285,9 +289,9 @@ export class Story {
 /** The faults that last. */
 const LASTING: readonly FaultKind[] = ["silence", "delay", "stall", "rights"];
 
-/** The process of a connection, by what the trace calls it: `name.role#number`. */
-function ownerOf(connection: unknown): string | undefined {
-  return typeof connection === "string" ? connection.split(/[.#]/)[0] : undefined;
+/** The process and the role of a connection, by what the trace calls it: `name.role#number`, or `name#number`. */
+function partsOf(connection: unknown): { readonly owner?: string; readonly role?: string } {
+  return /^(?<owner>[^.#]*)(\.(?<role>\w+))?#/.exec(String(connection))?.groups ?? {};
 }
 
 /** The part of an id that stays when the deadline changes. */

@@ -1,4 +1,5 @@
 import { changeNowAndThen, finishChange } from "../changes.ts";
+import { MOST_AT_ONCE } from "../plain-takers.ts";
 import { checkSetting, drawSetting, runSetting } from "../setting.ts";
 import { FAULT_KINDS, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
@@ -17,5 +18,5 @@ export const partitions: World = {
       },
       settle: finishChange,
     }),
-  check: (sim) => checkSetting(sim),
+  check: (sim) => checkSetting(sim, { capacity: 2 * MOST_AT_ONCE }),
 };

@@ -1,5 +1,5 @@
 import { Clerk } from "../clerk.ts";
-import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
+import { PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, type World } from "../sim.ts";
 
@@ -44,7 +44,6 @@ export const plain: World = {
       queue: "orders",
       kind: "plain",
       groups: [""],
-      capacity: 2 * MOST_AT_ONCE,
       inOrder: !mayGoBack,
       isPunctual: true,
       areOffersInTurn: true,

@@ -79,7 +79,6 @@ export const reliable: World = {
     return await audit(sim, {
       queue: "orders",
       kind: "reliable",
-      capacity: 0,
       isOrderedBy: terms.hasLanes,
       ...terms,
     });
