@@ -1,4 +1,4 @@
-import { OfferManyError, type DelayedQueue, type ReliableQueue } from "../../src/index.ts";
+import { DelayedQueue, OfferManyError, type ReliableQueue } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -33,14 +33,16 @@ export class Clerk {
   async offer(delay: number, terms: OfferTerms = {}) {
     const n = this.#ledger.nextMessage();
     const offer = () => this.queue.offer(n, delay, terms);
-    return await this.#call("offer", { ...terms, ...this.#group, n, delay }, offer);
+    const result = await this.#call("offer", { ...terms, ...this.#group, n, delay }, offer);
+    return result && { ...result, n };
   }
 
   /** Offers a new message for an instant (epoch ms). */
   async offerAt(instant: number, terms: OfferTerms = {}) {
     const n = this.#ledger.nextMessage();
     const offer = () => this.queue.offerAt(n, instant, terms);
-    return await this.#call("offer", { ...terms, ...this.#group, n, instant }, offer);
+    const result = await this.#call("offer", { ...terms, ...this.#group, n, instant }, offer);
+    return result && { ...result, n };
   }
 
   /** Offers new messages in one call. */
@@ -53,7 +55,7 @@ export class Clerk {
     try {
       const results = await this.process.run(() => this.queue.offerMany(messages));
       for (const [i, result] of results.entries()) parts[i]?.answer({ ...result });
-      return results;
+      return results.map((result, i) => ({ ...result, n: messages[i]?.payload }));
     } catch (error) {
       for (const [i, part] of parts.entries()) {
         const result = error instanceof OfferManyError ? error.results[i] : error;
@@ -92,6 +94,60 @@ export class Clerk {
 
   async has(target: string) {
     return await this.#call("has", { target }, () => this.queue.has(target));
+  }
+
+  /** Puts a new message among those that are ready. */
+  async put() {
+    const n = this.#ledger.nextMessage();
+    const queue = this.process.run(() =>
+      this.process.line.getBlockingQueue<number>(this.queue.name),
+    );
+    await this.#call("offer", { n, delay: 0, isPut: true }, () => queue.put(n));
+  }
+
+  /** Cancels what has one of these keys, all of which begin with the prefix. */
+  async cancelWhere(prefix: string, keys: readonly string[]) {
+    const parts = keys.map((target) => this.#ledger.begin(this.process, "cancel", { target }));
+    try {
+      const found = await this.process.run(() => this.queue.cancelWhere({ prefix }));
+      for (const [i, part] of parts.entries()) part.answer(found.keys.includes(keys[i] as string));
+    } catch (error) {
+      for (const part of parts) part.fail(error);
+    }
+  }
+
+  /** Takes out what was offered first, due or not. */
+  async takeOut(max: number) {
+    const { queue } = this;
+    if (!(queue instanceof DelayedQueue)) return;
+    await this.#call("takeOut", { max }, async () => {
+      const all = await queue.poll(max);
+      for (const n of all) this.#ledger.deliver(this.process, n, { isEarly: true });
+      return all.length;
+    });
+  }
+
+  /** Takes out a message by its payload. */
+  async remove(n: number, target: string) {
+    const { queue } = this;
+    if (!(queue instanceof DelayedQueue)) return;
+    await this.#call("cancel", { target, n }, () => queue.remove(n));
+  }
+
+  /** Drops all delayed messages. */
+  async clear() {
+    await this.#call("clear", {}, () => this.queue.clear());
+  }
+
+  /** Looks at all delayed messages, in the order of the offers or of the deadlines. */
+  async view(how: "readAll" | "soonest") {
+    const { queue } = this;
+    await this.#call("view", { how }, async () => {
+      if (how === "readAll" && queue instanceof DelayedQueue) return await queue.readAll();
+      const all: number[] = [];
+      for await (const { payload } of queue.soonest()) all.push(payload);
+      return all;
+    });
   }
 
   async pause() {

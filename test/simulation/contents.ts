@@ -62,7 +62,8 @@ const LIVE = ["delayed", "ready", "stream", "retries", "journal"];
 
 /**
  * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used
- * again. The insertion order of messages that were cancelled goes with a later transfer or sweep.
+ * again. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
+ * the quarantine was taken out for a call that had been given up.
  */
 const LASTING = [
   "order",
@@ -75,6 +76,7 @@ const LASTING = [
   "members",
   "arrivals",
   "holder",
+  "quarantine",
 ];
 
 /** What the machine itself keeps in Redis. */

@@ -35,7 +35,7 @@ import { punctual } from "./ledger/punctual.ts";
 import { inTurn } from "./ledger/turns.ts";
 import { exactYes } from "./ledger/yes.ts";
 import { Story } from "./ledger/story.ts";
-import { keys, wrongNo } from "./ledger/verdicts.ts";
+import { cleared, keys, views, wrongNo } from "./ledger/verdicts.ts";
 import type { Note, Noted, Sim, SimProcess } from "./sim.ts";
 
 export type { Promises } from "./ledger/promises.ts";
@@ -53,6 +53,8 @@ const RULES: readonly Rule[] = [
   stuck,
   newGroups,
   wrongNo,
+  views,
+  cleared,
   keys,
   identity,
   attempts,

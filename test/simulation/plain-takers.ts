@@ -3,9 +3,20 @@ import type { Shop } from "./shop.ts";
 import type { SimProcess } from "./sim.ts";
 
 /** The ways to take from a plain queue. */
-export const PLAIN_STYLES = ["take", "abort", "takeMany", "poll", "subscribe", "loop"] as const;
+export const PLAIN_STYLES = [
+  "take",
+  "abort",
+  "takeMany",
+  "poll",
+  "look",
+  "subscribe",
+  "loop",
+] as const;
 
 export type PlainStyle = (typeof PLAIN_STYLES)[number];
+
+/** The ways in which a message may go back to the queue. */
+export const CHANGING_MINDS: readonly PlainStyle[] = ["abort", "look"];
 
 /** The most that one call asks for. */
 export const MOST_AT_ONCE = 3;
@@ -75,12 +86,21 @@ class PlainTaker {
         await this.#got("takeMany", args, () => this.#queue.takeMany(options));
       } else {
         await sim.sleep(Math.min(this.#shop.untilNextDue ?? 1, 5000));
-        await this.#got("poll", { timeout: 0 }, async () => {
-          const n = await this.#queue.poll(0, { signal });
-          return n === undefined ? [] : [n];
-        });
+        await this.#look(signal);
       }
       await this.#work();
+    }
+  }
+
+  /** Looks now and then without waiting, so that messages pile up; and often gives up before the reply is there. */
+  async look(): Promise<void> {
+    const { sim } = this.#shop;
+    while (!this.#isClosed) {
+      const controller = new AbortController();
+      const isPatient = this.#shop.isEnding || sim.random.chance(0.4);
+      if (!isPatient) void sim.sleep(sim.random.magnitude(0.05, 5)).then(() => controller.abort());
+      await this.#look(controller.signal);
+      await sim.sleep(this.#shop.isEnding ? 1 : sim.random.magnitude(1, 3000));
     }
   }
 
@@ -136,6 +156,13 @@ class PlainTaker {
         await this.#work();
       }
     }
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    await this.#got("poll", { timeout: 0 }, async () => {
+      const n = await this.#queue.poll(0, { signal });
+      return n === undefined ? [] : [n];
+    });
   }
 
   /** Works for a while; what a taker does between two calls. */

@@ -73,16 +73,29 @@ function unexcused(missing: Offer[], story: Story, { capacity }: Promises): stri
       const most = onTheWay(fault, story);
       return { fault, left: most > 0 ? (capacity ?? most) : 0 };
     });
+  // What was taken out, and whose reply was lost, or what was dropped, need not have been due.
+  const removals = story
+    .callsOf("takeOut", "clear")
+    .filter(
+      (call) => mayHaveTakenEffect(call) && (call.verb === "clear" || call.answer === undefined),
+    )
+    .map((call) => ({
+      call,
+      left: ((call.answer ?? call.args["max"]) as number | undefined) ?? Infinity,
+    }));
   const due = missing
     .map((offer) => ({ offer, at: dueAt(offer, story) }))
     .toSorted((a, b) => b.at - a.at);
-  const left = due.filter(({ at }) => {
-    const excuse = excuses.find((one) => one.left > 0 && one.fault.until >= at);
+  const unexplained = due.filter(({ at, offer }) => {
+    const until = offer.begun.index;
+    const excuse =
+      removals.find(({ call, left }) => left > 0 && (call.ended?.index ?? Infinity) > until) ??
+      excuses.find((one) => one.left > 0 && one.fault.until >= at);
     if (excuse === undefined) return true;
     excuse.left--;
     return false;
   });
-  return left.map(({ offer }) => `lost: ${nameOf(offer)}`);
+  return unexplained.map(({ offer }) => `lost: ${nameOf(offer)}`);
 }
 
 /** The connections that messages come over. */
@@ -226,8 +239,9 @@ export const early: Rule = (story) =>
 
 /** **A deadline is the server's time plus the delay**, rounded up. A delay of 0 is due at once: it is rounded down. */
 export const deadlines: Rule = (story) => {
-  if (story.faults.some(({ kind }) => kind === "clock-step")) return [];
+  const stepped = story.faults.find(({ kind }) => kind === "clock-step")?.index ?? Infinity;
   return [...story.offers.values()].flatMap((offer) => {
+    if ((offer.ended?.index ?? Infinity) > stepped) return [];
     const { delay, maxWait } = offer.args as { delay?: number; maxWait?: number };
     if (offer.fate !== "stored" || offer.outcome === "kept" || offer.ended === undefined) return [];
     if (delay === undefined || maxWait !== undefined || offer.deadline === undefined) return [];
@@ -244,11 +258,14 @@ export const deadlines: Rule = (story) => {
  * deadlines in the order of the offers. A message that was not there yet when a later one was moved comes behind it.
  */
 export const order: Rule = (story, { inOrder = false }) => {
-  if (!inOrder || story.faults.some(({ kind }) => MAY_GIVE_BACK.includes(kind))) return [];
+  if (!inOrder) return [];
   const violations: string[] = [];
+  const disturbed =
+    story.faults.find(({ kind }) => MAY_GIVE_BACK.includes(kind))?.index ?? Infinity;
   for (const [i, first] of story.deliveries.entries()) {
     for (const second of story.deliveries.slice(i + 1)) {
       if (first.by !== second.by || first.step === second.step) continue;
+      if (second.index > disturbed) break;
       if (first.isEarly || second.isEarly || first.group !== second.group) continue;
       if (first.attempt > 1 || second.attempt > 1) continue;
       const a = settled(first, story);
@@ -263,7 +280,7 @@ export const order: Rule = (story, { inOrder = false }) => {
 };
 
 /** After these a message may go back to the head of the queue, behind those that were taken meanwhile. */
-const MAY_GIVE_BACK: readonly FaultKind[] = [...LOSES_CONNECTION, "crash", "rights"];
+const MAY_GIVE_BACK: readonly FaultKind[] = [...LOSES_CONNECTION, "stall", "crash", "rights"];
 
 /** A message whose deadline is certain. */
 function settled({ n }: Delivery, story: Story) {

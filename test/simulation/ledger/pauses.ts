@@ -1,4 +1,4 @@
-import { earliestOf, isForgotten, nameOfDelivery, type Rule } from "./promises.ts";
+import { earliestOf, isForgotten, LOSES_LEASE, nameOfDelivery, type Rule } from "./promises.ts";
 import type { Call, Delivery, Story } from "./story.ts";
 
 /**
@@ -13,7 +13,9 @@ export const paused: Rule = (story) =>
     const pause = pauseAt(delivery, story);
     if (pause?.ended === undefined || offer === undefined) return [];
     const since = pause.ended;
-    const isUnheard = story.faults.some(({ kind }) => kind === "deaf" || kind === "silence");
+    const isUnheard = story.faults.some(
+      ({ kind, index }) => (kind === "deaf" || kind === "silence") && index < delivery.index,
+    );
     if (!isUnheard && earliestOf(offer, story, delivery) > story.latest(since))
       return [`delivered in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
     if (delivery.at - since.at > LONGEST_SWEEP)
@@ -22,18 +24,21 @@ export const paused: Rule = (story) =>
   });
 
 /**
- * **Nothing is taken during a pause**: a call that begins when every process knows of the pause gets nothing. Without
- * faults they all know it soon.
+ * **Nothing is taken during a pause**: a call that begins when its process knows of the pause gets nothing. Unless a fault
+ * has met the process, it knows it soon.
  */
 export const takenInPause: Rule = (story) =>
   story.deliveries.flatMap((delivery) => {
     const since = pauseAt(delivery, story)?.ended;
-    if (since === undefined || delivery.attempt > 1 || story.faults.length > 0) return [];
+    if (since === undefined || delivery.attempt > 1 || delivery.isEarly) return [];
+    const { by } = delivery;
+    if (story.isHit(by, ["deaf"], { at: 0 }, delivery)) return [];
+    if (story.isHit(by, LOSES_LEASE, { at: since.at - RECOVERY }, delivery)) return [];
     const taking = story
       .callsOf("take", "takeMany", "poll")
       .find(
-        ({ by, begun, ended }) =>
-          by === delivery.by &&
+        ({ begun, ended, ...call }) =>
+          call.by === by &&
           begun.index < delivery.index &&
           (ended === undefined || ended.index >= delivery.index),
       );
@@ -41,8 +46,11 @@ export const takenInPause: Rule = (story) =>
     return [`taken in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
   });
 
-/** Milliseconds until every process knows of a pause. */
+/** Milliseconds until a process knows of a pause. */
 const HEARD = 1000;
+
+/** Milliseconds that it may take until a process is connected again. */
+const RECOVERY = 10_000;
 
 /** The pause that certainly held when the message was delivered. */
 function pauseAt(delivery: Delivery, story: Story): Call | undefined {

@@ -236,7 +236,7 @@ export class Story {
     } else {
       call.answer = event["answer"];
       if (offer === undefined) return;
-      const { id, deadline, outcome } = event["answer"] as Required<
+      const { id, deadline, outcome } = (event["answer"] ?? {}) as Partial<
         Pick<Offer, "id" | "deadline" | "outcome">
       >;
       Object.assign(offer, { id, deadline, outcome });

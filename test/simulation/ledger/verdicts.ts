@@ -8,6 +8,7 @@ import {
   mayBeStored,
   mayHaveTakenEffect,
   nameOf,
+  nameOfDelivery,
   type Promises,
   type Rule,
 } from "./promises.ts";
@@ -31,15 +32,57 @@ export const wrongNo: Rule = (story, promises) =>
         ),
     );
 
+/**
+ * **A view shows what waits**: every message that waited from before it began until after it ended, each once, and none
+ * that had left.
+ */
+export const views: Rule = (story, promises) =>
+  story.callsOf("view").flatMap((call) => {
+    if (call.error !== undefined || call.ended === undefined) return [];
+    const seen = call.answer as readonly number[];
+    const what = `view: ${String(call.args["how"])} of ${call.by} at ${call.begun.at} ms`;
+    const isTwice = seen.some((n, i) => seen.indexOf(n) !== i && isOnce(n, story));
+    return [...story.offers.values()]
+      .flatMap((offer) => {
+        if (seen.includes(offer.n)) {
+          const isGone = isOnce(offer.n, story) && hasLeft(offer, call, story, promises);
+          return isGone ? [`${what} shows ${nameOf(offer)}, which had left`] : [];
+        }
+        return isDelayed(offer, call, story) ? [`${what} does not show ${nameOf(offer)}`] : [];
+      })
+      .concat(isTwice ? [`${what} shows a message twice`] : []);
+  });
+
+function isOnce(n: number, story: Story): boolean {
+  const offer = story.offers.get(n);
+  return offer !== undefined && copiesOf(offer, story) === 1 && !isFailedOver(story);
+}
+
+function isFailedOver({ faults }: Story): boolean {
+  return faults.some(({ kind }) => kind === "failover");
+}
+
+/** **What was cleared stays away**: what waited while all delayed messages were dropped is never delivered. */
+export const cleared: Rule = (story) =>
+  story.callsOf("clear").flatMap((call) => {
+    if (call.error !== undefined) return [];
+    return story.deliveries
+      .filter(({ n, index }) => {
+        const offer = story.offers.get(n);
+        return index > call.begun.index && offer !== undefined && isDelayed(offer, call, story);
+      })
+      .map((delivery) => `cleared at ${call.begun.at} ms: ${nameOfDelivery(delivery)}`);
+  });
+
 /** **Keys are exact**: whether a second offer is added, rejected, replaces or keeps depends on who holds the key. */
 export const keys: Rule = (story, promises) =>
   [...story.offers.values()].flatMap((offer) => {
     if (offer.key === undefined || offer.ended === undefined || offer.outcome === undefined)
       return [];
-    if (copiesOf(offer, story) > 1) return [];
     const others = [...story.offers.values()].filter(
       (other) => other.key === offer.key && other !== offer,
     );
+    if (copiesOf(offer, story) > 1) return wrongHolder(offer, others);
     if (offer.outcome === "added") {
       const holder = others.find((other) => isWaiting(other, offer, story, promises));
       return holder ? [`key: ${nameOf(offer)} was added while ${nameOf(holder)} waited`] : [];
@@ -61,7 +104,8 @@ function notHeld(offer: Offer, others: Offer[], story: Story, promises: Promises
 
 /** The answer names a message, or a deadline, that does not belong to the key. */
 function wrongHolder(offer: Offer, others: Offer[]): string[] {
-  if (others.some(({ fate }) => fate === "unknown")) return [];
+  const until = offer.ended?.index ?? Infinity;
+  if (others.some(({ fate, begun }) => fate === "unknown" && begun.index < until)) return [];
   if (offer.outcome === "rejected" && offer.id !== undefined) {
     const { id } = offer;
     if (others.some((other) => other.id !== undefined && hexOf(other.id) === hexOf(id))) return [];
@@ -83,9 +127,19 @@ function isDelayed(offer: Offer, call: Call, story: Story): boolean {
   const { ended } = call;
   if (story.faults.some(({ kind, index }) => kind === "failover" && index < ended.index))
     return false;
-  // A process may take out what is not due yet.
+  // A process may take out what is not due yet, or drop it.
   if (story.deliveries.some(({ n, isEarly }) => n === offer.n && isEarly)) return false;
+  const mayBeGone = story
+    .callsOf("takeOut", "clear")
+    .filter((other) => other !== call && other.begun.index < ended.index)
+    .some((other) => (other.verb === "clear" ? mayHaveTakenEffect(other) : isUnanswered(other)));
+  if (mayBeGone) return false;
   return !changesOf(offer, story).some(
     (change) => change !== call && change.begun.index < ended.index && mayHaveTakenEffect(change),
   );
+}
+
+/** Whether the call may have taken messages that nobody got. */
+function isUnanswered(call: Call): boolean {
+  return call.answer === undefined && mayHaveTakenEffect(call);
 }

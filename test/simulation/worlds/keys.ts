@@ -12,6 +12,8 @@ export const keys: World = {
   check: (sim) => checkSetting(sim),
 };
 
+const KEYS = ["k0", "k1", "k2"];
+
 async function work(shop: Shop, clerk: Clerk): Promise<void> {
   const { sim } = shop;
   const { random } = sim;
@@ -25,10 +27,12 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
       get: 1,
       has: 1,
       promote: 1,
+      cancelWhere: 1,
+      view: 1,
     });
-    const key = `k${random.int(3)}`;
+    const key = random.pick(KEYS);
     const onDuplicate = random.pick(["reject", "replace", "keep"] as const);
-    const delay = random.pick([0, 20, 100, random.between(1, 2000)]);
+    const delay = random.pick([0, 20, 100, random.between(1, 2000), random.between(1000, 8000)]);
     const maxWait = random.pick([undefined, 50, 1000]);
     const isAwaited = random.chance(0.6);
     const pause = random.pick([0, 0, 5, 100, 900]);
@@ -41,6 +45,8 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
       get: () => clerk.get(key),
       has: () => clerk.has(key),
       promote: () => clerk.promote(key),
+      cancelWhere: () => clerk.cancelWhere("k", KEYS),
+      view: () => clerk.view("soonest"),
     }[verb]();
     acts.push(act);
     if (isAwaited) await act;

@@ -35,7 +35,7 @@ export async function pauseNowAndThen({ sim }: Shop, clerk: Clerk): Promise<void
       await sim.sleep(random.magnitude(1, 2000));
       if (!sim.wants()) continue;
       await clerk.pause();
-      await sim.sleep(random.magnitude(1, 4000));
+      await sim.sleep(random.magnitude(1, 10_000));
       await clerk.resume();
     }
   });

@@ -1,9 +1,9 @@
 import { Clerk } from "../clerk.ts";
-import { PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
+import { CHANGING_MINDS, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, type World } from "../sim.ts";
 
-/** A plain queue: offers of every kind, cancels and reschedules, and every way to take, with aborts and closes. */
+/** A plain queue: offers of every kind, every way to change them, to look at them and to take them, with aborts and closes. */
 export const plain: World = {
   name: "plain",
   faults: FAULT_KINDS,
@@ -14,7 +14,7 @@ export const plain: World = {
     const shop = new Shop(sim);
     const takers = random.between(1, 2);
     const mayGoBack = random.chance(0.7);
-    const styles = PLAIN_STYLES.filter((style) => mayGoBack || style !== "abort");
+    const styles = PLAIN_STYLES.filter((style) => mayGoBack || !CHANGING_MINDS.includes(style));
     for (let i = 0; i < takers; i++) {
       shop.staff(`taker${i}`, (process) => {
         takePlainly(shop, process, random.pick(styles));
@@ -32,8 +32,8 @@ export const plain: World = {
       );
     });
     sim.note({ mayGoBack });
-    const ids: string[] = [];
-    await produce(shop, clerks, (clerk) => work(shop, clerk, ids));
+    const known: Known[] = [];
+    await produce(shop, clerks, (clerk) => work(shop, clerk, known));
     await shop.end((last) => takeLastPlainly(shop, last));
     await shop.closeAll((rest) => takeLastPlainly(shop, rest, false));
   },
@@ -57,13 +57,19 @@ async function closeEarly(shop: Shop): Promise<void> {
   const process = shop.hire("leaver");
   takePlainly(shop, process, sim.random.pick(PLAIN_STYLES));
   await sim.go("leaver leaves", process, async () => {
-    await sim.sleep(sim.random.magnitude(5, 10_000));
+    for (let i = 0; i < sim.random.between(1, 4); i++) await shop.patience();
     void shop.close(process);
   });
 }
 
+/** A message that a producer knows of. */
+interface Known {
+  readonly n: number;
+  readonly id: string;
+}
+
 /** What a producer does. */
-async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
+async function work(shop: Shop, clerk: Clerk, known: Known[]): Promise<void> {
   const { sim, ledger } = shop;
   const { random } = sim;
   const delay = () => random.pick([0, 0, 1, 20, 100, Math.round(random.magnitude(1, 20_000))]);
@@ -71,19 +77,25 @@ async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
   const acts: Promise<void>[] = [];
   for (let i = 0; i < count; i++) {
     const verb = random.weighted({
-      offer: 5,
-      offerAt: 1,
-      many: 2,
-      cancel: 3,
-      reschedule: 2,
-      promote: 1,
-      get: 1,
+      offer: 10,
+      offerAt: 2,
+      many: 4,
+      put: 1,
+      cancel: 6,
+      remove: 2,
+      clear: 0.5,
+      takeOut: 1,
+      reschedule: 4,
+      promote: 2,
+      get: 2,
+      view: 2,
     });
-    const target = ids.length === 0 ? undefined : random.pick(ids);
+    const target = known.length === 0 ? undefined : random.pick(known);
     const wait = delay();
     const size = random.between(2, 4);
     const pause = random.pick([0, 0, 0, 5, 50, 800, 5000]);
     const isAwaited = random.chance(0.7);
+    const hasKeys = random.chance(0.4);
     if (!sim.wants()) continue;
     const done = act();
     acts.push(done);
@@ -94,22 +106,31 @@ async function work(shop: Shop, clerk: Clerk, ids: string[]): Promise<void> {
       if (verb === "offer") keep(await clerk.offer(wait));
       else if (verb === "offerAt") keep(await clerk.offerAt(ledger.now + wait));
       else if (verb === "many") {
-        const all = Array.from({ length: size }, () => ({ delay: wait }));
+        // Offers with a key, and others, go to different scripts.
+        const all = Array.from({ length: size }, (_, n) => ({
+          delay: wait,
+          ...(hasKeys && n % 2 === 0 && { key: `${clerk.process.name}:${i}:${n}` }),
+        }));
         for (const result of await clerk.offerMany(all)) keep(result);
-      } else if (target === undefined) await clerk.offer(wait);
+      } else if (verb === "put") await clerk.put();
+      else if (verb === "clear") await clerk.clear();
+      else if (verb === "takeOut") await clerk.takeOut(size - 1);
+      else if (verb === "view") await clerk.view(size === 2 ? "readAll" : "soonest");
+      else if (target === undefined) await clerk.offer(wait);
       else if (verb === "cancel" && size === 4) {
-        await Promise.all([clerk.cancel(target), clerk.cancel(target)]);
-      } else if (verb === "cancel") await clerk.cancel(target);
-      else if (verb === "reschedule") keep(await clerk.reschedule(target, wait));
-      else if (verb === "promote") keep(await clerk.promote(target));
-      else await clerk.get(target);
+        await Promise.all([clerk.cancel(target.id), clerk.cancel(target.id)]);
+      } else if (verb === "cancel") await clerk.cancel(target.id);
+      else if (verb === "remove") await clerk.remove(target.n, target.id);
+      else if (verb === "reschedule") keep(await clerk.reschedule(target.id, wait), target.n);
+      else if (verb === "promote") keep(await clerk.promote(target.id), target.n);
+      else await clerk.get(target.id);
     }
   }
-  if (sim.wants() && random.chance(0.3)) await TROUBLES[random.int(TROUBLES.length)]?.(shop, clerk);
+  if (sim.wants() && random.chance(0.5)) await random.pick(TROUBLES)(shop, clerk);
   await Promise.all(acts);
 
-  function keep(result: { readonly id: string } | undefined): void {
-    if (result !== undefined) ids.push(result.id);
+  function keep(result: { id: string; n?: number | undefined } | undefined, n = result?.n) {
+    if (result !== undefined && n !== undefined) known.push({ n, id: result.id });
   }
 }
 
@@ -138,5 +159,28 @@ const TROUBLES: readonly ((shop: Shop, clerk: Clerk) => Promise<void>)[] = [
     for (let i = 0; i < 8; i++) sim.fault({ kind: "deaf" });
     await sim.sleep(1);
     await clerk.offer(100);
+  },
+  // The server's clock is set while everybody waits for a message that is due much later.
+  async ({ sim }, clerk) => {
+    const delay = sim.random.between(8000, 25_000);
+    await clerk.offer(delay);
+    await sim.sleep(sim.random.between(3000, 5000));
+    sim.fault({ kind: "clock-step", duration: sim.random.between(2000, delay) });
+    await sim.sleep(delay);
+  },
+  // A process that has moved messages dies, and nobody replaces it.
+  async (shop, clerk) => {
+    const { sim } = shop;
+    const mover = shop.hire("mover");
+    mover.run(() => mover.line.getDelayedQueue(shop.queue));
+    await sim.sleep(sim.random.between(100, 1000));
+    for (let i = 0; i < 6; i++) {
+      await clerk.offer(50);
+      await sim.sleep(sim.random.between(100, 400));
+    }
+    const delay = sim.random.between(1000, 5000);
+    await clerk.offer(delay);
+    mover.crash();
+    await sim.sleep(delay + 5000);
   },
 ];
