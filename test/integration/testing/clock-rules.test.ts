@@ -2,6 +2,7 @@ import { mock } from "node:test";
 import { EventEmitter, once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { testClock, type TestClockOptions } from "../../../src/adapters/testing/index.ts";
+import { currentRuntime } from "../../../src/time/runtime.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 import { DAY, HOUR, MINUTE, newClock, SECOND } from "../../helpers/test-clock.ts";
@@ -161,6 +162,7 @@ test("date: Date follows the clock, and is real afterwards", async () => {
   expect(new Date()).toBeInstanceOf(real);
   expect(new Date(2026, 0, 1).getTime()).toBe(new real(2026, 0, 1).getTime());
   expect(Date()).toBe(clock.now.toString());
+  await line.close();
   await clock.close();
   expect(Date).toBe(real);
   expect(Math.abs(Date.now() - (performance.timeOrigin + performance.now()))).toBeLessThan(MINUTE);
@@ -207,6 +209,7 @@ test("timers: those of node:test follow, and a handler's own timeout passes", as
 test("timers: Vitest's timers and its Date follow, and a handler's own timeout passes", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
+  const former = currentRuntime();
   const clock = await newClock({ now: EIGHT, timers: vi });
   const line = newLine();
   const name = uniqueName("timers");
@@ -228,4 +231,6 @@ test("timers: Vitest's timers and its Date follow, and a handler's own timeout p
   expect(ticks).toBe(12);
   expect(new Date()).toEqual(clock.now);
   await line.close();
+  await clock.close();
+  expect(currentRuntime()).toBe(former);
 });

@@ -91,5 +91,8 @@ export function followTimeouts(timeline: Timeline, fallAsleep: () => () => void)
     replaceGlobal("setTimeout", Object.assign(set, fakeSet) as unknown as typeof fakeSet),
     replaceGlobal("clearTimeout", clear),
   ];
-  return () => undo.forEach((restore) => restore());
+  return () => {
+    for (const restore of undo) restore();
+    for (const end of stops.values()) end();
+  };
 }
