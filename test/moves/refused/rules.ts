@@ -1,6 +1,7 @@
 import { packAddress } from "../../../src/queue/message/message.ts";
 import { bytes } from "../../helpers/moves.ts";
-import type { State, StreamValue } from "./state.ts";
+import type { Stream } from "../../helpers/contents.ts";
+import type { State } from "./state.ts";
 
 // What a refused script may leave behind, or undone, since it does no harm. Each rule returns a state without it.
 
@@ -15,13 +16,12 @@ export const RULES = {
     for (const key of ["order", "compacted"]) {
       const list = state[key];
       if (list?.type !== "list") continue;
-      const value = (list.value as string[]).filter((element) => places.has(element));
+      const value = list.value.filter((element) => places.has(element));
       others[key] = { ...list, value };
     }
     const index = state["businessKeys"];
     if (index?.type !== "hash") return others;
-    const entries = index.value as [key: string, entry: string][];
-    const value = entries.filter(([, entry]) => places.has(entry.slice(0, 24)));
+    const value = index.value.filter(([, entry]) => places.has(entry.slice(0, 24)));
     return { ...others, businessKeys: { ...index, value } };
   },
 
@@ -32,7 +32,7 @@ export const RULES = {
   twice: (state: State): State => {
     const { order } = state;
     if (order?.type !== "list") return state;
-    return { ...state, order: { ...order, value: [...new Set(order.value as string[])] } };
+    return { ...state, order: { ...order, value: [...new Set(order.value)] } };
   },
 
   /** Entries of the stream that every group has finished: `trim` deletes them. */
@@ -53,7 +53,7 @@ export const RULES = {
   began: (state: State): State => {
     const { journal } = state;
     if (journal?.type !== "hash") return state;
-    const value = (journal.value as [string, string][]).filter(([field]) => field !== "began");
+    const value = journal.value.filter(([field]) => field !== "began");
     return { ...state, journal: { ...journal, value } };
   },
 
@@ -89,14 +89,14 @@ const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.lengt
 
 /** The members of the delayed messages, their addresses, and those of the retrying ones. */
 function placesOf({ timeouts, retries }: State): Set<string> {
-  const members = timeouts?.type === "zset" ? (timeouts.value as [string, string][]) : [];
+  const members = timeouts?.type === "zset" ? timeouts.value : [];
   const addressed = members.filter(([member]) => member.length > 16);
-  const names = retries?.type === "zset" ? (retries.value as [string, string][]) : [];
+  const names = retries?.type === "zset" ? retries.value : [];
   return new Set([
     ...names.map(([name]) => name.slice(1, 25)),
     ...members.map(([member]) => member),
     ...addressed.map(([member, score]) =>
-      packAddress(Number(score), bytes(member.slice(1, 17))).toString("latin1"),
+      packAddress(score, bytes(member.slice(1, 17))).toString("latin1"),
     ),
   ]);
 }
@@ -104,13 +104,13 @@ function placesOf({ timeouts, retries }: State): Set<string> {
 /** Drops entries of the stream, also where they are in flight. */
 function withEntries(
   state: State,
-  isKept: (entry: StreamValue["entries"][number], stream: StreamValue) => boolean,
+  isKept: (entry: Stream["entries"][number], stream: Stream) => boolean,
 ): State {
   const { stream } = state;
   if (stream?.type !== "stream") return state;
-  const value = stream.value as StreamValue;
+  const { value } = stream;
   const gone = new Set(value.entries.filter((one) => !isKept(one, value)).map(([id]) => id));
-  const left: StreamValue = {
+  const left: Stream = {
     entries: value.entries.filter(([id]) => !gone.has(id)),
     groups: value.groups.map((group) => ({
       ...group,

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { withoutStreamIds, type Database } from "./contents.ts";
+import type { Database } from "../../helpers/contents.ts";
+import { withoutStreamIds } from "./stream-ids.ts";
 import type { Machine } from "./machine.ts";
 import {
   answerOf,

@@ -4,7 +4,13 @@ import { clock } from "../../../src/lua/fragments/clock.ts";
 import type { RawReply } from "../../../src/lua/reply.ts";
 import type { Script } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
-import { contentOf, LOOK, type Content, type Database, type Looked } from "./contents.ts";
+import {
+  contentOf,
+  LOOK,
+  type Content,
+  type Database,
+  type Looked,
+} from "../../helpers/contents.ts";
 
 /** One change of the Lua of a script, to see that a world notices it. */
 export interface Mutation {

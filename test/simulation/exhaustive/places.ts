@@ -5,7 +5,8 @@ import { unpackRetry, unpackRetryName } from "../../../src/lua/fragments/retry.t
 import { packAddress, unpackMember } from "../../../src/queue/message/message.ts";
 import { unpackTrailer } from "../../../src/queue/message/trailer.ts";
 import type { QueueKeys } from "../../../src/queue/keys.ts";
-import { compareIds, type Database, type Stream, type Value } from "./contents.ts";
+import type { Database, Stream, Value } from "../../helpers/contents.ts";
+import { compareIds } from "./stream-ids.ts";
 
 /** A message in one of the places that it can be in. */
 export interface Placed {

@@ -4,6 +4,8 @@
 export interface Content {
   /** As `DUMP` returns them. */
   readonly dump: Buffer;
+  /** Whether the key expires. */
+  readonly isPassing: boolean;
   readonly value: Value;
   /** The same for contents that no script can tell apart. */
   readonly text: string;
@@ -36,7 +38,7 @@ export interface StreamGroup {
   readonly consumers: readonly string[];
 }
 
-/** Returns type, dump and value of each key, or a 0 for a key that does not exist. */
+/** Returns type, dump, whether it expires, and value of each key, or a 0 for a key that does not exist. */
 export const LOOK = `
 local all = {}
 for i, key in ipairs(KEYS) do
@@ -58,21 +60,21 @@ for i, key in ipairs(KEYS) do
       end
       value = { redis.call("XRANGE", key, "-", "+"), groups }
     end
-    all[i] = { type, redis.call("DUMP", key), value }
+    all[i] = { type, redis.call("DUMP", key), redis.call("PTTL", key) > 0 and 1 or 0, value }
   end
 end
 return all
 `;
 
 /** The reply of {@link LOOK} for one key. */
-export type Looked = 0 | [type: Buffer, dump: Buffer, value: unknown];
+export type Looked = 0 | [type: Buffer, dump: Buffer, isPassing: number, value: unknown];
 
 /** Reads one key of the reply of {@link LOOK}. */
 export function contentOf(looked: Looked): Content | undefined {
   if (looked === 0) return undefined;
-  const [type, dump, raw] = looked;
+  const [type, dump, isPassing, raw] = looked;
   const value = valueOf(type.toString() as Value["type"], raw);
-  return { dump, value, text: JSON.stringify(value) };
+  return { dump, isPassing: isPassing === 1, value, text: JSON.stringify(value) };
 }
 
 function valueOf(type: Value["type"], raw: unknown): Value {
@@ -110,24 +112,4 @@ function pairs(raw: unknown): [Bytes, Bytes][] {
 
 function asBytes(raw: unknown): Bytes {
   return Buffer.isBuffer(raw) ? raw.toString("latin1") : String(raw);
-}
-
-/**
- * Replaces the ids that Redis made for entries of streams by their ranks. Redis makes them by its clock, so they differ
- * from run to run; only their order matters.
- */
-export function withoutStreamIds(text: string): string {
-  const found = [...new Set(text.match(STREAM_ID))];
-  if (found.length === 0) return text;
-  const inOrder = found.toSorted((x, y) => compareIds(x, y));
-  const ranks = new Map(inOrder.map((id, rank) => [id, `#${rank}`]));
-  return text.replaceAll(STREAM_ID, (id) => ranks.get(id) ?? id);
-}
-
-const STREAM_ID = /\b\d{13}-\d{1,4}\b/g;
-
-/** Negative, 0 or positive, as an entry's id is below, equal to or above another. */
-export function compareIds(x: string, y: string): number {
-  const [xMs, xSeq, yMs, ySeq] = [...x.split("-"), ...y.split("-")].map(Number);
-  return (xMs ?? 0) - (yMs ?? 0) || (xSeq ?? 0) - (ySeq ?? 0);
 }
