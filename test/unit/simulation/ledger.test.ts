@@ -112,11 +112,15 @@ describe("a plain queue", () => {
   });
 
   it("loses no more with a process than was on its way to it, and nothing that was not due", () => {
-    const due = threeOffered().get("t", 2).add({ fault: "crash" }, "t").wait(600).get("u", 3);
+    const taking = threeOffered().get("t", 2).call("t", "take", {});
+    const due = taking.add({ fault: "crash" }, "t").wait(600).get("u", 3);
     expect(lossesOf(due)).toBe(0);
-    expect(lossesOf(threeOffered().add({ fault: "crash" }, "t").wait(600).get("u", 3))).toBe(1);
-    const later = threeOffered().get("t", 1).get("t", 2).add({ fault: "crash" }, "t").wait(600);
-    expect(lossesOf(later)).toBe(1);
+    const two = threeOffered().call("t", "take", {});
+    expect(lossesOf(two.add({ fault: "crash" }, "t").wait(600).get("u", 3))).toBe(1);
+    const idle = threeOffered().get("t", 2).add({ fault: "crash" }, "t").wait(600).get("u", 3);
+    expect(lossesOf(idle)).toBe(1);
+    const later = threeOffered().get("t", 1).get("t", 2).call("t", "take", {});
+    expect(lossesOf(later.add({ fault: "crash" }, "t").wait(600))).toBe(1);
   });
 
   it("loses with a failover only what was done since the copy was made", () => {
@@ -145,7 +149,7 @@ describe("a plain queue", () => {
 
   it("delivers nothing early, whichever deadline holds", () => {
     expect(history().offer("p", 1, 100).wait(98).get("t", 1).judge(PLAIN)).toEqual([
-      expect.stringContaining("early by 1 ms"),
+      expect.stringContaining("early by 1.00 ms"),
     ]);
     const answer = { id: "900-1", deadline: 900 };
     const later = history()
@@ -153,7 +157,7 @@ describe("a plain queue", () => {
       .call("p", "reschedule", { target: "100-1", delay: 800 }, { answer })
       .wait(500)
       .get("t", 1);
-    expect(later.judge(PLAIN)).toEqual([expect.stringContaining("early by 398 ms")]);
+    expect(later.judge(PLAIN)).toEqual([expect.stringContaining("early by 398.00 ms")]);
     const stepped = history().offer("p", 1, 500).step(600).step(-600).get("t", 1);
     expect(stepped.judge(PLAIN)).toEqual([]);
   });
@@ -384,7 +388,7 @@ describe("a reliable queue", () => {
   it("lets a retry wait as long as it should", () => {
     const early = offered().take("t", 1, 1, key).handled(1, "threw").wait(900).take("t", 1, 2, key);
     expect(early.handled(2, "returned").judge(RELIABLE)).toEqual([
-      expect.stringContaining("retry early by 100 ms"),
+      expect.stringContaining("retry early by 100.00 ms"),
     ]);
     const nacked = offered()
       .take("t", 1, 1, key)
@@ -392,7 +396,7 @@ describe("a reliable queue", () => {
       .wait(20)
       .take("t", 1, 2, key);
     expect(nacked.handled(2, "returned").judge(RELIABLE)).toEqual([
-      expect.stringContaining("retry early by 29 ms"),
+      expect.stringContaining("retry early by 29.00 ms"),
     ]);
   });
 
