@@ -166,8 +166,10 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
       new Subscription({
         queue: this.name,
         take: (wait) => this.#takeOne(wait),
-        handle: (payload, closing) => this.#handle(handler, onError, payload, closing),
+        handle: this.#handlingBy(handler, onError),
         concurrency,
+        // A block returns one message; see `PopRhythm`.
+        perLoop: 1,
         report: queue.report,
         takes: joinTakes(),
       }),
@@ -305,26 +307,26 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     });
   }
 
-  /** Runs a handler on a payload, counts the outcome, and reports a failure. Never rejects. */
-  async #handle(
+  /** Returns what runs a handler on a payload, counts the outcome, and reports a failure. It never rejects. */
+  #handlingBy(
     handler: Handler<T>,
     onError: OnHandlerError<T> | undefined,
-    payload: T,
-    closing: AbortSignal,
-  ): Promise<void> {
+  ): (payload: T, closing: AbortSignal) => Promise<void> {
     const { queue, counters } = this.#open;
-    const context = { signal: closing };
-    const startedAt = performance.now();
-    try {
-      await (handlings.hasSubscribers
-        ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
-        : handler(payload, context));
-      counters.handled(startedAt);
-    } catch (error) {
-      counters.handled(startedAt);
-      if (!isCutShortBy(closing, error)) counters.failed++;
-      await reportFailure(error, payload, { queue: this.name, onError, report: queue.report });
-    }
+    return async (payload, closing) => {
+      const context = { signal: closing };
+      const startedAt = performance.now();
+      try {
+        await (handlings.hasSubscribers
+          ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
+          : handler(payload, context));
+        counters.handled(startedAt);
+      } catch (error) {
+        counters.handled(startedAt);
+        if (!isCutShortBy(closing, error)) counters.failed++;
+        await reportFailure(error, payload, { queue: this.name, onError, report: queue.report });
+      }
+    };
   }
 
   /** Makes the client's `close()` wait for this consumer. */

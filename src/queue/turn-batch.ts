@@ -44,13 +44,16 @@ export class TurnBatch<Request, Result> {
 
   /** Adds a request; resolves with its result. */
   add(request: Request, call?: Call): Promise<Result> {
-    const waiting = new Waiting<Request, Result>(request);
+    return new Promise((resolve, reject) => this.enlist(request, { resolve, reject }, call));
+  }
+
+  /** Adds a request, whose outcome `receiver` gets. */
+  enlist(request: Request, receiver: Receiver<Result>, call?: Call): void {
+    const waiting = new Waiting(request, receiver);
     if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
-    if (!waiting.isDone) {
-      if (this.#waiting.length === 0) nextTick(() => this.#flush());
-      this.#waiting.push(waiting);
-    }
-    return waiting.promise;
+    if (waiting.isDone) return;
+    if (this.#waiting.length === 0) nextTick(() => this.#flush());
+    this.#waiting.push(waiting);
   }
 
   /** Whether any batch is sent and not done. */
@@ -69,7 +72,7 @@ export class TurnBatch<Request, Result> {
     for (;;) {
       const open = [...this.#sending.values()].flat().filter(isWanted);
       if (open.length === 0) return;
-      await Promise.allSettled(open.map(({ promise }) => promise));
+      await Promise.all(open.map((waiting) => waiting.done()));
     }
   }
 
@@ -142,37 +145,48 @@ export class TurnBatch<Request, Result> {
   }
 }
 
-/** A request and the promise of its result. It gets one result; later ones are dropped. */
+/** Gets the outcome of a request. */
+export interface Receiver<Result> {
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A request and who waits for its result. It gets one result; later ones are dropped. */
 class Waiting<Request, Result> {
   readonly request: Request;
-  readonly promise: Promise<Result>;
+  readonly #receiver: Receiver<Result>;
   isSent = false;
   isDone = false;
   onDone: (() => void) | undefined;
-  #resolve!: (result: Result) => void;
-  #reject!: (error: unknown) => void;
 
-  constructor(request: Request) {
+  constructor(request: Request, receiver: Receiver<Result>) {
     this.request = request;
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
+    this.#receiver = receiver;
   }
 
   resolve(result: Result): void {
-    this.#finish();
-    this.#resolve(result);
+    if (this.isDone) return;
+    this.isDone = true;
+    this.#receiver.resolve(result);
+    this.onDone?.();
   }
 
   reject(error: unknown): void {
-    this.#finish();
-    this.#reject(error);
+    if (this.isDone) return;
+    this.isDone = true;
+    this.#receiver.reject(error);
+    this.onDone?.();
   }
 
-  #finish(): void {
-    this.isDone = true;
-    this.onDone?.();
+  /** Resolves when it has its result. */
+  async done(): Promise<void> {
+    const { onDone } = this;
+    await new Promise<void>((resolve) => {
+      this.onDone = () => {
+        onDone?.();
+        resolve();
+      };
+    });
   }
 }
 

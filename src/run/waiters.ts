@@ -22,13 +22,43 @@ export interface WaitersOwner {
   readonly explain?: (error: unknown) => unknown;
 }
 
-interface Waiter<Message> {
+/** A call that waits. */
+class Waiter<Message> {
   /** The largest number of messages that it takes. */
   readonly max: number;
-  readonly resolve: (messages: readonly Message[]) => void;
-  readonly reject: (error: unknown) => void;
   /** Whether a reply that might have carried a message for it was lost. */
-  hasLostReply: boolean;
+  hasLostReply = false;
+  /** Ends the wait in time; most waits have no limit. */
+  expiry: DeadlineTimer | undefined;
+  /** Stops listening to the signal. */
+  unlisten: (() => void) | undefined;
+  readonly #resolve: (messages: readonly Message[]) => void;
+  readonly #reject: (error: unknown) => void;
+
+  constructor(
+    max: number,
+    resolve: (messages: readonly Message[]) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.max = max;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  resolve(messages: readonly Message[]): void {
+    this.#finish();
+    this.#resolve(messages);
+  }
+
+  reject(error: unknown): void {
+    this.#finish();
+    this.#reject(error);
+  }
+
+  #finish(): void {
+    this.expiry?.clear();
+    this.unlisten?.();
+  }
 }
 
 /**
@@ -72,30 +102,18 @@ export class Waiters<Message> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new ClosedError(this.#queue);
       signal?.throwIfAborted();
-      // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
-      if (signal !== undefined) setMaxListeners(0, signal);
-      const expiry = new DeadlineTimer(() => this.#expire(waiter));
-      const onAbort = () => this.#leave(waiter, signal?.reason);
-      const finish = () => {
-        expiry.clear();
-        signal?.removeEventListener("abort", onAbort);
-      };
-      const waiter: Waiter<Message> = {
-        max,
-        hasLostReply: false,
-        resolve: (messages) => {
-          finish();
-          resolve(messages);
-        },
-        reject: (error) => {
-          finish();
-          // A signal may be aborted with any reason.
-          // oxlint-disable-next-line typescript/prefer-promise-reject-errors
-          reject(error);
-        },
-      };
-      expiry.reset(performance.now() + timeout);
-      signal?.addEventListener("abort", onAbort);
+      const waiter = new Waiter(max, resolve, reject);
+      if (timeout !== Infinity) {
+        waiter.expiry = new DeadlineTimer(() => this.#expire(waiter));
+        waiter.expiry.reset(performance.now() + timeout);
+      }
+      if (signal !== undefined) {
+        const onAbort = () => this.#leave(waiter, signal.reason);
+        // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
+        setMaxListeners(0, signal);
+        signal.addEventListener("abort", onAbort);
+        waiter.unlisten = () => signal.removeEventListener("abort", onAbort);
+      }
       this.#waiting.add(waiter);
       this.#owner.onChange();
     });

@@ -148,11 +148,8 @@ export class Gathering<Item> {
   }
 
   #handOut(): void {
-    while (this.#waiters.waitingCount > 0) {
-      const [first, ...others] = this.#leftovers;
-      if (first === undefined || this.#waiters.give([first.item]).length > 0) return;
-      this.#leftovers = others;
-    }
+    const left = this.#waiters.give(this.#leftovers.map(({ item }) => item)).length;
+    this.#leftovers = this.#leftovers.slice(this.#leftovers.length - left);
   }
 
   /** Gives some of the leftovers back, to each source in the order in which they came. */

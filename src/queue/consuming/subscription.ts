@@ -4,24 +4,31 @@ import type { Work } from "../../redis/troubles.ts";
 import { named, type Awaiter } from "../../run/awaiters.ts";
 import { Patience } from "../../time/patience.ts";
 import { Pause } from "../../time/pause.ts";
+import { nextTick } from "../../time/runtime.ts";
+import type { WaitOptions } from "../../run/waiters.ts";
 import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
 import { unlessAwaitedBy } from "./self-wait.ts";
 
-/** Takes items of work. */
-type Take<Item> = (wait: {
+/** The wait of a {@link Subscription}'s loop. */
+interface TakeWait extends WaitOptions {
   readonly signal: AbortSignal;
-  readonly timeout: number;
-}) => Promise<readonly Item[]>;
+  /** How many handlers of the loop are free. */
+  readonly max: number;
+}
+
+/** Takes items of work. */
+type Take<Item> = (wait: TakeWait) => Promise<readonly Item[]>;
 
 /** How a {@link Subscription} takes and handles its items. */
 export interface Handling<Item> {
   /** The queue's name. */
   readonly queue: string;
-  /** Takes items of work: one, or none if none came within `timeout` milliseconds. */
+  /** Takes items of work, up to `max`; none if none came within `timeout` milliseconds. */
   readonly take: Take<Item>;
   /**
-   * Starts and ends the loops. Without it there are `concurrency` loops, which use {@link Handling.take}. A loop
-   * resolves when its take has rejected with a `ClosedError`, or `stopping` is aborted and its handler has finished.
+   * Starts and ends the loops. Without it there are as many as `concurrency` needs, which use {@link Handling.take}. A
+   * loop resolves when its take has rejected with a `ClosedError`, or `stopping` is aborted, and its handlers have
+   * finished.
    */
   readonly run?: (
     loop: (take: Take<Item>) => Promise<void>,
@@ -29,27 +36,34 @@ export interface Handling<Item> {
   ) => Promise<unknown>;
   /** Receives the outcomes of the takes. */
   readonly takes: Work;
-  /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
-  handle(this: void, item: Item, closing: AbortSignal): Promise<void>;
-  /** Gives up the messages of handlers that `close` no longer waits for. */
-  readonly abandon?: () => void;
+  /**
+   * Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. An async
+   * function of this subscription, which awaits the handler: it gets the name by which its awaiters are found.
+   */
+  readonly handle: (this: void, item: Item, closing: AbortSignal) => Promise<void>;
+  /** Called with the items of the running handlers when the subscription begins to close. */
+  readonly interrupt?: (items: readonly Item[], reason: unknown) => void;
+  /** Gives up the items of handlers that `close` no longer waits for. */
+  readonly abandon?: (items: readonly Item[]) => void;
   /** How many handlers may run at once. */
   readonly concurrency: number;
+  /** How many of them one loop takes for: all, or each for itself. */
+  readonly perLoop: number;
   readonly report: (error: DelaylineError) => void;
 }
 
 /**
- * Runs the handlers of a queue: one loop for each handler that may run at once. A loop takes a message, handles it, and
- * takes the next.
+ * Runs the handlers of a queue. A loop takes messages for those of its handlers that are free, starts them, and takes
+ * again.
  */
 export class Subscription implements Consumer, AsyncDisposable {
   readonly #queue: string;
   readonly #report: (error: DelaylineError) => void;
-  readonly #abandon: () => void;
+  readonly #handling: Handling<any>;
   readonly #stopping = new AbortController();
   /** The name of the functions that await its handlers. */
   readonly #name = `delayline subscription ${++count}`;
-  #running = 0;
+  readonly #crews = new Set<Crew<unknown>>();
   /** Resolves once it is closed and no handler runs. */
   readonly ended: Promise<unknown>;
 
@@ -59,19 +73,21 @@ export class Subscription implements Consumer, AsyncDisposable {
     // Each running handler may listen. Node would warn of a leak from the eleventh listener on.
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
-    this.#abandon = handling.abandon ?? (() => {});
-    const loop = named(this.#name, async (take = handling.take) => {
-      await this.#loop({ ...handling, take });
-    });
+    this.#handling = handling;
+    const handle = named(this.#name, handling.handle);
+    const loop = (take = handling.take) => this.#loop(take, handle);
+    const length = handling.concurrency / handling.perLoop;
     this.ended =
       handling.run?.(loop, this.#stopping.signal) ??
-      Promise.all(Array.from({ length: handling.concurrency }, () => loop()));
+      Promise.all(Array.from({ length }, () => loop()));
     void this.ended.then(() => handling.takes.ended());
   }
 
   /** How many handlers run now, including those whose `onError` runs. */
   get running(): number {
-    return this.#running;
+    let running = 0;
+    for (const crew of this.#crews) running += crew.busyCount;
+    return running;
   }
 
   /** @internal */
@@ -81,7 +97,9 @@ export class Subscription implements Consumer, AsyncDisposable {
 
   /** @internal Stops taking and aborts the handlers' signal, but does not wait for the handlers. */
   stop(): void {
+    if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
+    this.#handling.interrupt?.(this.#items(), this.#stopping.signal.reason);
   }
 
   /**
@@ -101,38 +119,47 @@ export class Subscription implements Consumer, AsyncDisposable {
     const patience = new Patience();
     if (options.handlerTimeout !== undefined) patience.limit(options.handlerTimeout);
     if (await patience.waitFor(this.ended)) return;
-    this.#report(new LeftRunningError(this.#queue, this.#running));
-    this.#abandon();
+    this.#report(new LeftRunningError(this.#queue, this.running));
+    this.#handling.abandon?.(this.#items());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  async #loop(handling: Handling<unknown>): Promise<void> {
+  /** What the running handlers have. */
+  #items(): unknown[] {
+    return [...this.#crews].flatMap((crew) => crew.items());
+  }
+
+  async #loop(take: Take<unknown>, handle: Handling<unknown>["handle"]): Promise<void> {
+    const crew = new Crew(handle, this.#handling.perLoop, this.#stopping.signal);
+    this.#crews.add(crew);
+    await this.#feed(crew, take);
+    await crew.done();
+    this.#crews.delete(crew);
+  }
+
+  /** Takes for the free handlers until the subscription or the queue is closed. */
+  async #feed(crew: Crew<unknown>, take: Take<unknown>): Promise<void> {
     const { signal } = this.#stopping;
+    const { takes } = this.#handling;
     const pause = new Pause(100, 2000);
     let timeout = Infinity;
     while (!signal.aborted) {
       try {
-        const taken = await handling.take({ signal, timeout });
-        handling.takes.succeeded();
+        const taken = await take({ max: crew.freeCount, signal, timeout });
+        takes.succeeded();
         timeout = Infinity;
         pause.reset();
-        for (const item of taken) {
-          this.#running++;
-          try {
-            await handling.handle(item, signal);
-          } finally {
-            this.#running--;
-          }
-        }
+        for (const item of taken) crew.start(item);
+        if (crew.freeCount === 0) await crew.freed();
       } catch (error) {
         if (signal.aborted || error instanceof ClosedError) return;
         if (error instanceof RedisError) {
           // Refused (WRONGTYPE, NOPERM), until somebody corrects the cause. The next wait is short: its end shows soon
           // that Redis no longer refuses, even if no message comes.
-          handling.takes.failed(error);
+          takes.failed(error);
           timeout = SHORT;
           await pause.wait();
         } else {
@@ -141,6 +168,81 @@ export class Subscription implements Consumer, AsyncDisposable {
       }
     }
   }
+}
+
+/** The handlers of one loop. */
+class Crew<Item> {
+  readonly #handle: (item: Item, closing: AbortSignal) => Promise<void>;
+  readonly #size: number;
+  readonly #closing: AbortSignal;
+  /** A place for each handler that has ever run at once, which serves one item after another. */
+  readonly #places: Place<Item>[] = [];
+  readonly #free: Place<Item>[] = [];
+  busyCount = 0;
+  /** The end of the handler that was started last. */
+  #last = Promise.resolve();
+  #onEnd: (() => void) | undefined;
+
+  constructor(
+    handle: (item: Item, closing: AbortSignal) => Promise<void>,
+    size: number,
+    closing: AbortSignal,
+  ) {
+    this.#handle = handle;
+    this.#size = size;
+    this.#closing = closing;
+  }
+
+  get freeCount(): number {
+    return this.#size - this.busyCount;
+  }
+
+  /** What the running handlers have. */
+  items(): Item[] {
+    return this.#places.filter(({ isBusy }) => isBusy).map(({ item }) => item as Item);
+  }
+
+  /** Starts a handler; there must be a free one. */
+  start(item: Item): void {
+    this.busyCount++;
+    const place = this.#free.pop() ?? this.#newPlace();
+    place.item = item;
+    place.isBusy = true;
+    this.#last = this.#handle(item, this.#closing).then(place.leave);
+  }
+
+  /** Resolves when a handler has ended, at the end of that turn of the event loop: often more end in it. */
+  freed(): Promise<void> {
+    if (this.#size === 1) return this.#last;
+    return new Promise((resolve) => (this.#onEnd = () => nextTick(resolve)));
+  }
+
+  /** Resolves when no handler runs. */
+  async done(): Promise<void> {
+    while (this.busyCount > 0) await this.freed();
+  }
+
+  #newPlace(): Place<Item> {
+    const leave = () => {
+      place.item = undefined;
+      place.isBusy = false;
+      this.#free.push(place);
+      this.busyCount--;
+      this.#onEnd?.();
+      this.#onEnd = undefined;
+    };
+    const place: Place<Item> = { item: undefined, isBusy: false, leave };
+    this.#places.push(place);
+    return place;
+  }
+}
+
+/** Where a handler runs. */
+interface Place<Item> {
+  item: Item | undefined;
+  isBusy: boolean;
+  /** Called when its handler has ended. */
+  readonly leave: () => void;
 }
 
 /** How many subscriptions this process has had. */

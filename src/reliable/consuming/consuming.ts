@@ -13,7 +13,7 @@ import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";
-import { handle, Settler, type BatchHandler, type ReliableHandler } from "./handling.ts";
+import { handlingBy, Settler, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
@@ -122,12 +122,13 @@ export class Consuming<T> {
     this.#checkShared();
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
-    const host = { ...this.#host, onError };
-    const run = (delivered: Deliveries<T>, closing: AbortSignal) => {
-      const input = delivered.map(({ delivery }) => delivery);
-      return handle(delivered, () => handler(input), input, closing, host);
-    };
-    return this.#attend(new Subscription(this.#handling(max, run, concurrency)));
+    const handle = handlingBy<T, readonly Delivery<T>[]>({
+      ...this.#host,
+      inputOf: (delivered) => delivered.map(({ delivery }) => delivery),
+      call: handler,
+      onError,
+    });
+    return this.#attend(new Subscription(this.#handling(max, handle, concurrency)));
   }
 
   route(
@@ -191,14 +192,23 @@ export class Consuming<T> {
     let left = timeout;
     for (;;) {
       const taken = await this.#group.take(max, { signal, timeout: left });
-      const delivered = taken.flatMap((held) => this.#deliver(held));
+      const delivered = this.#deliverAll(taken);
       if (delivered.length > 0 || taken.length === 0) return delivered;
       left = Math.max(0, timeout - (performance.now() - startedAt));
     }
   }
 
+  #deliverAll(taken: readonly Held[]): Delivered<T>[] {
+    const delivered: Delivered<T>[] = [];
+    for (const held of taken) {
+      const delivery = this.#deliver(held);
+      if (delivery !== undefined) delivered.push({ held, delivery });
+    }
+    return delivered;
+  }
+
   /** Makes a delivery; none, but a dead letter, if the codec cannot decode the message. */
-  #deliver(held: Held): Delivered<T>[] {
+  #deliver(held: Held): Delivery<T> | undefined {
     const { address, payload, trailer } = held.entry;
     const { counters, queue } = this.#open;
     try {
@@ -212,11 +222,11 @@ export class Consuming<T> {
       counters.taken++;
       held.takenAt = held.group.now();
       counters.backlogLateness.record(held.takenAt - held.readyAt);
-      return [{ held, delivery: new Delivery(content, held, this.#settler) }];
+      return new Delivery(content, held, this.#settler);
     } catch (error) {
       queue.report(error as DecodeError);
       void this.#settler.bury(held, (error as DecodeError).message);
-      return [];
+      return undefined;
     }
   }
 
@@ -227,55 +237,52 @@ export class Consuming<T> {
     orderBy?: ReliableSubscribeOptions<T>["orderBy"],
   ): Handling<Deliveries<T>> {
     this.#group.checkTaking();
+    const handle = handlingBy<T, T>({
+      ...this.#host,
+      inputOf: ([first]) => (first as Delivered<T>).delivery.payload,
+      call: (payload, [first]) => handler(payload, (first as Delivered<T>).delivery),
+      onError,
+    });
+    if (orderBy === undefined) return this.#handling(1, handle, concurrency);
     const lanes = new Lanes();
-    const host = { ...this.#host, onError };
-    const run = (delivered: Deliveries<T>, closing: AbortSignal) => {
+    const handleInLane = async (delivered: Deliveries<T>, closing: AbortSignal) => {
       const [{ delivery }] = delivered as readonly [Delivered<T>];
-      const { payload } = delivery;
-      let work: () => unknown = () => handler(payload, delivery);
-      if (orderBy === undefined) return handle(delivered, work, payload, closing, host);
       let lane: string | undefined;
+      let refuse: (() => never) | undefined;
       try {
-        lane = laneOf(orderBy(payload, delivery));
+        lane = laneOf(orderBy(delivery.payload, delivery));
       } catch (error) {
         // Settled and reported as if the handler had thrown it.
-        work = () => {
+        refuse = () => {
           throw error;
         };
       }
-      return lanes.run(lane, () => handle(delivered, work, payload, closing, host));
+      await lanes.run(lane, () => handle(delivered, closing, refuse));
     };
-    return this.#handling(1, run, concurrency);
+    return this.#handling(1, handleInLane, concurrency);
   }
 
-  /** Calls `run` with up to `max` deliveries at a time. Each is tracked as running until `run` ends. */
+  /** Calls `handle` with up to `size` deliveries at a time. */
   #handling(
-    max: number,
-    run: (delivered: Deliveries<T>, closing: AbortSignal) => Promise<void>,
+    size: number,
+    handle: Handling<Deliveries<T>>["handle"],
     concurrency: number,
   ): Handling<Deliveries<T>> {
     const { name, report } = this.#open.queue;
-    const running = new Running();
     return {
       queue: name,
       report,
       concurrency,
+      perLoop: concurrency,
       takes: this.#open.joinTakes(),
-      take: async (wait) => {
-        const delivered = await this.#take(max, wait);
-        return delivered.length === 0 ? [] : [delivered];
+      take: async ({ max, ...wait }) => inPieces(await this.#take(max * size, wait), size),
+      handle,
+      interrupt: (all, reason) => {
+        for (const { held } of all.flat()) held.abort(reason);
       },
-      handle: async (delivered, closing) => {
-        running.add(delivered, closing);
-        try {
-          await run(delivered, closing);
-        } finally {
-          running.delete(delivered);
-        }
-      },
-      abandon: () => {
+      abandon: (all) => {
         const why = new ClosedError("the subscription");
-        for (const held of running.all()) void held.group.settlements.giveUp(held, why);
+        for (const { held } of all.flat()) void held.group.settlements.giveUp(held, why);
       },
     };
   }
@@ -291,8 +298,7 @@ export class Consuming<T> {
       run: (loop, stopping) => {
         const consume = (take: TakeHeld) =>
           loop(async (wait) => {
-            const taken = await take(wait);
-            return taken.flatMap((held) => this.#deliver(held)).map((one) => [one]);
+            return inPieces(this.#deliverAll(await take(wait)), 1);
           });
         return partitions.run(settings, consume, stopping);
       },
@@ -315,31 +321,11 @@ export class Consuming<T> {
   }
 }
 
-/**
- * The deliveries that handlers of one subscription have, or are about to get. When it closes, it aborts their
- * signals.
- */
-class Running {
-  readonly #inputs = new Set<Deliveries<unknown>>();
-  #closing: AbortSignal | undefined;
-
-  /** `closing` must be the same signal each time: one listener serves all deliveries. */
-  add(delivered: Deliveries<unknown>, closing: AbortSignal): void {
-    this.#inputs.add(delivered);
-    if (this.#closing !== undefined) return;
-    this.#closing = closing;
-    closing.addEventListener("abort", () => {
-      for (const held of this.all()) held.abort(closing.reason);
-    });
-  }
-
-  delete(delivered: Deliveries<unknown>): void {
-    this.#inputs.delete(delivered);
-  }
-
-  all(): Held[] {
-    return [...this.#inputs].flat().map(({ held }) => held);
-  }
+/** Cuts a list into pieces of `size` elements, the last of which may be shorter. */
+function inPieces<One>(all: readonly One[], size: number): One[][] {
+  const pieces: One[][] = [];
+  for (let i = 0; i < all.length; i += size) pieces.push(all.slice(i, i + size));
+  return pieces;
 }
 
 /** The trailer of most messages: nothing. One object for all saves an allocation each. */

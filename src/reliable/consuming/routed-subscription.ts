@@ -13,7 +13,7 @@ export class RoutedSubscription extends Subscription {
   readonly unknown: ReadonlyMap<string, number>;
 
   /** @internal Use `ReliableQueue.route`. */
-  constructor(handling: Handling<unknown>, unknown: ReadonlyMap<string, number>) {
+  constructor(handling: Handling<any>, unknown: ReadonlyMap<string, number>) {
     super(handling);
     this.unknown = unknown;
   }

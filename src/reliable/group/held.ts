@@ -9,6 +9,7 @@ export interface Origin {
     ack(held: Held, call?: Call): Promise<boolean>;
     retry(held: Held, delay: number, failure?: string, call?: Call): Promise<boolean>;
     bury(held: Held, reason: string, call?: Call): Promise<boolean>;
+    finish(held: Held): Promise<unknown>;
     extend(held: Held, call?: Call): Promise<boolean>;
     release(held: Held): Promise<void>;
     giveUp(held: Held, why: Error): Promise<void>;
@@ -61,7 +62,9 @@ export class Held {
   isHandedOut = false;
   readonly #onLeft: (held: Held) => void;
   #state: "held" | "settled" | "lost" = "held";
-  #settling: Promise<boolean> | undefined;
+  #isSettling = false;
+  /** Called when the settlement that is under way has ended. */
+  #onSettlingEnd: (() => void)[] | undefined;
   /** Sends the settlement again that was asked for. */
   #asked: (() => Promise<boolean>) | undefined;
   #aborting: AbortController | undefined;
@@ -118,30 +121,63 @@ export class Held {
     isAsked = false,
     call?: Call,
   ): Promise<boolean> {
-    while (this.#settling !== undefined) await this.#settling.catch(() => {});
+    while (this.#isSettling) await this.#settlingEnded();
     if (!this.isHeld) return false;
-    this.#settling = send(call);
+    this.#isSettling = true;
     try {
-      const isSettled = await this.#settling;
-      this.#leave(isSettled ? "settled" : "lost");
+      const isSettled = await send(call);
+      this.endSettling(isSettled);
       return isSettled;
     } catch (error) {
-      if (isAsked) this.#asked = call?.signal?.aborted === true ? undefined : () => send();
+      const asked = call?.signal?.aborted === true ? undefined : () => send();
+      this.failSettling(isAsked ? asked : this.#asked);
       throw error;
-    } finally {
-      this.#settling = undefined;
     }
+  }
+
+  /**
+   * Begins a settlement, whose outcome {@link endSettling} or {@link failSettling} tells; {@link settle} without a
+   * promise, for what every message passes. Returns false, and begins nothing, if the delivery is not held, another
+   * settlement is under way, or one was asked for.
+   */
+  beginSettling(): boolean {
+    if (!this.isHeld || this.#isSettling || this.#asked !== undefined) return false;
+    this.#isSettling = true;
+    return true;
+  }
+
+  /** The settlement that is under way has ended; `isSettled`: whether the entry was in flight for this consumer. */
+  endSettling(isSettled: boolean): void {
+    this.#leave(isSettled ? "settled" : "lost");
+    this.#endSettling();
+  }
+
+  /** The settlement that is under way has failed; `asked` sends again what was asked for. */
+  failSettling(asked: (() => Promise<boolean>) | undefined): void {
+    this.#asked = asked;
+    this.#endSettling();
+  }
+
+  #endSettling(): void {
+    this.#isSettling = false;
+    const waiting = this.#onSettlingEnd;
+    this.#onSettlingEnd = undefined;
+    waiting?.forEach((goOn) => goOn());
+  }
+
+  async #settlingEnded(): Promise<void> {
+    await new Promise<void>((resolve) => (this.#onSettlingEnd ??= []).push(resolve));
   }
 
   /** Tries the settlement again that was asked for; if none was, calls `settle`. */
   settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
     // Not async, like all functions that every message passes.
-    if (this.#settling === undefined && this.#asked === undefined) return settle();
+    if (!this.#isSettling && this.#asked === undefined) return settle();
     return this.#settleAsAsked(settle);
   }
 
   async #settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
-    while (this.#settling !== undefined) await this.#settling.catch(() => {});
+    while (this.#isSettling) await this.#settlingEnded();
     return await (this.#asked === undefined ? settle() : this.settle(this.#asked, true));
   }
 
@@ -165,7 +201,7 @@ export class Held {
 
   /** Whether a settlement is under way. */
   get isSettling(): boolean {
-    return this.#settling !== undefined;
+    return this.#isSettling;
   }
 
   #leave(state: "settled" | "lost"): void {

@@ -113,6 +113,31 @@ export class Settlements {
   }
 
   /**
+   * Acknowledges a delivery whose handler has returned; does nothing if the handler has settled it. Never rejects:
+   * retries as {@link persist} does.
+   */
+  finish(held: Held): Promise<unknown> {
+    if (!held.beginSettling()) {
+      const settle = () => this.ack(held);
+      return held.settleAsAsked(settle).catch(() => this.persist(held, settle));
+    }
+    return new Promise<void>((resolve) => {
+      const { entryId: entry, group } = held.entry;
+      const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
+      this.#acks.enlist(settlement, {
+        resolve: (isSettled) => {
+          held.endSettling(isSettled);
+          resolve();
+        },
+        reject: () => {
+          held.failSettling(() => this.#acks.add(settlement));
+          void this.persist(held, () => this.ack(held)).then(resolve);
+        },
+      });
+    });
+  }
+
+  /**
    * Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt.
    *
    * A consumer with a {@link Keeping} leaves a message that failed in flight.

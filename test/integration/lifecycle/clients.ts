@@ -154,6 +154,7 @@ export const clients: Readonly<Record<string, Kind>> = {
         takes: newTroubles().work(),
         handle: async () => {},
         concurrency: 3,
+        perLoop: 1,
         report: () => {},
       });
       return { start: () => {}, close: () => subscription.close() };
