@@ -56,20 +56,27 @@ export class Shop {
     return process;
   }
 
-  /** Starts a process that consumes, and a successor whenever it crashes or closes. */
-  staff(name: string, job: Job, options: ProcessOptions = {}): void {
+  /** Starts a process that consumes, and a successor whenever it crashes. Returns how to close the last one for good. */
+  staff(name: string, job: Job, options: ProcessOptions = {}): () => Promise<void> {
+    let isDismissed = false;
+    let current: SimProcess;
     const begin = (generation: number) => {
       const process = this.hire(`${name}-${generation}`, options);
+      current = process;
       job(process);
       this.#successions.set(process, () => {
         void this.sim.go(`${name} is replaced`, undefined, async () => {
           if (!this.isEnding) await this.sim.sleep(this.sim.random.magnitude(10, 5000));
-          if (!this.#isClosed) begin(generation + 1);
+          if (!this.#isClosed && !isDismissed) begin(generation + 1);
         });
       });
       void process.crashed.then(() => this.#replace(process));
     };
     begin(1);
+    return async () => {
+      isDismissed = true;
+      if (current.isAlive) await this.close(current);
+    };
   }
 
   /** Closes a client, as a process does that is told to end. */

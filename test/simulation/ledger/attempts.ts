@@ -4,6 +4,7 @@ import {
   isAbout,
   isAskedFor,
   isForgotten,
+  isPlain,
   isUndone,
   LOSES_LEASE,
   mayBeAbout,
@@ -14,7 +15,7 @@ import {
   type Promises,
   type Rule,
 } from "./promises.ts";
-import { hexOf, type Delivery, type Story } from "./story.ts";
+import { hexOf, type Call, type Delivery, type Moment, type Story } from "./story.ts";
 
 /**
  * **An attempt is made once**: each delivery of a message to a group has the next number, except after a redrive, and
@@ -29,12 +30,14 @@ export const attempts: Rule = (story, promises) =>
     const redrives = story
       .callsOf("redrive")
       .filter((call) => mayBeAbout(call, offer, story) && mayHaveTakenEffect(call)).length;
-    const allowed = copiesOf(offer, story) + redrives;
+    // Attempts begin anew when the queue is made plain.
+    const changes = story.callsOf("makePlain").filter(mayHaveMoved).length;
+    const allowed = copiesOf(offer, story) + redrives + changes;
     const violations: string[] = [];
     const counts = new Map<number, number>();
     for (const delivery of deliveries) {
       const { attempt, failures, end } = delivery;
-      if (end?.how === "cut short" || isUndone(delivery, story)) continue;
+      if (end?.how === "cut short" || isPlain(delivery) || isUndone(delivery, story)) continue;
       const count = (counts.get(attempt) ?? 0) + 1;
       counts.set(attempt, count);
       if (count > allowed) violations.push(`attempt made again: ${nameOfDelivery(delivery)}`);
@@ -47,13 +50,26 @@ export const attempts: Rule = (story, promises) =>
     return violations;
   });
 
-/** **A message keeps its id and its key**, on each delivery and in each group. */
-export const identity: Rule = (story) =>
+/** Whether a step of `makePlain` may have moved messages. */
+function mayHaveMoved(call: Call): boolean {
+  const { isPlain: isDone, moved } = (call.answer ?? {}) as { isPlain?: boolean; moved?: number };
+  if (call.answer === undefined) return mayHaveTakenEffect(call);
+  return isDone === true || (moved ?? 0) > 0;
+}
+
+/**
+ * **A message keeps its id and its key**, on each delivery and in each group. In a list, which it passes through where the
+ * queue changes its kind, it has neither.
+ */
+export const identity: Rule = (story, { kind }) =>
   story.deliveries.flatMap((delivery) => {
     const offer = story.offers.get(delivery.n);
     if (offer === undefined || delivery.id === undefined || offer.fate === "rejected") return [];
+    if (kind === "mixed" && delivery.key === undefined) return [];
     if (delivery.key !== offer.key) return [`key ${delivery.key}: ${nameOfDelivery(delivery)}`];
-    if (offer.id === undefined || hexOf(offer.id) === hexOf(delivery.id)) return [];
+    // Retries get new ids when the queue is made plain.
+    if (kind === "mixed" || offer.id === undefined || hexOf(offer.id) === hexOf(delivery.id))
+      return [];
     return [`id ${delivery.id}, not ${offer.id}: ${nameOfDelivery(delivery)}`];
   });
 
@@ -68,7 +84,7 @@ export const again: Rule = (story, promises) =>
       if (offer === undefined || copiesOf(offer, story) > 1) return [];
       const before = deliveries[i - 1];
       if (before === undefined) {
-        if (delivery.attempt === 1 || isAnyHit(story, delivery)) return [];
+        if (delivery.attempt <= 1 || isAnyHit(story, delivery)) return [];
         return [`attempt without those before it: ${nameOfDelivery(delivery)}`];
       }
       if (isUndone(before, story)) return [];
@@ -80,6 +96,7 @@ export const again: Rule = (story, promises) =>
       );
       if (acknowledged !== undefined && (acknowledged.ended?.index ?? 0) < delivery.index)
         return [`handled again after its ack: ${nameOfDelivery(delivery)}`];
+      if (isPlain(before)) return [`handled again after it was taken: ${nameOfDelivery(delivery)}`];
       if (isRedriven(before, delivery, story)) return [];
       if (hasFailed(before, delivery, story, promises)) return [];
       return [`handled again without a reason: ${nameOfDelivery(delivery)}`];
@@ -113,12 +130,19 @@ export const uncounted: Rule = (story, promises) =>
 function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Promises): boolean {
   if (before.end !== undefined && before.end.how !== "returned") return true;
   if (story.isHit(before.by, LOSES_LEASE, before, next)) return true;
+  if (seemsDead(next, story, promises)) return true;
   const isClosing = story
     .callsOf("close", "closeQueue")
     .some((call) => call.by === before.by && call.begun.index < next.index);
   if (isClosing) return true;
   if (before.settlements.some((call) => FAILS.includes(call.verb) && isAskedFor(call))) return true;
   return isByHand(before) && isExpired(before, next, promises);
+}
+
+/** Whether `makePlain` may have taken a consumer for dead: it asks Redis once, and believes its clock. */
+function seemsDead(moment: Moment, story: Story, { kind }: Promises): boolean {
+  if (kind !== "mixed") return false;
+  return story.faults.some((fault) => fault.kind === "clock-step" && fault.index < moment.index);
 }
 
 /** Whether a delivery that was taken by hand was not settled in time. */
@@ -142,7 +166,7 @@ export const exactSettlements: Rule = (story, promises) =>
       if (delivery.settlements.slice(0, i).some(isAskedFor)) return [];
       if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
       // What the old master still sent has been forgotten.
-      if (isUndone(delivery, story)) return [];
+      if (isUndone(delivery, story) || seemsDead(call.ended, story, promises)) return [];
       const { visibilityTimeout = 30_000 } = promises;
       if (call.ended.at - delivery.at >= visibilityTimeout * 0.9) return [];
       if (story.callsOf("close", "closeQueue").some(({ by }) => by === delivery.by)) return [];
@@ -212,7 +236,7 @@ function byMessage(story: Story, { kind }: Promises): Delivery[][] {
   if (kind === "plain") return [];
   const all = new Map<string, Delivery[]>();
   for (const delivery of story.deliveries) {
-    const name = `${delivery.group} ${delivery.n}`;
+    const name = kind === "mixed" ? `${delivery.n}` : `${delivery.group} ${delivery.n}`;
     const list = all.get(name) ?? [];
     all.set(name, list);
     list.push(delivery);

@@ -14,9 +14,8 @@ import type { Moment, Offer, Story } from "./story.ts";
  */
 export function isFor(offer: Offer, group: string, story: Story, promises: Promises): boolean {
   if (story.callsOf("destroy").some(({ args }) => args["group"] === group)) return false;
-  const isAlone = !story.joins.some((join) => join.group !== group);
-  const { startNew = [] } = promises;
-  if (isAlone && !startNew.includes(group)) return true;
+  const { groups, startNew = [] } = promises;
+  if (groups.length === 1 && startNew.length === 0) return true;
   const founded = foundedAt(group, story);
   if (founded === undefined) return false;
   if (offer.begun.index > founded.index) return true;

@@ -1,8 +1,11 @@
 import {
   copiesOf,
+  deliveriesTo,
   earliestOf,
   EXACT,
+  isAbout,
   isAskedFor,
+  isPlain,
   isStored,
   isUndone,
   LOSES_CONNECTION,
@@ -56,7 +59,7 @@ export const lost: Rule = (story, promises) => {
       );
       const count = gone.length - removed - replaced - unknown.length;
       if (count <= 0) continue;
-      if (promises.kind === "plain") missing.push(...gone.slice(-count));
+      if (promises.kind !== "reliable") missing.push(...gone.slice(-count));
       else
         violations.push(`lost: ${count} of ${family.name}${inGroup(group)}, perhaps ${list(gone)}`);
     }
@@ -105,8 +108,9 @@ const TAKE_OVER = ["blocking", "background"];
 function onTheWay({ process, at, until }: Fault, story: Story): number {
   const calls = story
     .callsOf("take", "takeMany", "poll", "takeOut", "subscribe")
-    .filter(({ by, begun, ended, error, answer }) => {
-      if (process !== undefined && process !== by) return false;
+    .filter(({ by, args, begun, ended, error, answer }) => {
+      // A group loses nothing.
+      if ((process !== undefined && process !== by) || args["group"] !== undefined) return false;
       // What came when nobody waited any more goes back.
       const isGivenUp = error !== undefined || answer === 0;
       return begun.at <= until && (ended?.at ?? Infinity) + (isGivenUp ? GOING_BACK : 0) >= at;
@@ -124,10 +128,14 @@ function dueAt(offer: Offer, story: Story): number {
 }
 
 /** Whether the group may be done with the message. */
-function mayBeDone(offer: Offer, group: string, story: Story, { kind }: Promises): boolean {
-  const deliveries = story.deliveriesOf(offer.n).filter((one) => one.group === group);
-  if (kind === "plain") return deliveries.length > 0;
-  return deliveries.some(mayHaveSucceeded) || isDead(offer, group, story);
+function mayBeDone(offer: Offer, group: string, story: Story, promises: Promises): boolean {
+  const deliveries = deliveriesTo(group, offer.n, story, promises);
+  if (deliveries.some((one) => isPlain(one) || mayHaveSucceeded(one))) return true;
+  // Together with its letter, one of another group is removed that nobody has seen.
+  const isRemoved = story
+    .callsOf("removeLetters")
+    .some((call) => isAbout(call, offer, story) && mayHaveTakenEffect(call));
+  return isRemoved || isDead(offer, group, story);
 }
 
 /** Whether the consumer may have acknowledged the message. */
@@ -170,14 +178,13 @@ export const undone: Rule = (story, promises) => {
 };
 
 /** Whether the group is certainly done with the message. */
-function isDone(offer: Offer, group: string, story: Story, { kind }: Promises): boolean {
-  return story
-    .deliveriesOf(offer.n)
-    .filter((one) => one.group === group && !isUndone(one, story))
+function isDone(offer: Offer, group: string, story: Story, promises: Promises): boolean {
+  return deliveriesTo(group, offer.n, story, promises)
+    .filter((one) => !isUndone(one, story))
     .some(
-      ({ settlements }) =>
-        kind === "plain" ||
-        settlements.some((call) => call.verb === "ack" && tookEffect(call, story)),
+      (one) =>
+        isPlain(one) ||
+        one.settlements.some((call) => call.verb === "ack" && tookEffect(call, story)),
     );
 }
 

@@ -4,7 +4,8 @@ import type { Call, Delivery, Moment, Offer, Story } from "./story.ts";
 /** What a queue promises, as far as that differs from world to world. */
 export interface Promises {
   readonly queue: string;
-  readonly kind: "plain" | "reliable";
+  /** Mixed: it becomes reliable and plain again while it is used. */
+  readonly kind: "plain" | "reliable" | "mixed";
   /** The consumer groups; one without a name in a plain queue. */
   readonly groups: readonly string[];
   /** Those that begin with the next message that becomes ready (`start: "new"`). */
@@ -133,6 +134,21 @@ export function isAbout({ args }: Call, offer: Offer, story: Story): boolean {
   return target === offer.key || story.offerOf(target) === offer;
 }
 
+/** The deliveries of a message to a group; in a mixed queue, all. */
+export function deliveriesTo(
+  group: string,
+  n: number,
+  story: Story,
+  { kind }: Promises,
+): Delivery[] {
+  return story.deliveriesOf(n).filter((one) => kind === "mixed" || one.group === group);
+}
+
+/** Whether the message was taken from a plain queue, so that it has left Redis. */
+export function isPlain({ attempt }: Delivery): boolean {
+  return attempt === 0;
+}
+
 /** Whether a call about dead letters concerns this message: it names it, or it names none. */
 export function mayBeAbout(call: Call, offer: Offer, story: Story): boolean {
   return call.args["target"] === undefined || isAbout(call, offer, story);
@@ -224,10 +240,10 @@ export function hasLeft(
   if (kind === "reliable" && groups.length > 1) return false;
   const isTaken = story
     .deliveriesOf(offer.n)
-    .some(({ index, settlements }) =>
-      kind === "plain"
-        ? index < before
-        : settlements.some(
+    .some((delivery) =>
+      isPlain(delivery)
+        ? delivery.index < before
+        : delivery.settlements.some(
             (one) =>
               one.verb === "ack" &&
               tookEffect(one, story) &&

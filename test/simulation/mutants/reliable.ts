@@ -202,9 +202,8 @@ export const RELIABLE: readonly Mutant[] = [
   {
     name: "group-begins-at-the-end",
     breaks: `A group with start "0" begins at the end of the stream: it never gets what was ready before.`,
-    worlds: ["reliable"],
+    worlds: ["groups"],
     tests: ["unit/reliable/reliable-options.test.ts", "integration/reliable/groups.test.ts"],
-    unseen: "The world makes its groups before the first offer.",
     edits: [
       {
         file: "handles/reliable-options.ts",
@@ -260,9 +259,8 @@ export const RELIABLE: readonly Mutant[] = [
   {
     name: "plain-forgets-retries",
     breaks: "makePlain leaves a few retries behind: their messages are lost.",
-    worlds: ["make-plain"],
+    worlds: ["migration"],
     tests: ["moves/queue/make-plain.test.ts", "integration/reliable/migration.test.ts"],
-    unseen: "No world makes a queue plain.",
     edits: [
       {
         file: "lua/queue/make-plain.ts",
@@ -275,9 +273,8 @@ export const RELIABLE: readonly Mutant[] = [
     name: "plain-while-consumed",
     breaks:
       "makePlain does not ask whether consumers live: what they have in flight is delivered a second time.",
-    worlds: ["make-plain"],
+    worlds: ["migration"],
     tests: ["moves/queue/make-plain.test.ts", "integration/reliable/migration.test.ts"],
-    unseen: "No world makes a queue plain.",
     edits: [
       {
         file: "lua/queue/make-plain.ts",

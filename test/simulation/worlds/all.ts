@@ -1,6 +1,8 @@
 import type { World } from "../sim.ts";
 import { exclusive } from "./exclusive.ts";
+import { groups } from "./groups.ts";
 import { keys } from "./keys.ts";
+import { migration } from "./migration.ts";
 import { partitions } from "./partitions.ts";
 import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
@@ -12,6 +14,8 @@ export const WORLDS: readonly World[] = [
   smoke,
   plain,
   reliable,
+  groups,
+  migration,
   keys,
   pauses,
   partitions,
