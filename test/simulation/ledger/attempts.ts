@@ -114,14 +114,17 @@ export const uncounted: Rule = (story, promises) =>
       const offer = story.offers.get(next.n);
       if (before === undefined || offer === undefined || copiesOf(offer, story) > 1) return [];
       if (next.attempt <= before.attempt + 1 || isRedriven(before, next, story)) return [];
-      const dueAt = retryAt(before, next, story, promises) ?? before.now;
-      // The clock may have been set meanwhile: then nobody knows when the pause was over.
-      const over = before.at + Math.max(0, dueAt - before.now);
-      const isLost = story.faults.some(
-        ({ kind, at, until }) =>
-          at <= next.at &&
-          (until >= over ? LOSES_LEASE.includes(kind) : kind === "clock-step" && at >= before.at),
+      const { faults } = story;
+      if (faults.some(({ kind, at }) => kind === "clock-step" && at >= before.at)) return [];
+      const hits = faults.filter(
+        ({ kind, at, until }) => LOSES_LEASE.includes(kind) && at <= next.at && until >= before.at,
       );
+      // One fault may end the attempt before, or its settlement; that is no attempt more.
+      const isHeldBack = before.end?.how === "threw" && before.settlements.length === 0;
+      const pause = isHeldBack && hits.length === 1 ? pauseAfter(before, undefined, promises) : 0;
+      const dueAt = retryAt(before, next, story, promises) ?? before.now + (pause ?? 0);
+      const over = before.at + dueAt - before.now;
+      const isLost = hits.some(({ until }) => until >= over);
       return isLost ? [] : [`counted and not tried: ${nameOfDelivery(next)}`];
     }),
   );

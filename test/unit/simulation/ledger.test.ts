@@ -475,6 +475,32 @@ describe("one consumer per key", () => {
     expect(overlapping({ fault: "stall", duration: 9 }).judge(exclusive)).toEqual([]);
   });
 
+  it("aborts the signal of a handler before the next one begins, but after two steps of the clock", () => {
+    const aborted = two().take("t", 1).add({ aborted: 1 }).take("u", 2);
+    expect(found(aborted, "two handlers", exclusive)).toEqual([]);
+    const stepped = (pause: number) =>
+      two().step(9000).wait(pause).step(-9000).take("t", 1, 1, { fence: 5 }).take("u", 2);
+    expect(found(stepped(2500), "two handlers", exclusive)).toEqual([]);
+    expect(found(stepped(2501), "two handlers", exclusive)).toHaveLength(1);
+    const other = two().add({ fault: "cut", connection: "t.background#1" });
+    expect(found(other.take("t", 1).take("u", 2), "two handlers", exclusive)).toHaveLength(1);
+  });
+
+  it("counts no attempt that nobody has made", () => {
+    const died = (at: number) =>
+      two()
+        .take("t", 1, 1, { fence: 5 })
+        .handled(1, "threw")
+        .wait(at)
+        .add({ fault: "crash", process: "t" })
+        .wait(2000 - at)
+        .take("u", 1, 3, { fence: 6, failures: 2 });
+    expect(found(died(999), "counted", exclusive)).toEqual([
+      expect.stringContaining("counted and not tried: message 1"),
+    ]);
+    expect(found(died(1000), "counted", exclusive)).toEqual([]);
+  });
+
   it("never lets a fence fall", () => {
     const falls = two()
       .take("t", 1, 1, { fence: 5 })
@@ -494,6 +520,12 @@ describe("one consumer per key", () => {
       expect.stringContaining("strict order: message 2"),
     ]);
     expect(overtaken.judge({ ...exclusive, isStrict: false })).toEqual([]);
+    const redriven = two()
+      .add({ dead: 1, group: "g", attempt: 3, reason: "" })
+      .take("t", 2)
+      .call("p", "redrive", {}, { answer: 1 })
+      .take("t", 1);
+    expect(found(redriven, "strict order", exclusive)).toEqual([]);
   });
 
   it("keeps the lanes of orderBy in each process", () => {
