@@ -79,6 +79,11 @@ export class Shop {
     };
   }
 
+  /** Those that were started by {@link staff}, and have neither crashed nor closed. */
+  get staffed(): readonly SimProcess[] {
+    return [...this.#successions.keys()].filter(({ isAlive }) => isAlive);
+  }
+
   /** Closes a client, as a process does that is told to end. */
   async close(process: SimProcess): Promise<void> {
     this.#closed.add(process);

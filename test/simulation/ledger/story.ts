@@ -279,14 +279,15 @@ export class Story {
       role,
       index,
       at,
-      until: LASTING.includes(kind) ? at + (duration ?? Infinity) : at,
+      until:
+        LASTING.includes(kind) || event["vanishes"] === true ? at + (duration ?? Infinity) : at,
       by: duration ?? 0,
       since: (event["since"] as number | undefined) ?? 0,
     });
   }
 }
 
-/** The faults that last. */
+/** The faults that last. So does the end of a process that leaves its connections. */
 const LASTING: readonly FaultKind[] = ["silence", "delay", "stall", "rights"];
 
 /** The process and the role of a connection, by what the trace calls it: `name.role#number`, or `name#number`. */

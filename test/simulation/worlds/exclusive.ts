@@ -20,7 +20,7 @@ export const exclusive: World = {
   events: 1500,
   run: async (sim) => {
     const [setting, deeds] =
-      KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, gap: 2 })](sim);
+      KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, desertion: 2, gap: 2 })](sim);
     await runSetting(sim, setting, deeds);
   },
   check: (sim) => checkSetting(sim),
@@ -28,7 +28,7 @@ export const exclusive: World = {
 
 type Kind = (sim: Sim) => readonly [Setting, Deeds];
 
-const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "gap", Kind>> = {
+const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap", Kind>> = {
   /** Only the faults of the plan, and pauses. */
   quiet: (sim) => [
     draw(sim),
@@ -71,6 +71,22 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "gap", Kind>> = {
       },
     ];
   },
+
+  /** A process that waits for messages goes, and they come when another one has its partition. */
+  desertion: (sim) => [
+    draw(sim, { partitions: sim.random.between(1, 2), producers: 1 }),
+    {
+      work: async (shop, clerk) => {
+        const { random } = sim;
+        await someWork(shop, clerk, { most: 5, longest: 500 });
+        await sim.sleep(random.between(500, 2000));
+        const fate = random.pick(["crash", "vanish", "vanish", "stall"] as const);
+        if (sim.wants() && shop.staffed.length > 0) overcome(sim, random.pick(shop.staffed), fate);
+        await sim.sleep(random.between(2000, 5000));
+        await someWork(shop, clerk, { most: 8, longest: 500 });
+      },
+    },
+  ],
 
   /** For a while nobody takes, and meanwhile the number of partitions changes. */
   gap: (sim) => {
@@ -122,17 +138,23 @@ async function meetFate(shop: Shop, process: SimProcess, fates: readonly Fate[])
   const { random } = sim;
   const fate = random.pick(fates);
   const pause = random.magnitude(1, 1000);
-  const length = random.between(2000, 8000);
-  const step = random.pick([-1, 1]) * random.magnitude(500, 60_000);
   if (random.chance(0.6) || !sim.wants()) return;
   await sim.go(`fate of ${process.name}`, undefined, async () => {
     await sim.sleep(pause);
     if (!process.isAlive || shop.isEnding) return;
-    if (fate === "crash" || fate === "vanish") process.crash({ vanishes: fate === "vanish" });
-    else if (fate === "stall") sim.fault({ kind: "stall", process, duration: length });
-    else if (fate === "step") sim.fault({ kind: "clock-step", duration: step });
-    else await shop.close(process);
+    if (fate === "leave") await shop.close(process);
+    else overcome(sim, process, fate);
   });
+}
+
+function overcome(sim: Sim, process: SimProcess, fate: Exclude<Fate, "leave">): void {
+  const { random } = sim;
+  if (fate === "stall") {
+    sim.fault({ kind: "stall", process, duration: random.between(2000, 8000) });
+  } else if (fate === "step") {
+    const duration = random.pick([-1, 1]) * random.magnitude(500, 60_000);
+    sim.fault({ kind: "clock-step", duration });
+  } else process.crash({ vanishes: fate === "vanish" });
 }
 
 /** Two processes take, and end; after `meanwhile`, others take. */
