@@ -77,7 +77,6 @@ export const HISTORY: readonly Mutant[] = [
       "moves/partitions/hold.test.ts",
       "fault/partitions/exclusive-change.long.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/fact.ts",

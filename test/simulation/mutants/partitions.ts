@@ -254,7 +254,6 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A failed message loses its place: after a hand-over, later messages of its key come first.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/strict.test.ts", "integration/partitions/exclusive.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
@@ -269,7 +268,6 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A new holder does not kill the connection of one that did not release: that one goes on reading, and order is lost.",
     worlds: ["exclusive"],
     tests: ["integration/partitions/exclusive.test.ts", "fault/partitions/exclusive.long.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -283,7 +281,6 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks: "A fence is the server's time alone: it falls when the clock is set back.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/hold.test.ts", "fault/partitions/exclusive-fences.long.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/hold.ts",
@@ -298,7 +295,6 @@ export const EXCLUSIVE: readonly Mutant[] = [
       "A holder does not measure its lease: after it stood still, its next handler begins while another process has the key.",
     worlds: ["exclusive"],
     tests: ["integration/partitions/lease.test.ts", "integration/partitions/exclusive.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -351,7 +347,6 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks: "The death of a process that only waits for the end of a pause counts as an attempt.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/strict.test.ts", "moves/partitions/hold.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/inherit.ts",
