@@ -478,8 +478,6 @@ describe("one consumer per key", () => {
   it("aborts the signal of a handler before the next one begins, but after two steps of the clock", () => {
     const aborted = two().take("t", 1).add({ aborted: 1 }).take("u", 2);
     expect(found(aborted, "two handlers", exclusive)).toEqual([]);
-    const stepped = (pause: number) =>
-      two().step(9000).wait(pause).step(-9000).take("t", 1, 1, { fence: 5 }).take("u", 2);
     expect(found(stepped(2500), "two handlers", exclusive)).toEqual([]);
     expect(found(stepped(2501), "two handlers", exclusive)).toHaveLength(1);
     const other = two().add({ fault: "cut", connection: "t.background#1" });
@@ -487,14 +485,6 @@ describe("one consumer per key", () => {
   });
 
   it("counts no attempt that nobody has made", () => {
-    const died = (at: number) =>
-      two()
-        .take("t", 1, 1, { fence: 5 })
-        .handled(1, "threw")
-        .wait(at)
-        .add({ fault: "crash", process: "t" })
-        .wait(2000 - at)
-        .take("u", 1, 3, { fence: 6, failures: 2 });
     expect(found(died(999), "counted", exclusive)).toEqual([
       expect.stringContaining("counted and not tried: message 1"),
     ]);
@@ -568,6 +558,18 @@ function ack(events: History, answer: unknown = true): History {
 function two(): History {
   const terms = { partitionKey: "a" };
   return history().offer("p", 1, 0, terms).offer("p", 2, 10, terms).wait(50);
+}
+
+/** The clock is set forward and, after a pause, back; then two handlers run at once. */
+function stepped(pause: number): History {
+  return two().step(9000).wait(pause).step(-9000).take("t", 1, 1, { fence: 5 }).take("u", 2);
+}
+
+/** A handler fails, and its process dies so many milliseconds later. The next delivery is the third attempt. */
+function died(after: number): History {
+  const failed = two().take("t", 1, 1, { fence: 5 }).handled(1, "threw").wait(after);
+  const all = failed.add({ fault: "crash", process: "t" }).wait(2000 - after);
+  return all.take("u", 1, 3, { fence: 6, failures: 2 });
 }
 
 /** One handler begins while another one runs, whose process a fault has met. */
