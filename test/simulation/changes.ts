@@ -1,5 +1,9 @@
+import { PartitionNames } from "../../src/partitions/ring/ring.ts";
+import { isWithOrdinary, parseFact } from "../../src/partitions/ring/fact.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import type { Clerk } from "./clerk.ts";
 import type { Shop } from "./shop.ts";
+import type { SimProcess } from "./sim.ts";
 
 /** Changes the number of partitions once or twice. */
 export async function changeNowAndThen({ sim, ledger }: Shop, clerk: Clerk): Promise<void> {
@@ -17,17 +21,86 @@ export async function changeNowAndThen({ sim, ledger }: Shop, clerk: Clerk): Pro
   });
 }
 
-/** Ends a change whose process has died: one that takes the ordinary queue in nobody else ends. */
-export async function finishChange(
-  { sim, ledger }: Shop,
-  { process, queue }: Clerk,
+/** Changes of the number that come at about the same time. */
+export interface Changing {
+  /** One process asks for each. */
+  readonly counts: readonly number[];
+  /** Whether a process dies in the middle of it. */
+  readonly dies: boolean;
+  /** Whether the network is slow. */
+  readonly isSlow: boolean;
+}
+
+/** Several processes change the number at about the same time. One of them is there for that alone. */
+export async function changeTogether(
+  shop: Shop,
+  [office]: readonly Clerk[],
+  { counts, dies, isSlow }: Changing,
 ): Promise<void> {
-  for (let i = 0; i < 10; i++) {
-    const isDone = await ledger.call(process, "setPartitions", { count: 2 }, async () => {
-      await process.line.setPartitions(queue.name, 2);
-      return true;
+  const { sim } = shop;
+  const { random } = sim;
+  const changer = shop.hire("changer");
+  const life = random.magnitude(0.3, 40);
+  const processes = [changer, office?.process ?? changer];
+  const changes = counts.map(async (count, i) => {
+    const process = processes[i] ?? changer;
+    const head = i === 0 ? 0 : random.magnitude(0.1, 30);
+    await sim.go(`${process.name} changes the number`, process, async () => {
+      await sim.sleep(head);
+      if (sim.wants()) await setPartitions(shop, process, count);
     });
-    if (isDone) return;
-    await sim.sleep(1000);
+  });
+  if (isSlow) {
+    for (let i = 0; i < 6; i++) {
+      sim.fault({ kind: "delay", duration: random.magnitude(5, 1500) });
+      await sim.sleep(random.magnitude(0.1, 10));
+    }
+  }
+  if (dies) {
+    await sim.sleep(life);
+    changer.crash();
+  }
+  await Promise.all(changes);
+}
+
+/**
+ * Waits until no change is under way: whoever has the queue open finishes that of a dead process. Only one that takes
+ * the ordinary queue in is finished by the next call.
+ */
+export async function expectEndOfChanges(shop: Shop, clerk: Clerk): Promise<void> {
+  const { sim } = shop;
+  const until = sim.elapsed + TAKEN_OVER_WITHIN;
+  const { partitions } = queueKeys(new PartitionNames(shop.queue).at(0));
+  for (;;) {
+    const found = await sim.outside(() => sim.control.get(partitions));
+    const fact = parseFact(found ?? "");
+    if (fact === undefined || fact.state === "stable") break;
+    if (isWithOrdinary(fact)) break;
+    if (sim.elapsed > until) {
+      sim.note({ abandoned: found });
+      break;
+    }
+    await sim.sleep(500);
+  }
+  await finishChange(shop, clerk);
+}
+
+/** Takes in what is left in the ordinary queue: a change that does so is finished by nobody else. */
+export async function finishChange(shop: Shop, { process }: Clerk): Promise<void> {
+  for (let i = 0; i < 10; i++) {
+    if (await setPartitions(shop, process, 2)) return;
+    await shop.sim.sleep(1000);
   }
 }
+
+/** Returns whether it has worked. */
+async function setPartitions(shop: Shop, process: SimProcess, count: number): Promise<boolean> {
+  const isDone = await shop.ledger.call(process, "setPartitions", { count }, async () => {
+    await process.line.setPartitions(shop.queue, count);
+    return true;
+  });
+  return isDone === true;
+}
+
+/** Milliseconds within which others finish the change of a process that has died. */
+const TAKEN_OVER_WITHIN = 30_000;

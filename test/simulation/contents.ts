@@ -18,7 +18,8 @@ export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
   let lastDueAt = 0;
   const left: string[] = [];
   for (const redis of servers) {
-    for (const key of (await redis.keys("*")).toSorted()) {
+    const names = (await redis.keys("*")).toSorted();
+    for (const key of names) {
       if (key.startsWith(MACHINE)) continue;
       const kind = kindOf(key);
       const count = await countOf(redis, key);
@@ -28,10 +29,16 @@ export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
       }
       if (LIVE.includes(kind)) live += count;
       if (kind === "dead") dead += count;
-      if (count > 0 && !LASTING.includes(kind)) left.push(`${key} (${count})`);
+      if (count > 0 && !LASTING.includes(kind) && !(kind === "paused" && isFormer(key, names)))
+        left.push(`${key} (${count})`);
     }
   }
   return { live, dead, lastDueAt, left };
+}
+
+/** Whether the key is that of an ordinary queue that has become partitions: its pause stays with it. */
+function isFormer(key: string, names: readonly string[]): boolean {
+  return !key.includes("/") && names.includes(key.replace(/_\w+:/, "_partitions:"));
 }
 
 function kindOf(key: string): string {

@@ -66,7 +66,7 @@ export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Prom
     return new Clerk(
       shop.ledger,
       process,
-      process.run(() => open(process, shop.queue, setting)),
+      process.run(() => open(process, shop, setting)),
     );
   });
   const [office, ...producers] = clerks;
@@ -127,12 +127,12 @@ export function take(
 ): void {
   const { random } = shop.sim;
   if (setting.kind === "plain") {
-    takePlainly(shop, process, random.pick(PLAIN_STYLES), partitionsOf(setting));
+    takePlainly(shop, process, random.pick(PLAIN_STYLES), partitionsOf(setting, shop.sim));
     return;
   }
   const styles = RELIABLE_STYLES.filter((style) => style !== "route");
   takeReliably(shop, process, {
-    options: optionsOf(setting),
+    options: optionsOf(setting, shop.sim),
     style: setting.isExclusive ? "subscribe" : random.pick(styles),
     longest: random.pick([50, 800]),
     failing: setting.failing,
@@ -155,18 +155,19 @@ async function takeLast(
   }
 }
 
-function open(process: SimProcess, name: string, setting: Setting) {
+function open(process: SimProcess, { sim, queue }: Shop, setting: Setting) {
   return setting.kind === "plain"
-    ? process.line.getDelayedQueue<number>(name, partitionsOf(setting))
-    : process.line.getReliableQueue<number>(name, optionsOf(setting));
+    ? process.line.getDelayedQueue<number>(queue, partitionsOf(setting, sim))
+    : process.line.getReliableQueue<number>(queue, optionsOf(setting, sim));
 }
 
-function partitionsOf({ partitions }: Setting): { partitions?: number } {
-  return partitions === 0 ? {} : { partitions };
+/** `sim` draws whether a process leaves the number out, if the setting is mixed. */
+function partitionsOf({ partitions, isMixed }: Setting, sim?: Sim): { partitions?: number } {
+  return partitions === 0 || (isMixed && sim?.random.chance(0.5) === true) ? {} : { partitions };
 }
 
-function optionsOf(setting: Setting): ReliableQueueOptions<number> {
+function optionsOf(setting: Setting, sim?: Sim): ReliableQueueOptions<number> {
   const { maxDeliveries, retry, visibilityTimeout, isExclusive, isStrict } = setting;
-  const options = { maxDeliveries, retry, visibilityTimeout, ...partitionsOf(setting) };
+  const options = { maxDeliveries, retry, visibilityTimeout, ...partitionsOf(setting, sim) };
   return isExclusive ? { ...options, exclusive: true, strict: isStrict } : options;
 }
