@@ -11,6 +11,8 @@ export interface Setting {
   readonly kind: "plain" | "reliable";
   /** How many partitions the queue has at first; 0 for an ordinary queue. */
   readonly partitions: number;
+  /** Whether some processes open the queue as an ordinary one all the same. */
+  readonly isMixed: boolean;
   readonly isExclusive: boolean;
   readonly isStrict: boolean;
   readonly maxDeliveries: number;
@@ -28,6 +30,7 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
   return {
     kind: random.pick(["plain", "reliable"]),
     partitions: 0,
+    isMixed: false,
     isExclusive: false,
     isStrict: false,
     maxDeliveries: random.between(2, 4),

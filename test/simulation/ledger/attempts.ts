@@ -139,6 +139,7 @@ function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Pro
     .some((call) => call.by === before.by && call.begun.index < next.index);
   if (isClosing) return true;
   if (before.settlements.some((call) => FAILS.includes(call.verb) && isAskedFor(call))) return true;
+  if (mayBeTakenForDead(before, next, story)) return true;
   return isByHand(before) && isExpired(before, next, promises);
 }
 
@@ -146,6 +147,18 @@ function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Pro
 function seemsDead(moment: Moment, story: Story, { kind }: Promises): boolean {
   if (kind !== "mixed") return false;
   return story.faults.some((fault) => fault.kind === "clock-step" && fault.index < moment.index);
+}
+
+/** A change of the number of partitions looks once whether a consumer lives, and the clock may have been set forward. */
+function mayBeTakenForDead(before: Delivery, next: Delivery, story: Story): boolean {
+  const steps = story.faults.filter(
+    ({ kind, by, at }) => kind === "clock-step" && by > 0 && before.at <= at && at <= next.at,
+  );
+  return steps.some((step) =>
+    story
+      .callsOf("setPartitions")
+      .some(({ begun, ended }) => begun.at <= next.at && (ended?.at ?? Infinity) >= step.at),
+  );
 }
 
 /** Whether a delivery that was taken by hand was not settled in time. */

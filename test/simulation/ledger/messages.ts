@@ -49,7 +49,8 @@ export const lost: Rule = (story, promises) => {
         (offer) =>
           isStored(offer, story) &&
           isFor(offer, group, story, promises) &&
-          !wasForgotten(offer, group, story),
+          !wasForgotten(offer, group, story) &&
+          !mayHaveFallenBetween(offer, story),
       );
       const removed = sum(family.cancels.filter(mayHaveTakenEffect), () => 1);
       const replaced = sum(family.offers.filter(replaces), (offer) => copiesOf(offer, story));
@@ -66,6 +67,21 @@ export const lost: Rule = (story, promises) => {
   }
   return [...violations, ...unexcused(missing, story, promises)];
 };
+
+/**
+ * Whether a failover has met a change of the number of partitions while the message was there: it may have undone the
+ * arrival of a batch that was dropped after that where it came from.
+ */
+function mayHaveFallenBetween({ begun }: Offer, story: Story): boolean {
+  return story.faults.some(
+    ({ kind, index, at, since }) =>
+      kind === "failover" &&
+      begun.index < index &&
+      story
+        .callsOf("setPartitions")
+        .some((call) => call.begun.at <= at && (call.ended?.at ?? Infinity) >= since),
+  );
+}
 
 /** The messages for whose loss there is no excuse. */
 function unexcused(missing: Offer[], story: Story, { capacity }: Promises): string[] {

@@ -41,13 +41,14 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
     },
   ],
 
-  /** The number of partitions changes. */
+  /** The number of partitions changes, perhaps twice at a time. */
   changes: (sim) => [
     draw(sim),
     {
       work: (shop, clerk) => someWork(shop, clerk, { longest: 1500 }),
       meanwhile: async (shop, clerks) => {
-        await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
+        const changers = clerks.slice(0, sim.random.between(1, 2));
+        await Promise.all(changers.map((clerk) => changeNowAndThen(shop, clerk)));
       },
       settle: finishChange,
     },
