@@ -138,6 +138,8 @@ export interface World {
   readonly faults?: readonly FaultKind[];
   /** How many servers it needs. Defaults to 1. */
   readonly servers?: number;
+  /** Milliseconds by which the clocks of further servers differ from that of the first at most. Defaults to 3 s. */
+  readonly skew?: number;
   /** About how many events a run has: the faults are spread over them. Defaults to 500. */
   readonly events?: number;
   /** Virtual milliseconds after which the run counts as hung. Defaults to 10 minutes. */

@@ -96,10 +96,11 @@ export class Machine implements Sim, Stage {
 
   /** Runs the world, and returns what is wrong. */
   async run(): Promise<readonly string[]> {
+    const { skew = 3000 } = this.#world;
     for (const server of this.servers) {
       await server.begin();
       server.runId = `${this.seed.toString(16).padStart(39, "0")}${server.index}`;
-      server.offset = server.index === 0 ? 0 : this.#schedule.between(-3000, 3000);
+      server.offset = server.index === 0 ? 0 : this.#schedule.between(-skew, skew);
     }
     surround({
       clock: this.clock,

@@ -189,9 +189,8 @@ export const PARTITIONS: readonly Mutant[] = [
     name: "leftovers-kept",
     breaks:
       "Messages that came while no call waited are not given back: they wait in the process, and closing loses them.",
-    worlds: ["partitions"],
+    worlds: ["spread"],
     tests: ["unit/partitions/gathering.test.ts", "integration/partitions/api.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/taking/gathering.ts",

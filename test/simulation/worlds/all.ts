@@ -8,6 +8,7 @@ import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
 import { reliable } from "./reliable.ts";
 import { smoke } from "./smoke.ts";
+import { spread } from "./spread.ts";
 
 /** All worlds. */
 export const WORLDS: readonly World[] = [
@@ -20,6 +21,7 @@ export const WORLDS: readonly World[] = [
   pauses,
   partitions,
   exclusive,
+  spread,
 ];
 
 /** @throws {RangeError} if there is none of that name. */
