@@ -45,15 +45,20 @@ export class Clerk {
     return result && { ...result, n };
   }
 
-  /** Offers new messages in one call. */
-  async offerMany(all: readonly (OfferTerms & { readonly delay: number })[]) {
+  /** Offers new messages in one call; gives up after so many milliseconds. */
+  async offerMany(all: readonly (OfferTerms & { readonly delay: number })[], patience?: number) {
+    const controller = new AbortController();
+    const { signal } = controller;
+    if (patience !== undefined) {
+      void this.#ledger.sim.sleep(patience).then(() => controller.abort());
+    }
     const messages = all.map((one) => ({ ...one, payload: this.#ledger.nextMessage() }));
     const parts = messages.map(({ payload, ...terms }) => {
-      const args = { ...terms, ...this.#group, n: payload, isOneOfMany: true };
+      const args = { ...terms, ...this.#group, n: payload, isImpatient: patience !== undefined };
       return this.#ledger.begin(this.process, "offer", args);
     });
     try {
-      const results = await this.process.run(() => this.queue.offerMany(messages));
+      const results = await this.process.run(() => this.queue.offerMany(messages, { signal }));
       for (const [i, result] of results.entries()) parts[i]?.answer({ ...result });
       return results.map((result, i) => ({ ...result, n: messages[i]?.payload }));
     } catch (error) {

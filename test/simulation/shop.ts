@@ -205,6 +205,12 @@ export async function audit(sim: Sim, promises: Promises): Promise<string[]> {
   ];
 }
 
+/** Now and then cuts a connection at a command or script that moves messages: it has to be carried out once. */
+export function cutSometimes(sim: Sim, commands: readonly string[]): void {
+  const { random } = sim;
+  if (random.chance(0.4)) sim.fault({ kind: "cut", command: random.pick(commands) });
+}
+
 /** The producers of a world: each is a process, and works by itself. */
 export async function produce(
   shop: Shop,

@@ -127,7 +127,7 @@ export interface FaultRequest {
   readonly server?: number;
   /** Milliseconds: of a stall, a delay, a clock's step, withdrawn rights. */
   readonly duration?: number;
-  /** Of `rights`: the command. */
+  /** Of `rights`: the command. Of a cut or a crash: how the name of the command or script begins at which it comes. */
   readonly command?: string;
 }
 

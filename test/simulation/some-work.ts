@@ -23,12 +23,16 @@ export async function someWork(
     const hasKey = random.chance(0.5);
     const delay = random.pick([0, 0, 20, random.between(1, longest)]);
     const size = random.between(2, 4);
+    const isImpatient = random.chance(0.3);
+    const patience = random.magnitude(0.05, 20);
     const pause = random.pick([0, 1, 50, 400, 1500]);
     const chosen = known.length === 0 ? undefined : random.pick(known);
     if (!sim.wants()) continue;
     if (verb === "many") {
-      const all = Array.from({ length: size }, () => ({ delay, partitionKey }));
-      for (const { id } of await clerk.offerMany(all)) known.push({ target: id, partitionKey });
+      const all = Array.from({ length: size }, (_, n) => ({ delay, partitionKey: `p${n % 3}` }));
+      const results = await clerk.offerMany(all, isImpatient ? patience : undefined);
+      for (const [n, { id }] of results.entries())
+        known.push({ target: id, partitionKey: `p${n % 3}` });
     } else if (verb === "offer" || chosen === undefined) {
       const key = `${clerk.process.name}-${i}`;
       const terms = hasKey ? { key, partitionKey } : { partitionKey };

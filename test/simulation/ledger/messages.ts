@@ -260,10 +260,16 @@ export const early: Rule = (story) =>
     return by > EXACT ? [`early by ${by.toFixed(2)} ms: ${nameOfDelivery(delivery)}`] : [];
   });
 
-/** **A deadline is the server's time plus the delay**, rounded up. A delay of 0 is due at once: it is rounded down. */
+/**
+ * **An offer that resolves has an id, and a deadline: the server's time plus the delay**, rounded up. A delay of 0 is due
+ * at once: it is rounded down.
+ */
 export const deadlines: Rule = (story) => {
   const stepped = story.faults.find(({ kind }) => kind === "clock-step")?.index ?? Infinity;
   return [...story.offers.values()].flatMap((offer) => {
+    const isPut = offer.args["isPut"] === true;
+    if (offer.fate === "stored" && offer.id === undefined && !isPut)
+      return [`no result: ${nameOf(offer)}`];
     if ((offer.ended?.index ?? Infinity) > stepped) return [];
     const { delay, maxWait } = offer.args as { delay?: number; maxWait?: number };
     if (offer.fate !== "stored" || offer.outcome === "kept" || offer.ended === undefined) return [];

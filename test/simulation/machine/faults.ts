@@ -116,7 +116,11 @@ export class Faults {
     const count = (this.#counts.get(kind) ?? 0) + 1;
     this.#counts.set(kind, count);
     const hit = this.#armed.find(
-      (fault) => count <= fault.most && this.#concerns(fault, connection) && fault.skip-- <= 0,
+      (fault) =>
+        count <= fault.most &&
+        kind.startsWith(fault.command ?? "") &&
+        this.#concerns(fault, connection) &&
+        fault.skip-- <= 0,
     );
     if (hit === undefined) return "pass";
     this.#armed.splice(this.#armed.indexOf(hit), 1);
@@ -167,8 +171,8 @@ export class Faults {
     switch (fault.kind) {
       case "crash":
       case "cut": {
-        const most = random.pick(RARE);
-        const skip = random.int(most === Infinity ? 6 : 2);
+        const most = fault.command === undefined ? random.pick(RARE) : Infinity;
+        const skip = random.int(fault.command === undefined && most === Infinity ? 6 : 2);
         this.#armed.push({ ...fault, skip, most, isBefore: random.chance(0.5) });
         return;
       }

@@ -1,6 +1,6 @@
 import type { Clerk } from "../clerk.ts";
 import { checkSetting, drawSetting, runSetting } from "../setting.ts";
-import type { Shop } from "../shop.ts";
+import { cutSometimes, type Shop } from "../shop.ts";
 import { FAULT_KINDS, type World } from "../sim.ts";
 
 /** A few business keys that many offers want, with every rule for a second offer, in a plain or a reliable queue. */
@@ -8,7 +8,10 @@ export const keys: World = {
   name: "keys",
   faults: FAULT_KINDS,
   events: 700,
-  run: (sim) => runSetting(sim, drawSetting(sim), { work }),
+  run: async (sim) => {
+    cutSometimes(sim, ["offer-keyed", "remove", "reschedule"]);
+    await runSetting(sim, drawSetting(sim), { work });
+  },
   check: (sim) => checkSetting(sim),
 };
 

@@ -1,6 +1,6 @@
 import { Clerk } from "../clerk.ts";
 import { CHANGING_MINDS, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
-import { audit, produce, Shop } from "../shop.ts";
+import { audit, cutSometimes, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, type World } from "../sim.ts";
 
 /** A plain queue: offers of every kind, every way to change them, to look at them and to take them, with aborts and closes. */
@@ -32,6 +32,7 @@ export const plain: World = {
       );
     });
     sim.note({ mayGoBack });
+    cutSometimes(sim, ["give-back", "remove", "reschedule", "poll", "offer", "lpop"]);
     const known: Known[] = [];
     await produce(shop, clerks, (clerk) => work(shop, clerk, known));
     await shop.end((last) => takeLastPlainly(shop, last));
