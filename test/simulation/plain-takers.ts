@@ -98,9 +98,9 @@ class PlainTaker {
     while (!this.#isClosed) {
       const controller = new AbortController();
       const isPatient = this.#shop.isEnding || sim.random.chance(0.4);
-      if (!isPatient) void sim.sleep(sim.random.magnitude(0.05, 5)).then(() => controller.abort());
+      if (!isPatient) void this.#shop.fewEvents().then(() => controller.abort());
       await this.#look(controller.signal);
-      await sim.sleep(this.#shop.isEnding ? 1 : sim.random.magnitude(1, 3000));
+      await sim.sleep(this.#shop.isEnding ? 250 : sim.random.magnitude(1, 3000));
     }
   }
 

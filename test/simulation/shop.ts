@@ -45,7 +45,16 @@ export class Shop {
     const { sim, untilNextDue } = this;
     const isCareless = untilNextDue === undefined || sim.random.chance(0.3);
     const some = sim.random.magnitude(0.05, isCareless ? 2000 : 30);
-    await sim.sleep(isCareless ? some : Math.min(untilNextDue, 5000) + some);
+    if (!isCareless && sim.random.chance(0.5)) {
+      await sim.sleep(Math.min(untilNextDue, 5000));
+      await this.fewEvents();
+    } else await sim.sleep(isCareless ? some : Math.min(untilNextDue, 5000) + some);
+  }
+
+  /** Lasts for a few events, whatever time they take: what is on its way meanwhile may arrive first, or may not. */
+  async fewEvents(): Promise<void> {
+    const { sim } = this;
+    for (let i = sim.random.int(8); i >= 0; i--) await sim.sleep(0);
   }
 
   /** Starts a process. */

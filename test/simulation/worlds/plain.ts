@@ -1,7 +1,13 @@
 import { Clerk } from "../clerk.ts";
-import { CHANGING_MINDS, PLAIN_STYLES, takeLastPlainly, takePlainly } from "../plain-takers.ts";
+import {
+  CHANGING_MINDS,
+  PLAIN_STYLES,
+  takeLastPlainly,
+  takePlainly,
+  type PlainStyle,
+} from "../plain-takers.ts";
 import { audit, cutSometimes, produce, Shop } from "../shop.ts";
-import { FAULT_KINDS, type World } from "../sim.ts";
+import { FAULT_KINDS, type Sim, type World } from "../sim.ts";
 
 /** A plain queue: offers of every kind, every way to change them, to look at them and to take them, with aborts and closes. */
 export const plain: World = {
@@ -14,7 +20,7 @@ export const plain: World = {
     const shop = new Shop(sim);
     const takers = random.between(1, 2);
     const mayGoBack = random.chance(0.7);
-    const styles = PLAIN_STYLES.filter((style) => mayGoBack || !CHANGING_MINDS.includes(style));
+    const styles = stylesOf(sim, mayGoBack);
     for (let i = 0; i < takers; i++) {
       shop.staff(`taker${i}`, (process) => {
         takePlainly(shop, process, random.pick(styles));
@@ -32,7 +38,7 @@ export const plain: World = {
       );
     });
     sim.note({ mayGoBack });
-    cutSometimes(sim, ["give-back", "remove", "reschedule", "poll", "offer", "lpop"]);
+    cutSometimes(sim, ["give-back", "remove", "poll", "offer"]);
     const known: Known[] = [];
     await produce(shop, clerks, (clerk) => work(shop, clerk, known));
     await shop.end((last) => takeLastPlainly(shop, last));
@@ -51,6 +57,12 @@ export const plain: World = {
     });
   },
 };
+
+/** How the takers of a run take: as they like, or all of them change their minds, so that messages often go back. */
+function stylesOf({ random }: Sim, mayGoBack: boolean): readonly PlainStyle[] {
+  if (!mayGoBack) return PLAIN_STYLES.filter((style) => !CHANGING_MINDS.includes(style));
+  return random.chance(0.4) ? [random.pick(CHANGING_MINDS)] : PLAIN_STYLES;
+}
 
 /** One more process takes for a while, and closes. */
 async function closeEarly(shop: Shop): Promise<void> {
