@@ -95,7 +95,6 @@ export const HISTORY: readonly Mutant[] = [
       "fault/lost-replies.test.ts",
       "integration/delayed/keys.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",

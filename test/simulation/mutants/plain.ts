@@ -181,7 +181,6 @@ if refusal then
       "fault/refusals.test.ts",
       "fault/call-timeout.long.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/offering/offering.ts",
@@ -229,7 +228,6 @@ import { get } from "../lua/delayed/get.ts";`,
       "integration/delayed/exact-again.test.ts",
       "fault/cancel-race.long.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "delayed/delayed-messages.ts",
