@@ -321,7 +321,6 @@ import { get } from "../lua/delayed/get.ts";`,
       "unit/ready/give-back.test.ts",
       "fault/lost-replies.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/ready/ready.ts",
