@@ -115,8 +115,8 @@ describe("a plain queue", () => {
     const taking = threeOffered().get("t", 2).call("t", "take", {});
     const due = taking.add({ fault: "crash" }, "t").wait(600).get("u", 3);
     expect(lossesOf(due)).toBe(0);
-    const two = threeOffered().call("t", "take", {});
-    expect(lossesOf(two.add({ fault: "crash" }, "t").wait(600).get("u", 3))).toBe(1);
+    const both = threeOffered().call("t", "take", {});
+    expect(lossesOf(both.add({ fault: "crash" }, "t").wait(600).get("u", 3))).toBe(1);
     const idle = threeOffered().get("t", 2).add({ fault: "crash" }, "t").wait(600).get("u", 3);
     expect(lossesOf(idle)).toBe(1);
     const later = threeOffered().get("t", 1).get("t", 2).call("t", "take", {});
@@ -478,17 +478,17 @@ describe("one consumer per key", () => {
   it("aborts the signal of a handler before the next one begins, but after two steps of the clock", () => {
     const aborted = two().take("t", 1).add({ aborted: 1 }).take("u", 2);
     expect(found(aborted, "two handlers", exclusive)).toEqual([]);
-    expect(found(stepped(2500), "two handlers", exclusive)).toEqual([]);
-    expect(found(stepped(2501), "two handlers", exclusive)).toHaveLength(1);
+    expect(found(steppedTwice(2500), "two handlers", exclusive)).toEqual([]);
+    expect(found(steppedTwice(2501), "two handlers", exclusive)).toHaveLength(1);
     const other = two().add({ fault: "cut", connection: "t.background#1" });
     expect(found(other.take("t", 1).take("u", 2), "two handlers", exclusive)).toHaveLength(1);
   });
 
   it("counts no attempt that nobody has made", () => {
-    expect(found(died(999), "counted", exclusive)).toEqual([
+    expect(found(diedInPause(999), "counted", exclusive)).toEqual([
       expect.stringContaining("counted and not tried: message 1"),
     ]);
-    expect(found(died(1000), "counted", exclusive)).toEqual([]);
+    expect(found(diedInPause(1000), "counted", exclusive)).toEqual([]);
   });
 
   it("never lets a fence fall", () => {
@@ -561,12 +561,12 @@ function two(): History {
 }
 
 /** The clock is set forward and, after a pause, back; then two handlers run at once. */
-function stepped(pause: number): History {
+function steppedTwice(pause: number): History {
   return two().step(9000).wait(pause).step(-9000).take("t", 1, 1, { fence: 5 }).take("u", 2);
 }
 
 /** A handler fails, and its process dies so many milliseconds later. The next delivery is the third attempt. */
-function died(after: number): History {
+function diedInPause(after: number): History {
   const failed = two().take("t", 1, 1, { fence: 5 }).handled(1, "threw").wait(after);
   const all = failed.add({ fault: "crash", process: "t" }).wait(2000 - after);
   return all.take("u", 1, 3, { fence: 6, failures: 2 });
