@@ -25,8 +25,8 @@ export async function changeNowAndThen({ sim, ledger }: Shop, clerk: Clerk): Pro
 export interface Changing {
   /** One process asks for each. */
   readonly counts: readonly number[];
-  /** Whether a process dies in the middle of it. */
-  readonly dies: boolean;
+  /** After how many milliseconds a process dies that works on it; undefined if none does. */
+  readonly life: number | undefined;
   /** Whether the network is slow. */
   readonly isSlow: boolean;
 }
@@ -35,12 +35,11 @@ export interface Changing {
 export async function changeTogether(
   shop: Shop,
   [office]: readonly Clerk[],
-  { counts, dies, isSlow }: Changing,
+  { counts, life, isSlow }: Changing,
 ): Promise<void> {
   const { sim } = shop;
   const { random } = sim;
   const changer = shop.hire("changer");
-  const life = random.magnitude(0.3, 40);
   const processes = [changer, office?.process ?? changer];
   const changes = counts.map(async (count, i) => {
     const process = processes[i] ?? changer;
@@ -50,17 +49,18 @@ export async function changeTogether(
       if (sim.wants()) await setPartitions(shop, process, count);
     });
   });
+  const death = (async () => {
+    if (life === undefined) return;
+    await sim.sleep(life);
+    changer.crash();
+  })();
   if (isSlow) {
     for (let i = 0; i < 6; i++) {
       sim.fault({ kind: "delay", duration: random.magnitude(5, 1500) });
       await sim.sleep(random.magnitude(0.1, 10));
     }
   }
-  if (dies) {
-    await sim.sleep(life);
-    changer.crash();
-  }
-  await Promise.all(changes);
+  await Promise.all([...changes, death]);
 }
 
 /**

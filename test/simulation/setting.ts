@@ -1,4 +1,5 @@
 import type { ReliableQueueOptions } from "../../src/index.ts";
+import { BULKY } from "./bulky.ts";
 import { Clerk } from "./clerk.ts";
 import type { Promises } from "./ledger.ts";
 import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "./plain-takers.ts";
@@ -13,6 +14,8 @@ export interface Setting {
   readonly partitions: number;
   /** Whether some processes open the queue as an ordinary one all the same. */
   readonly isMixed: boolean;
+  /** Whether payloads are large. */
+  readonly isBulky: boolean;
   readonly isExclusive: boolean;
   readonly isStrict: boolean;
   readonly maxDeliveries: number;
@@ -31,6 +34,7 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
     kind: random.pick(["plain", "reliable"]),
     partitions: 0,
     isMixed: false,
+    isBulky: false,
     isExclusive: false,
     isStrict: false,
     maxDeliveries: random.between(2, 4),
@@ -58,7 +62,7 @@ export interface Deeds {
 /** Runs a queue of this setting from the first offer to the last message, and closes everything. */
 export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Promise<void> {
   sim.note({ setting });
-  const shop = new Shop(sim);
+  const shop = new Shop(sim, "orders", setting.isBulky ? { codec: BULKY } : {});
   const options = optionsOf(setting);
   const takeRest = (isLast: boolean) => (process: SimProcess) =>
     takeLast(shop, process, setting, isLast);

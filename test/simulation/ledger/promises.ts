@@ -63,9 +63,44 @@ export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "stall", 
  * has gone meanwhile: moved, cancelled, taken or replaced.
  */
 export function copiesOf(offer: Offer, story: Story): number {
-  const faults = story.faultsOn(offer.by, LOSES_CONNECTION, offer.begun, offer.ended ?? story.end);
-  return 1 + faults.filter(({ role = "commands" }) => role === "commands").length;
+  const faults = story
+    .faultsOn(offer.by, LOSES_CONNECTION, offer.begun, offer.ended ?? story.end)
+    .filter(({ role = "commands" }) => role === "commands");
+  // Of a connection that was not cut at once, a copy may arrive when all is over.
+  if (faults.every(({ kind }) => CUTS.includes(kind)) && wasThere(offer, story)) return 1;
+  return 1 + faults.length;
 }
+
+const CUTS: readonly FaultKind[] = ["cut", "client-kill"];
+
+/** Whether the message certainly waited from its first copy until its offer had ended. Then a second copy has met it. */
+function wasThere(offer: Offer, story: Story): boolean {
+  const { ended, args } = offer;
+  if (ended === undefined || offer.outcome !== "added") return false;
+  if (story.faults.some(({ kind }) => kind === "failover" || kind === "clock-step")) return false;
+  const { delay = 0, instant = offer.begun.now + delay } = args as Record<string, number>;
+  if (instant <= ended.now) return false;
+  return !story.calls.some(
+    (call) =>
+      call !== offer &&
+      TAKES_AWAY.includes(call.verb) &&
+      call.begun.index < ended.index &&
+      (call.ended === undefined || call.ended.index > offer.begun.index) &&
+      (call.verb !== "offer" || (call.args["key"] === offer.key && replaces(call as Offer))),
+  );
+}
+
+/** The calls that may take away or move a delayed message. */
+const TAKES_AWAY = [
+  "cancel",
+  "reschedule",
+  "promote",
+  "offer",
+  "takeOut",
+  "remove",
+  "clear",
+  "makePlain",
+];
 
 /** Whether a failover may have undone the call. */
 export function isForgotten({ begun, ended }: Call, story: Story): boolean {

@@ -135,8 +135,17 @@ function isDelayed(offer: Offer, call: Call, story: Story): boolean {
     .some((other) => (other.verb === "clear" ? mayHaveTakenEffect(other) : isUnanswered(other)));
   if (mayBeGone) return false;
   return !changesOf(offer, story).some(
-    (change) => change !== call && change.begun.index < ended.index && mayHaveTakenEffect(change),
+    (change) =>
+      change !== call &&
+      change.begun.index < ended.index &&
+      mayHaveTakenEffect(change) &&
+      !wasOver(change, offer),
   );
+}
+
+/** Whether the call was over when the offer began: then it has met another message. */
+function wasOver({ ended, error }: Call, offer: Offer): boolean {
+  return error === undefined && ended !== undefined && ended.index < offer.begun.index;
 }
 
 /** Whether the call may have taken messages that nobody got. */

@@ -52,7 +52,10 @@ const KINDS: Readonly<Record<"calm" | "rush" | "backlog" | "pause", Kind>> = {
 
   /** Calls look for messages, by ids and by keys that all share, while these migrate. */
   rush: (sim) => {
-    const changing = drawChanging(sim);
+    // Calls by key matter most while nobody migrates.
+    const drawn = drawChanging(sim);
+    const life = sim.random.chance(0.6) ? sim.random.magnitude(0.3, 15) : undefined;
+    const changing = { ...drawn, life };
     const known: Target[] = [];
     const begun = new Gate();
     return [
@@ -73,19 +76,24 @@ const KINDS: Readonly<Record<"calm" | "rush" | "backlog" | "pause", Kind>> = {
     ];
   },
 
-  /** Messages are ready, in flight, retrying or dead, and for a while nobody takes them. */
+  /** Messages are ready, in flight, retrying or dead, perhaps more than a page, and for a while nobody takes them. */
   backlog: (sim) => {
     const { random } = sim;
-    const changing = drawChanging(sim);
+    const isBulky = random.chance(0.5);
+    const changing = drawChanging(sim, isBulky ? 0.8 : 0.4);
     const setting = drawSetting(sim, {
-      partitions: random.between(0, 4),
+      partitions: isBulky ? random.pick([0, 2]) : random.between(0, 4),
       isMixed: random.chance(0.5),
+      isBulky,
       takers: 0,
     });
     return [
       setting,
       {
-        work: (shop, clerk) => someWork(shop, clerk, { most: 8, longest: 300 }),
+        work: async (shop, clerk) => {
+          if (isBulky) await offerALot(shop, clerk);
+          else await someWork(shop, clerk, { most: 8, longest: 300 });
+        },
         meanwhile: async (shop, clerks) => {
           await someShift(shop, setting);
           await sim.sleep(random.magnitude(1, 1000));
@@ -125,12 +133,11 @@ const KINDS: Readonly<Record<"calm" | "rush" | "backlog" | "pause", Kind>> = {
   },
 };
 
-function drawChanging({ random }: Sim): Changing {
+/** Draws what changes; `two` says how often it is two numbers. */
+function drawChanging({ random }: Sim, two = 0.4): Changing {
   return {
-    counts: Array.from({ length: random.weighted({ one: 3, two: 2 }) === "one" ? 1 : 2 }, () =>
-      random.between(1, 4),
-    ),
-    dies: random.chance(0.4),
+    counts: Array.from({ length: random.chance(two) ? 2 : 1 }, () => random.between(1, 4)),
+    life: random.chance(0.4) ? random.magnitude(0.3, 40) : undefined,
     isSlow: random.chance(0.3),
   };
 }
@@ -161,7 +168,7 @@ async function rush({ sim }: Shop, clerk: Clerk, known: Target[]): Promise<void>
   const { random } = sim;
   const calls: Promise<void>[] = [];
   for (let i = 0; i < random.between(5, 10); i++) {
-    const verb = random.weighted({ offer: 3, cancel: 3, reschedule: 1, get: 2 });
+    const verb = random.weighted({ offer: 4, cancel: 3, reschedule: 1, get: 2 });
     const terms = random.chance(0.7) ? random.pick(KEYS) : { partitionKey: `p${random.int(3)}` };
     const delay = random.between(20, 4000);
     const onDuplicate = random.pick(["reject", "replace", "keep"] as const);
@@ -193,6 +200,19 @@ function keep(
   known: Target[],
 ): void {
   if (result !== undefined) known.push({ target: result.id, partitionKey });
+}
+
+/** Offers more messages than one page holds. */
+async function offerALot({ sim }: Shop, clerk: Clerk): Promise<void> {
+  const { random } = sim;
+  for (let i = 0; i < 2; i++) {
+    const [delay, pause] = [random.pick([0, 0, 300]), random.magnitude(1, 300)];
+    if (!sim.wants()) continue;
+    await clerk.offerMany(
+      Array.from({ length: 14 }, (_, j) => ({ delay, partitionKey: `p${j % 3}` })),
+    );
+    await sim.sleep(pause);
+  }
 }
 
 /** One process takes for a while, and ends; perhaps while it holds messages. */
