@@ -8,9 +8,13 @@ export const exactYes: Rule = (story) =>
   story.deliveries.flatMap((delivery) => {
     const offer = story.offers.get(delivery.n);
     if (offer === undefined || copiesOf(offer, story) > 1) return [];
+    // What a process that stood still had read before hands out an earlier attempt.
     const next = story
       .deliveriesOf(delivery.n)
-      .find(({ group, index }) => group === delivery.group && index > delivery.index);
+      .find(
+        ({ group, index, attempt }) =>
+          group === delivery.group && index > delivery.index && attempt > delivery.attempt,
+      );
     if (next === undefined) return [];
     return delivery.settlements
       .filter((call) => call.answer === true && call.begun.index > next.index)

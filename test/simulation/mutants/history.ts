@@ -25,7 +25,6 @@ export const HISTORY: readonly Mutant[] = [
       "fault/partitions/exclusive-change.long.test.ts",
       "integration/partitions/exclusive.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/change/change.ts",
@@ -42,7 +41,6 @@ export const HISTORY: readonly Mutant[] = [
       "fault/partitions/abandoned-change.long.test.ts",
       "integration/partitions/change.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/open-queue.ts",

@@ -23,7 +23,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "An offer does not tell by which fact its partition was chosen: it goes into one that was removed.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/api.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/messages.ts",
@@ -72,7 +71,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "What is ready is drained though a batch is open: the batch is overwritten, and its messages are lost.",
     worlds: ["partitions", "exclusive"],
     tests: ["moves/partitions/drain-page.test.ts", "integration/partitions/change.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/drain-page.ts",
@@ -87,7 +85,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "A partition does not note which batches have arrived: one that is sent again arrives twice.",
     worlds: ["partitions"],
     tests: ["moves/partitions/push-in.test.ts", "integration/partitions/change.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "lua/partitions/push-in.ts",
@@ -116,7 +113,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "During a change, cancel asks the new partition without pulling the message there: false, and it is delivered.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "fault/partitions/change.long.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/routing/routing.ts",
@@ -131,7 +127,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "During a change, an offer with a key does not pull the message that holds it: two messages of one key, both added.",
     worlds: ["partitions"],
     tests: ["integration/partitions/change.test.ts", "integration/partitions/api.test.ts"],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/routing/routing.ts",
@@ -207,7 +202,6 @@ export const PARTITIONS: readonly Mutant[] = [
       "integration/partitions/change.test.ts",
       "fault/partitions/exclusive-change.long.test.ts",
     ],
-    unseen: "Not found in the first 48 seconds, some 60 to 200 runs.",
     edits: [
       {
         file: "partitions/parts/prepare.ts",
