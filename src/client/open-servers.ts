@@ -1,5 +1,5 @@
 import { DEFAULTS, type DelaylineOptions, type RedisAddress } from "../queue/options.ts";
-import { Server, type Servers } from "../redis/server.ts";
+import { Server, type ServerLimits, type Servers } from "../redis/server.ts";
 import type { TroublesListener } from "../redis/troubles.ts";
 
 /**
@@ -9,7 +9,7 @@ import type { TroublesListener } from "../redis/troubles.ts";
  */
 export function openServers(
   options: DelaylineOptions,
-  limits: { readonly callTimeout: number; readonly unreachableTimeout: number },
+  limits: ServerLimits,
   listener: TroublesListener,
 ): Servers {
   // An unset environment variable must not lead to another Redis: only without the key, the default applies.

@@ -120,6 +120,16 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * The wait for running handlers and loops has its own bound: `close({ handlerTimeout })`. Defaults to 10,000.
    */
   readonly unreachableTimeout?: number;
+
+  /**
+   * How often an idle process asks whether the connection that hears wake-ups is alive, in milliseconds: 1,000 to
+   * 60,000. If it has died without a word, that is noticed within this time and two seconds.
+   *
+   * Costs one command each time, for all queues together; a fifth more is for what else an idle process asks, in
+   * proportion. A connection that owes a reply is watched every second, whatever this says.
+   * `docs/guide/connections.md` has the figures. Defaults to 2,000.
+   */
+  readonly heartbeat?: number;
 }
 
 /** The defaults of all options of a client. */
@@ -132,6 +142,7 @@ export const DEFAULTS = {
   anyTime: false,
   callTimeout: 5_000,
   unreachableTimeout: 10_000,
+  heartbeat: 2_000,
 } as const satisfies Required<DelaylineOptions>;
 
 /** A queue's options, complete and checked. */
@@ -196,13 +207,16 @@ export function queueSettings<T>(
 export function clientSettings(options: DelaylineOptions): {
   readonly callTimeout: number;
   readonly unreachableTimeout: number;
+  readonly heartbeat: number;
 } {
   checkOptions("option", options, CLIENT_OPTIONS);
   const callTimeout = options.callTimeout ?? DEFAULTS.callTimeout;
   checkWhole("callTimeout", callTimeout, 1, MAX_TIMEOUT, " ms");
   const unreachableTimeout = options.unreachableTimeout ?? DEFAULTS.unreachableTimeout;
   checkDuration("unreachableTimeout", unreachableTimeout);
-  return { callTimeout, unreachableTimeout };
+  const heartbeat = options.heartbeat ?? DEFAULTS.heartbeat;
+  checkWhole("heartbeat", heartbeat, 1000, 60_000, " ms");
+  return { callTimeout, unreachableTimeout, heartbeat };
 }
 
 // Node's longest timeout, 24.8 days.
@@ -226,6 +240,7 @@ const CLIENT_OPTIONS = [
   ...QUEUE_OPTIONS.filter((name) => name !== "partitions"),
   "callTimeout",
   "unreachableTimeout",
+  "heartbeat",
 ];
 
 /** The last partition's number fits into a byte. */

@@ -5,6 +5,7 @@ import { setAside } from "../lua/ready/quarantine.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
+import { runTogether } from "../lua/together.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Server } from "../redis/server.ts";
 import { ServerClock } from "../time/server-clock.ts";
@@ -197,12 +198,23 @@ export class Queue {
     const script = pick(scripts, this.layout);
     if (knownFact === undefined) return run(redis, script, this.keys, args, rows, onUnknown);
     const checked = { ...args, knownFact };
-    const running = run(redis, guarded(script), this.keys, checked, rows, onUnknown);
-    return running.catch((error: unknown) => {
-      const fact = newerFact(error);
-      if (fact !== undefined) this.learn(fact);
-      throw error;
-    });
+    return this.#learning(run(redis, guarded(script), this.keys, checked, rows, onUnknown));
+  }
+
+  /**
+   * Runs a script as {@link run} does, in one command with those that other queues run at the same time: for a look that
+   * is not urgent, and that may be repeated.
+   */
+  runTogether<Key extends keyof QueueKeys, Arg extends string, Reply>(
+    redis: RedisClient,
+    scripts: Family<Script<Key, Arg, Reply, never>>,
+    args: Readonly<Record<Arg, ScriptArg>>,
+    knownFact?: string,
+  ): Promise<Reply> {
+    const script = pick(scripts, this.layout);
+    if (knownFact === undefined) return runTogether(redis, script, this.keys, args);
+    const checked = { ...args, knownFact };
+    return this.#learning(runTogether(redis, guarded(script), this.keys, checked));
   }
 
   /**
@@ -259,6 +271,14 @@ export class Queue {
       this.report(new RedisError(doing, error));
       return false;
     }
+  }
+
+  #learning<Reply>(running: Promise<Reply>): Promise<Reply> {
+    return running.catch((error: unknown) => {
+      const fact = newerFact(error);
+      if (fact !== undefined) this.learn(fact);
+      throw error;
+    });
   }
 
   async #send<Reply>(

@@ -84,7 +84,7 @@ export class Pops {
     };
     try {
       const popping = run(client.redis, popFromMany, {}, { count }, rows, onUnknown);
-      const popped = await client.watched(0, popping);
+      const popped = await client.watched(popping);
       this.#isScriptKnown = true;
       return popped.map(({ row, payload }) => ({ source: sources[row] as Source, payload }));
     } catch (error) {
@@ -96,7 +96,7 @@ export class Pops {
 
   async #popFromOne(client: BlockingClient, count: number, source: Source): Promise<Taken[]> {
     const popping = client.redis.lpopBuffer(source.ready, count);
-    const payloads = await client.watched(0, popping);
+    const payloads = await client.watched(popping);
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
@@ -104,7 +104,7 @@ export class Pops {
   async #block(client: BlockingClient, sources: readonly Source[]): Promise<Taken[]> {
     const lists = sources.map(({ ready }) => ready);
     const { redis } = client;
-    const popped = await client.watched(BLOCK, redis.blpopBuffer(lists, BLOCK));
+    const popped = await client.block(lists, (seconds) => redis.blpopBuffer(lists, seconds));
     if (popped === null) return [];
     const [key, payload] = popped;
     // The reply names the key with ioredis's prefix.
@@ -119,9 +119,3 @@ export class Pops {
  * sends the text.
  */
 class UnknownScript extends Error {}
-
-/**
- * The longest that one BLPOP blocks, in seconds, as Redis counts. The watchdog finds a silently dead connection within
- * two seconds more. An idle process sends 30 blocks a minute for each queue that it takes from.
- */
-const BLOCK = 2;

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
+import { sleepForNetwork } from "../time/sleep.ts";
 import { hasDied } from "./watchdog.ts";
-import { clearTimeout, setTimeout } from "../time/network.ts";
+import { clearTimeout, performance, setTimeout } from "../time/network.ts";
 
 /** Receives the id and the name that a connection has on its server, before anything is taken through it. */
 export type OnConnected = (id: number, name: string) => Promise<void>;
@@ -10,8 +11,8 @@ export type OnConnected = (id: number, name: string) => Promise<void>;
 /**
  * A connection for blocking commands. It never reconnects: when it is lost, its owner opens a new one.
  *
- * While it blocks, it has no heartbeat. So a block should be short, and a connection with an overdue reply is ended if
- * it has died; see {@link hasDied}.
+ * While it blocks, it has no heartbeat. {@link Blocks} decides how long a block lasts, and when it is ended to see
+ * whether the connection replies. A connection with an overdue reply is ended if it has died; see {@link hasDied}.
  */
 export class BlockingClient {
   /** Sends the commands. Await each reply through {@link BlockingClient.watched}. */
@@ -20,6 +21,8 @@ export class BlockingClient {
   readonly id: number;
   readonly #connections: Connections;
   readonly #key: string | undefined;
+  /** The block that is under way. */
+  #block: { readonly sentAt: number; readonly watch: ReplyWatch } | undefined;
 
   private constructor(connections: Connections, key: string | undefined, redis: Redis, id: number) {
     this.#connections = connections;
@@ -58,30 +61,63 @@ export class BlockingClient {
   }
 
   /**
-   * Awaits the reply of a command that blocks for `seconds` at most; ends the connection if it turns out to be dead.
+   * Sends a command that blocks for the `seconds` it is given at most, and awaits its reply; ends the connection if it
+   * turns out to be dead. `lists` are the ready LISTs of the queues that it waits for.
    */
-  async watched<Reply>(seconds: number, reply: Promise<Reply>): Promise<Reply> {
-    let isSilent = true;
-    const watchdog = setTimeout(
-      () => {
-        const probe = () => this.#connections.probe(this.#key);
-        void hasDied({ isSilent: () => isSilent, probe, grace: GRACE }).then((isDead) => {
-          if (isDead) this.disconnect();
-        });
-      },
-      seconds * 1000 + OVERDUE,
-    );
+  async block<Reply>(
+    lists: readonly string[],
+    send: (seconds: number) => Promise<Reply>,
+  ): Promise<Reply> {
+    const block = this.#connections.blocks.begin(lists, () => void this.#prove());
+    const watch = new ReplyWatch(() => this.#onOverdue(watch), block.seconds * 1000);
+    this.#block = { sentAt: performance.now(), watch };
+    try {
+      return await send(block.seconds);
+    } finally {
+      watch.end();
+      block.end();
+      this.#block = undefined;
+    }
+  }
+
+  /** Awaits the reply of a command that does not block; ends the connection if it turns out to be dead. */
+  async watched<Reply>(reply: Promise<Reply>): Promise<Reply> {
+    const watch = new ReplyWatch(() => this.#onOverdue(watch), 0);
     try {
       return await reply;
     } finally {
-      isSilent = false;
-      clearTimeout(watchdog);
+      watch.end();
     }
   }
 
   /** Ends the current block, if the command has reached Redis. Its reply still comes. */
   async unblock(): Promise<void> {
-    await this.#connections.peerOf(this.redis).client("UNBLOCK", this.id);
+    const block = this.#block;
+    const hasEnded = await this.#connections.peerOf(this.redis).client("UNBLOCK", this.id);
+    if (block === undefined || block !== this.#block) return;
+    // If nothing was blocked, the reply is under way, or the command has not come yet. That does not take long.
+    const isOld = performance.now() - block.sentAt > ARRIVED;
+    if (hasEnded === 1 || isOld) block.watch.expectNow();
+  }
+
+  async #prove(): Promise<void> {
+    const block = this.#block;
+    while (block !== undefined && block === this.#block) {
+      const isDone = await this.unblock().then(
+        () => true,
+        // The connection that carries it was lost, and is opened again.
+        () => false,
+      );
+      if (isDone) return;
+      await sleepForNetwork(RETRY);
+    }
+  }
+
+  #onOverdue(watch: ReplyWatch): void {
+    const probe = () => this.#connections.probe(this.#key);
+    void hasDied({ isSilent: () => watch.isWaiting, probe, grace: GRACE }).then((isDead) => {
+      if (isDead) this.disconnect();
+    });
   }
 
   /** Ends the connection. A reply that is still under way is lost. */
@@ -90,8 +126,41 @@ export class BlockingClient {
   }
 }
 
-/** Milliseconds after the end of a block after which its reply is overdue. */
+/** Waits for a reply that may be overdue one day. */
+class ReplyWatch {
+  readonly #onOverdue: () => void;
+  #timer: NodeJS.Timeout;
+  #isExpected = false;
+  isWaiting = true;
+
+  /** The reply comes within `timeout` milliseconds, unless it is overdue. */
+  constructor(onOverdue: () => void, timeout: number) {
+    this.#onOverdue = onOverdue;
+    this.#timer = setTimeout(onOverdue, timeout + OVERDUE);
+  }
+
+  /** Nothing keeps the reply back any more. */
+  expectNow(): void {
+    if (this.#isExpected || !this.isWaiting) return;
+    this.#isExpected = true;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#onOverdue, OVERDUE);
+  }
+
+  end(): void {
+    this.isWaiting = false;
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Milliseconds that a reply may take on its way. */
 const OVERDUE = 500;
+
+/** Milliseconds after which a command has reached a Redis that replies to others. */
+const ARRIVED = 900;
+
+/** Milliseconds until another attempt to end a block. */
+const RETRY = 500;
 
 /** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections, because a popped message may be lost. */
 const GRACE = 1000;

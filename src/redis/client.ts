@@ -25,6 +25,9 @@ const OURS = {
   sentinelCommandTimeout: 2000,
   // Milliseconds that ioredis waits for a socket to end: a dead peer never acknowledges the FIN.
   disconnectTimeout: 100,
+  // Milliseconds of idleness after which the kernel asks the other end each second. After ten of these questions
+  // without an answer it ends the connection. That costs Redis no command, and keeps routers from forgetting it.
+  keepAlive: 2000,
   enableOfflineQueue: true,
   enableReadyCheck: true,
   enableAutoPipelining: false,
@@ -68,6 +71,7 @@ function optionsForCalls(options: RedisOptions) {
   return {
     failoverDetector: OURS.failoverDetector,
     sentinelCommandTimeout: OURS.sentinelCommandTimeout,
+    keepAlive: OURS.keepAlive,
     ...options,
     // The first call connects. A client that is never used does not keep the process alive.
     lazyConnect: true,

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { isSameNode, nodeOf, ownerOf, peerOf } from "./cluster-node.ts";
 import type { ConnectionOptions } from "./address.ts";
+import { Blocks } from "./blocks.ts";
 import { ClosedError } from "../errors.ts";
 import {
   isEnded,
@@ -57,6 +58,10 @@ export class Connections {
   readonly commands: RedisClient;
   /** Whether commands can be sent through `commands`. */
   readonly readiness: Readiness;
+  /** Milliseconds between two signs of life of an idle subscriber. */
+  readonly heartbeat: number;
+  /** How long the connections of {@link BlockingClient} may block. */
+  readonly blocks: Blocks;
   readonly #isLent: boolean;
   readonly #listener: ConnectionsListener;
   #background: RedisClient | undefined;
@@ -69,8 +74,14 @@ export class Connections {
   #isRevived = false;
   #isClosed = false;
 
-  constructor(redis: string | ConnectionOptions | LentClient, listener: ConnectionsListener) {
+  constructor(
+    redis: string | ConnectionOptions | LentClient,
+    heartbeat: number,
+    listener: ConnectionsListener,
+  ) {
+    this.heartbeat = heartbeat;
     this.#listener = listener;
+    this.blocks = new Blocks(heartbeat * QUIET, () => this.background.client("UNBLOCK", 0));
     this.#isLent = isClient(redis);
     this.commands = isClient(redis) ? announced(redis as RedisClient) : connectForCalls(redis);
     this.readiness = Readiness.of(this.commands, this.#isLent);
@@ -143,6 +154,18 @@ export class Connections {
     });
   }
 
+  /** Asks for the server's time now. A Cluster has no common time. */
+  refreshTime(): void {
+    const { background } = this;
+    if (!isCluster(background)) this.#heartbeats.get(background)?.ask();
+  }
+
+  /** A connection has died silently: asks all others whether they live. */
+  suspectAll(): void {
+    for (const heartbeat of this.#heartbeats.values()) heartbeat.ask();
+    this.blocks.suspectAll();
+  }
+
   get background(): RedisClient {
     this.#background ??= this.#openBackground();
     return this.#background;
@@ -207,7 +230,7 @@ export class Connections {
 
   #superviseCommands(commands: Redis): void {
     this.#reportTroublesOf(commands);
-    this.#watch(commands, () => observeTime(commands, this.#listener.onTime));
+    this.#watch(commands, () => this.#observeTime(commands));
   }
 
   /** Reports when Redis cannot be reached through a client, and why, and when it can be again. */
@@ -253,7 +276,7 @@ export class Connections {
         this.#dedicated.end(({ options }) => isSameNode(options, node.options));
       });
     } else {
-      this.#watch(background, () => observeTime(background, this.#listener.onTime));
+      this.#watch(background, () => this.#observeTime(background));
       let isFirst = true;
       background.on("ready", () => {
         if (!isFirst) this.#dedicated.follow(background);
@@ -271,15 +294,29 @@ export class Connections {
 
   /** Gives a connection up once it has died silently; see {@link watchOver}. */
   #watch(connection: Redis, ask: () => Promise<unknown>, onSilence?: () => void): void {
+    const beats = {
+      ask,
+      onSilence: () => {
+        onSilence?.();
+        this.blocks.suspectAll();
+      },
+      every: this.heartbeat * QUIET * 2,
+      isWanted: () => this.#listener.troubles.isWaiting,
+    };
     const probe = () => this.#probeBeside(connection);
-    this.#heartbeats.set(connection, watchOver(connection, ask, probe, onSilence));
+    this.#heartbeats.set(connection, watchOver(connection, beats, probe));
+  }
+
+  async #observeTime(client: Redis): Promise<void> {
+    const sentAt = performance.now();
+    this.#listener.onTime(await askTime(client), sentAt);
   }
 }
 
-async function observeTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
-  const sentAt = performance.now();
-  onTime(await askTime(client), sentAt);
-}
+/**
+ * Heartbeats between the ends of two long blocks. A connection on which nobody waits for a reply is asked half as often.
+ */
+const QUIET = 15;
 
 /** Milliseconds that a dedicated connection may take to become ready. */
 const CONNECT = 5000;

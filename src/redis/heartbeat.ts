@@ -1,27 +1,38 @@
 import type { Redis } from "ioredis";
 import { clearInterval, performance, setInterval } from "../time/network.ts";
 
+/** How a {@link Heartbeat} asks. */
+export interface Beats {
+  /** Sends a command to which Redis replies at once. */
+  readonly ask: () => Promise<unknown>;
+  /** Called every second while a reply is overdue. */
+  readonly onSilence: () => void;
+  /** Milliseconds between two questions while nothing waits for a reply. */
+  readonly every: number;
+  /** Whether somebody wants to know at once that Redis replies. */
+  readonly isWanted?: () => boolean;
+}
+
 /**
  * Notices that a connection has gone silent.
  *
- * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So
- * the heartbeat sends a command every second. If no reply comes within two seconds, it calls `onSilence` every second
- * until a reply comes.
+ * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So the
+ * heartbeat looks every second. It sends a command if another one waits for its reply, and else from time to time. If
+ * no reply comes within two seconds, it calls `onSilence` every second until a reply comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;
-  readonly #ask: () => Promise<unknown>;
-  readonly #onSilence: () => void;
+  readonly #beats: Beats;
   readonly #interval: NodeJS.Timeout;
   #askedAt: number | undefined;
+  /** When the last question was sent on this connection. */
+  #lastAskedAt = -Infinity;
   #connectedAt: number | undefined;
 
-  /** `ask` sends a command to which Redis replies at once. */
-  constructor(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void) {
+  constructor(connection: Redis, beats: Beats) {
     this.#connection = connection;
-    this.#ask = ask;
-    this.#onSilence = onSilence;
-    this.#interval = setInterval(() => this.#beat(), 1000).unref();
+    this.#beats = beats;
+    this.#interval = setInterval(() => this.#look(), LOOK).unref();
   }
 
   /** Whether a reply is overdue. */
@@ -29,14 +40,26 @@ export class Heartbeat {
     return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
   }
 
+  /** Asks now, unless a question is under way or the connection is not ready. */
+  ask(): void {
+    if (this.#askedAt !== undefined || this.#connection.status !== "ready") return;
+    const askedAt = (this.#askedAt = this.#lastAskedAt = performance.now());
+    this.#beats.ask().then(
+      () => this.#onReply(askedAt),
+      () => this.#onReply(askedAt),
+    );
+  }
+
   close(): void {
     clearInterval(this.#interval);
   }
 
-  #beat(): void {
+  #look(): void {
     const connection = this.#connection;
     if (connection.status !== "ready") {
       this.#askedAt = undefined;
+      // A new connection is asked first of all.
+      this.#lastAskedAt = -Infinity;
       // ioredis limits the time to connect, but not the handshake that follows.
       const isConnected = connection.status === "connect";
       this.#connectedAt = isConnected ? (this.#connectedAt ?? performance.now()) : undefined;
@@ -47,14 +70,16 @@ export class Heartbeat {
     }
     this.#connectedAt = undefined;
     if (this.#askedAt === undefined) {
-      const askedAt = (this.#askedAt = performance.now());
-      this.#ask().then(
-        () => this.#onReply(askedAt),
-        () => this.#onReply(askedAt),
-      );
+      if (this.#isDue) this.ask();
     } else if (this.isSilent) {
-      this.#onSilence();
+      this.#beats.onSilence();
     }
+  }
+
+  get #isDue(): boolean {
+    const { every, isWanted } = this.#beats;
+    const since = performance.now() - this.#lastAskedAt;
+    return since > every - EARLY || isAwaited(this.#connection) || isWanted?.() === true;
   }
 
   #onReply(askedAt: number): void {
@@ -62,7 +87,22 @@ export class Heartbeat {
   }
 }
 
-/** Milliseconds without a reply. A little below 2 s, so the second beat after the command finds it overdue. */
+/**
+ * Whether a command waits for its reply. ioredis keeps those commands, though its types hide them; a version that did
+ * not would be asked at each look.
+ */
+function isAwaited(connection: Redis): boolean {
+  const { commandQueue } = connection as { commandQueue?: { readonly length: number } };
+  return commandQueue === undefined || commandQueue.length > 0;
+}
+
+/** Milliseconds between two looks. */
+const LOOK = 1000;
+
+/** Milliseconds by which a look may come before a question is due: timers are not exact. */
+const EARLY = 100;
+
+/** Milliseconds without a reply. A little below 2 s, so the second look after the command finds it overdue. */
 const SILENCE = 1900;
 
 /** Milliseconds that a connection may take from connecting until it is ready. */

@@ -1,6 +1,8 @@
 import type { DelaylineError } from "../errors.ts";
 import { Expiries } from "../time/expiries.ts";
 import { askTime, ServerClock } from "../time/server-clock.ts";
+import { Steps } from "../time/steps.ts";
+import type { Blocks } from "./blocks.ts";
 import { isCluster } from "./client.ts";
 import type { ConnectionOptions } from "./address.ts";
 import { Connections } from "./connections.ts";
@@ -11,6 +13,13 @@ import { Troubles, type TroublesListener } from "./troubles.ts";
 /** The servers of a client. A queue without partitions is on the first. */
 export type Servers = readonly [Server, ...Server[]];
 
+/** The times in a client's options, in milliseconds. */
+export interface ServerLimits {
+  readonly callTimeout: number;
+  readonly unreachableTimeout: number;
+  readonly heartbeat: number;
+}
+
 /** A server, or a Cluster, that a client has open. All its queues there share what it has running for it. */
 export class Server {
   readonly connections: Connections;
@@ -20,6 +29,8 @@ export class Server {
   readonly troubles: Troubles;
   /** The time limit of every awaited call. */
   readonly expiries: Expiries;
+  /** When routine looks are due. */
+  readonly steps = new Steps();
   /** Milliseconds for which a task still tries what has to be done before the client is closed. */
   readonly unreachableTimeout: number;
   /** Reports an error that nobody awaits. */
@@ -34,11 +45,11 @@ export class Server {
    */
   constructor(
     redis: string | ConnectionOptions | LentClient,
-    limits: { readonly callTimeout: number; readonly unreachableTimeout: number },
+    limits: ServerLimits,
     listener: TroublesListener,
   ) {
     this.troubles = new Troubles(listener);
-    this.connections = new Connections(redis, {
+    this.connections = new Connections(redis, limits.heartbeat, {
       onTime: (serverTime, sentAt) => {
         this.clock.observe(serverTime, sentAt);
         this.troubles.heard();
@@ -49,6 +60,11 @@ export class Server {
     this.expiries = new Expiries(limits.callTimeout);
     this.unreachableTimeout = limits.unreachableTimeout;
     this.report = listener.report;
+  }
+
+  /** How long blocks may last. */
+  get blocks(): Blocks {
+    return this.connections.blocks;
   }
 
   get isCluster(): boolean {

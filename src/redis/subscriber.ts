@@ -81,11 +81,14 @@ export class Subscriber {
       return;
     }
     this.#connection = connection;
-    const heartbeat = new Heartbeat(
-      connection,
-      () => connection.ping(),
-      () => connection.disconnect(),
-    );
+    const heartbeat = new Heartbeat(connection, {
+      ask: () => connection.ping(),
+      onSilence: () => {
+        connection.disconnect();
+        this.#connections.suspectAll();
+      },
+      every: this.#connections.heartbeat,
+    });
     connection.once("end", () => {
       heartbeat.close();
       this.#connection = undefined;

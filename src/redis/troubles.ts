@@ -136,6 +136,11 @@ export class Troubles {
     };
   }
 
+  /** Whether an outage is over as soon as Redis is {@link heard}. */
+  get isWaiting(): boolean {
+    return this.#isSilent;
+  }
+
   /**
    * Redis has replied to some connection of the client. Nobody reports this on Cluster: there, a reply of one node does
    * not show that the others can be reached.

@@ -1,21 +1,14 @@
 import type { Redis } from "ioredis";
-import { Heartbeat } from "./heartbeat.ts";
+import { Heartbeat, type Beats } from "./heartbeat.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
 
 /**
  * Reconnects a connection once it has died silently. The connection's options decide whether the commands under way are
  * sent again or rejected.
  *
- * @param ask sends a command to which Redis replies at once.
  * @param probe resolves when Redis has replied to another connection to the same address.
- * @param onSilence is called every second while a reply is overdue.
  */
-export function watchOver(
-  connection: Redis,
-  ask: () => Promise<unknown>,
-  probe: () => Promise<void>,
-  onSilence?: () => void,
-): Heartbeat {
+export function watchOver(connection: Redis, beats: Beats, probe: () => Promise<void>): Heartbeat {
   let isDeciding = false;
   const decide = async (): Promise<void> => {
     isDeciding = true;
@@ -28,10 +21,11 @@ export function watchOver(
     // `true` means reconnect: without it, ioredis ends the client for good.
     if (isDead) connection.disconnect(true);
   };
-  const heartbeat = new Heartbeat(connection, ask, () => {
-    onSilence?.();
+  const onSilence = () => {
+    beats.onSilence();
     if (!isDeciding) void decide();
-  });
+  };
+  const heartbeat = new Heartbeat(connection, { ...beats, onSilence });
   return heartbeat;
 }
 

@@ -110,8 +110,10 @@ export class ListWatch {
       await this.#loop.open(ready);
     } else {
       const block = async () => {
-        const blocked = client.redis.blmoveBuffer(ready, ready, "LEFT", "LEFT", BLOCK);
-        this.#isFilled = (await client.watched(BLOCK, blocked)) !== null;
+        const moved = await client.block([ready], (seconds) =>
+          client.redis.blmoveBuffer(ready, ready, "LEFT", "LEFT", seconds),
+        );
+        this.#isFilled = moved !== null;
       };
       await this.#loop.block(block, () => waiters.waitingCount === 0);
     }
@@ -145,9 +147,6 @@ export class ListWatch {
     }
   }
 }
-
-/** How long one BLMOVE blocks at most, in seconds. A connection that died silently is found soon after. */
-const BLOCK = 2;
 
 /** Payloads per script. */
 const BATCH = 100;

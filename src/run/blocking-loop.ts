@@ -5,7 +5,6 @@ import type { Server } from "../redis/server.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { Waiters } from "./waiters.ts";
-import { setTimeout } from "../time/network.ts";
 import { nextTick } from "../time/runtime.ts";
 
 /** What the owner of a {@link BlockingLoop} does in it. */
@@ -251,23 +250,22 @@ export class BlockingLoop<Message> {
   /** Ends the block for as long as it is in vain. Its reply still comes. Never rejects. */
   async #unblock(): Promise<void> {
     const isInVain = () => this.#mode === "unblocking";
-    try {
-      while (isInVain()) {
+    const pause = new Pause(5, 100);
+    while (isInVain()) {
+      try {
         // If the connection was not blocked, this command overtook the blocking one. If it was, the reply is under
         // way. Look again in both cases: it may be blocked then.
         await this.#client?.unblock();
-        await new Promise<void>((resolve) => setTimeout(resolve, 5));
+        this.#unblocks.succeeded();
+      } catch (error) {
+        // The block ended by itself meanwhile.
+        if (!isInVain()) break;
+        this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#steps.name}`, error));
+        this.#unblocks.stopped();
       }
-      this.#unblocks.succeeded();
-    } catch (error) {
-      // The block ended by itself meanwhile.
-      if (!isInVain()) return;
-      // The block ends by itself within two seconds.
-      this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#steps.name}`, error));
-      this.#unblocks.stopped();
-    } finally {
-      this.#unblocking = undefined;
+      await pause.wait();
     }
+    this.#unblocking = undefined;
   }
 }
 

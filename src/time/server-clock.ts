@@ -27,6 +27,11 @@ export class ServerClock {
     return this.#most !== Infinity;
   }
 
+  /** Milliseconds since the server's time was last observed. */
+  get age(): number {
+    return performance.now() - this.#boundedAt;
+  }
+
   /** The instant (epoch ms) in a reply to TIME. */
   static fromTime([seconds, micros]: readonly (number | string)[]): number {
     return Number(seconds) * 1000 + Number(micros) / 1000;

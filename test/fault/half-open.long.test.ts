@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import type { Delayline } from "../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
+import { Gate } from "../helpers/gate.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
-import { startProxy } from "../helpers/tcp-proxy.ts";
+import { startProxy, type ProxyConnection } from "../helpers/tcp-proxy.ts";
 import { missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
@@ -180,6 +182,83 @@ test("a message that falls due after Redis has ended the blocking call on a sile
   expect(repeated(received)).toEqual([]);
 });
 
+/** A process that waits in a long block: nothing has ever happened in its queue. */
+async function waitThroughProxy(take: (line: Delayline, name: string) => void) {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const longBlock = new Gate();
+  roles.onRequest = (chunk, connection) => {
+    const text = chunk.toString("latin1");
+    const seconds = /blpop[^]*\r\n(\d+)\r\n$/i.exec(text)?.[1];
+    const milliseconds = /BLOCK\r\n\$\d+\r\n(\d+)/i.exec(text)?.[1];
+    if (Number(seconds ?? 0) > 2 || Number(milliseconds ?? 0) > 2000) {
+      silent = connection;
+      longBlock.open();
+    }
+    return "forward";
+  };
+  let silent: ProxyConnection | undefined;
+  take(newLineThatMayFail({ redis: proxy.url }), name);
+  await longBlock.opened;
+  return { name, roles, silence: () => silent?.swallow() };
+}
+
+test("a long block on a connection that goes silent ends soon after a message has become ready", async () => {
+  const received: string[] = [];
+  const { name, silence } = await waitThroughProxy((line, queue) => {
+    line.getBlockingQueue<string>(queue).subscribe((message) => received.push(message));
+  });
+  silence();
+  const queue = newLine({ transfer: false }).getDelayedQueue<string>(name);
+  await queue.offer("given to the silent connection", 0);
+  await queue.offer("next", 100);
+  // The block lasts 24 s and more.
+  expect(await timeTo(() => received.includes("next"))).toBeLessThan(15_000);
+  expect(received).toEqual(["next"]);
+});
+
+test("so does a long read of a reliable queue, and nothing is lost", async () => {
+  const received: string[] = [];
+  const { name, silence } = await waitThroughProxy((line, queue) => {
+    line
+      .getReliableQueue<string>(queue, { visibilityTimeout: 3_000 })
+      .subscribe((message) => void received.push(message));
+  });
+  silence();
+  const queue = newLine({ transfer: false }).getReliableQueue<string>(name);
+  await queue.offer("read on the silent connection", 0);
+  expect(await timeTo(() => received.length === 1)).toBeLessThan(15_000);
+});
+
+test("a long block is proved when the subscriber has died", async () => {
+  const { roles, silence } = await waitThroughProxy((line, queue) => {
+    line.getBlockingQueue<string>(queue).subscribe(() => {});
+  });
+  const [before] = roles.all("blocking");
+  silence();
+  roles.only("subscriber").swallow();
+  // Its last question was asked within two seconds, and the block is ended a second after the silence is noticed.
+  const isReplaced = () => roles.all("blocking").some((connection) => connection !== before);
+  expect(await timeTo(isReplaced)).toBeLessThan(15_000);
+});
+
+test("a long block is ended when its only waiter leaves, though its connection has gone silent", async () => {
+  const controller = new AbortController();
+  let ended: Promise<unknown> | undefined;
+  const { silence } = await waitThroughProxy((line, queue) => {
+    const blocking = line.getBlockingQueue<string>(queue);
+    ended = expect(blocking.take({ signal: controller.signal }))
+      .rejects.toThrow("aborted")
+      .then(() => line.close());
+  });
+  silence();
+  const startedAt = performance.now();
+  controller.abort();
+  await ended;
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});
+
 test("a background connection that goes silent is noticed, and messages still move", async () => {
   const { roles, queue, received, line } = await consumeThroughProxy();
   roles.only("background").swallow();
@@ -187,7 +266,7 @@ test("a background connection that goes silent is noticed, and messages still mo
   await queue.offer("stuck", 0);
   expect(await timeTo(() => received.includes("stuck"))).toBeLessThan(25_000);
   // A transfer without a reply is reported.
-  expect(line.errors.map(({ code }) => code)).toContain("REDIS");
+  await eventually(() => line.errors.some(({ code }) => code === "REDIS"));
 });
 
 test("a take is aborted while the background connection is silent, and nothing is lost", async () => {

@@ -1,4 +1,5 @@
 import type { DelaylineError } from "../../src/errors.ts";
+import { DEFAULTS } from "../../src/queue/options.ts";
 import { Server } from "../../src/redis/server.ts";
 import { redisUrl } from "./redis.ts";
 
@@ -7,6 +8,7 @@ interface ServerOptions {
   readonly report?: (error: DelaylineError) => void;
   readonly callTimeout?: number;
   readonly unreachableTimeout?: number;
+  readonly heartbeat?: number;
 }
 
 /** Opens the shared Redis by default, as a client opens a server. */
@@ -15,6 +17,8 @@ export function newServer({
   report = () => {},
   callTimeout = 5000,
   unreachableTimeout = 2000,
+  heartbeat = DEFAULTS.heartbeat,
 }: ServerOptions = {}): Server {
-  return new Server(url, { callTimeout, unreachableTimeout }, { report, onRecovered: () => {} });
+  const limits = { callTimeout, unreachableTimeout, heartbeat };
+  return new Server(url, limits, { report, onRecovered: () => {} });
 }

@@ -1,10 +1,11 @@
 import { spread } from "../../time/spread.ts";
+import type { Steps } from "../../time/steps.ts";
 import { clearTimeout, setTimeout } from "../../time/runtime.ts";
 
-/** The average intervals between two sweeps, in milliseconds. */
+/** The intervals between two sweeps, in milliseconds. */
 export interface Sweeps {
   readonly ordinary: number;
-  /** While wake-ups get lost. */
+  /** While wake-ups get lost; on average. */
   readonly deaf: number;
 }
 
@@ -13,18 +14,21 @@ export type Duty = "alone" | "shared" | "off";
 
 /**
  * Calls a transfer task to sweep at intervals: every half minute if it is alone on duty, every minute if it shares the
- * duty or is off duty, and every second while it is deaf.
+ * duty or is off duty, and every second while it is deaf. The tasks of a process sweep at the same instants, in one
+ * command.
  */
 export class SweepRhythm {
   readonly #onTurn: () => void;
+  readonly #steps: Steps;
   readonly #sweeps: Sweeps;
   #timer: NodeJS.Timeout | undefined;
   #isDeaf = false;
   #duty: Duty = "alone";
   #isClosed = false;
 
-  constructor(onTurn: () => void, sweeps: Sweeps = SWEEPS) {
+  constructor(onTurn: () => void, steps: Steps, sweeps: Sweeps = SWEEPS) {
     this.#onTurn = onTurn;
+    this.#steps = steps;
     this.#sweeps = sweeps;
     this.#arm();
   }
@@ -70,7 +74,7 @@ export class SweepRhythm {
         this.#arm();
         this.#onTurn();
       },
-      spread(this.#isDeaf ? deaf : asAgreed),
+      this.#isDeaf ? spread(deaf) : this.#steps.until(asAgreed),
       this,
     );
   }

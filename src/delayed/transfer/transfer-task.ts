@@ -62,6 +62,7 @@ export class TransferTask implements Listener {
   readonly #retryTimer = new DeadlineTimer(() => this.#look(), "ordinary", networkTime);
   readonly #tidier: Tidier;
   readonly #stopListeningToClock: () => void;
+  readonly #stopTelling: () => void;
   readonly #sweeps: SweepRhythm;
   readonly #pause = new Pause(100, 5000);
   #isFailing = false;
@@ -90,11 +91,17 @@ export class TransferTask implements Listener {
     this.#onTransferred = onTransferred;
     this.#work = queue.server.troubles.work();
     this.#stopListeningToClock = queue.clock.onStep(() => this.#onClockStep());
+    // Whoever waits for the queue's messages learns of them from this task.
+    this.#stopTelling = queue.server.blocks.hear(queue.keys.ready);
     this.#tidier = new Tidier(queue);
-    this.#sweeps = new SweepRhythm(() => {
-      this.#sweepDue = "interval";
-      this.#look();
-    }, sweeps);
+    this.#sweeps = new SweepRhythm(
+      () => {
+        this.#sweepDue = "interval";
+        this.#look();
+      },
+      queue.server.steps,
+      sweeps,
+    );
     // Subscribe before the first transfer. The other way round, a message offered between the two would publish to
     // nobody and wait for the next sweep.
     queue.server.subscriber.listen(queue.keys.channel, this);
@@ -141,6 +148,7 @@ export class TransferTask implements Listener {
     const deadline = Number(message);
     // Not a number, or a deadline that never comes.
     if (!(deadline <= LAST_DEADLINE)) return;
+    if (!this.#sweeps.isOnDuty) this.#tellOfMessages();
     // "Look now": a task has left, or somebody moved the messages, or paused or resumed the queue.
     if (deadline === 0) {
       this.lookAgain();
@@ -161,6 +169,7 @@ export class TransferTask implements Listener {
   /** Stops; resolves once nothing is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#stopTelling();
     this.#sweeps.close();
     this.#stopListeningToClock();
     this.#timer.clear();
@@ -216,6 +225,8 @@ export class TransferTask implements Listener {
       if (!this.#isClosed) this.#await(next.deadline);
     } catch (error) {
       if (this.#isClosed) return;
+      // Others may move messages meanwhile.
+      this.#tellOfMessages();
       const isFirst = !this.#isFailing;
       this.#isFailing = true;
       // The failed transfer may have been a sweep, and wake-ups are ignored until the next one.
@@ -248,9 +259,12 @@ export class TransferTask implements Listener {
     const sweepDue = this.#sweepDue;
     this.#sweepDue = undefined;
     const kind = sweepDue === undefined ? "transfer" : "sweep";
-    const reply = await this.#move(kind);
+    const reply = await this.#move(kind, sweepDue === "interval" && !this.#sweeps.isDeaf);
     this.#tidier.note(reply.moved, reply.untidy);
     if (sweepDue === "interval" && !this.#isAnnounced(reply, announced)) this.#sweeps.setDeaf(true);
+    // Its deadline has passed, so this task or another one has moved a message; or the LIST holds some.
+    const hasPassed = this.#awaited <= reply.serverTime;
+    if (reply.moved > 0 || hasPassed || reply.isListed) this.#tellOfMessages();
     this.#standBy.onTransferred(reply, this.#awaited);
     this.#onTransferred(reply);
     const deadline = Math.min(reply.next, this.#heard);
@@ -259,15 +273,18 @@ export class TransferTask implements Listener {
     return { deadline, isDue: deadline <= Math.floor(reply.serverTime) - this.#standBy.grace };
   }
 
-  /** Runs a transfer or a sweep once, and passes on what its reply says about the clock, the pause and the quarantine. */
-  async #move(kind: "transfer" | "sweep"): Promise<TransferReply> {
+  /**
+   * Runs a transfer or a sweep once, and passes on what its reply says about the clock, the pause and the quarantine. One
+   * that `isRoutine` waits for those of other queues.
+   */
+  async #move(kind: "transfer" | "sweep", isRoutine: boolean): Promise<TransferReply> {
     const queue = this.#queue;
     const sentAt = performance.now();
     const scripts = kind === "sweep" ? sweep : transfer;
     // After a failure it claims the move in any case, even if the last claim is recent.
     const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
     const args = {
-      limit: BATCH,
+      limit: isRoutine ? ROUTINE_BATCH : BATCH,
       grace: this.#standBy.grace,
       task: this.#standBy.task,
       claim: isClaiming ? 1 : 0,
@@ -275,7 +292,10 @@ export class TransferTask implements Listener {
       mark: this.#isMarked ? 0 : 1,
     };
     const { background } = queue.server.connections;
-    const reply = await queue.run(background, scripts, args, [], queue.knownFact());
+    const fact = queue.knownFact();
+    const reply = await (isRoutine
+      ? queue.runTogether(background, scripts, args, fact)
+      : queue.run(background, scripts, args, [], fact));
     const { moved, quarantined } = reply;
     if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
     queue.clock.observe(reply.serverTime, sentAt);
@@ -284,6 +304,10 @@ export class TransferTask implements Listener {
     if (quarantined > 0) queue.report(new QuarantineError(queue.name, quarantined));
     if (moved > 0) this.#count(reply);
     return reply;
+  }
+
+  #tellOfMessages(): void {
+    this.#queue.server.blocks.happened(this.#queue.keys.ready);
   }
 
   #count({ moved, dueSince = NaN, serverTime }: TransferReply): void {
@@ -304,7 +328,10 @@ export class TransferTask implements Listener {
   /** Arms the timer by the estimate of the server's clock. The script decides what is really due. */
   #await(deadline: number): void {
     this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
-    const remaining = this.#queue.clock.remaining(this.#awaited);
+    const { clock, server } = this.#queue;
+    // If the server's clock was set while nothing happened, the reply arms the timer anew.
+    if (this.#awaited !== Infinity && clock.age > FRESH) server.connections.refreshTime();
+    const remaining = clock.remaining(this.#awaited);
     this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
   }
 }
@@ -312,8 +339,14 @@ export class TransferTask implements Listener {
 /** The longest pause, in milliseconds, after a failure that passes by itself. */
 const MAX_PASSING_PAUSE = 500;
 
+/** Milliseconds for which the estimate of the server's clock is taken for true without a question. */
+const FRESH = 1000;
+
 /** Messages per batch: some 200 microseconds of Redis's time. */
 const BATCH = 100;
+
+/** The same for a sweep that shares its command with others. Usually it finds none. */
+const ROUTINE_BATCH = 10;
 
 /** Milliseconds until the next attempt, after a refusal for an old fact. This process knows the newer one by then. */
 const REFUSED_PAUSE = 100;

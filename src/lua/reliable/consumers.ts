@@ -34,7 +34,8 @@ return rows
  * order: up to `limit` ids behind `after`, or from the first one if `after` is empty.
  *
  * Redis records when it last saw a consumer. An XCLAIM of an entry that the consumer already has updates this, while
- * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew, so nothing is written.
+ * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew. Reading its history, which
+ * is empty, shows that it lives all the same: others remove a consumer that is long gone.
  * With IDLE the entry itself is not renewed: Redis goes on to say since when it is in flight.
  */
 export const beat = defineScript({
@@ -50,6 +51,9 @@ for i, row in ipairs(found) do ids[i] = row[1] end
 -- an id is returned nevertheless, because a page that is not full counts as the last one.
 for _, row in ipairs(found) do
   if redis.call("XCLAIM", stream, group, consumer, 0, row[1], "IDLE", row[3], "JUSTID")[1] then break end
+end
+if #found == 0 and after == "" then
+  redis.pcall("XREADGROUP", "GROUP", group, consumer, "COUNT", 1, "STREAMS", stream, "0")
 end
 return ids
 `,

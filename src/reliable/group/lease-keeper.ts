@@ -80,7 +80,7 @@ export class LeaseKeeper {
   start(): void {
     if (this.#freshAt !== -Infinity || this.#beats.isStopped) return;
     this.#renewAll(performance.now());
-    this.#beats.start(this.#interval);
+    this.#beats.start(this.#queue.server.steps.until(this.#interval));
   }
 
   /** Whether there is no lease to keep. */
@@ -155,6 +155,7 @@ export class LeaseKeeper {
       if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
     }
     await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
+    if (this.#isIdle) return this.#queue.server.steps.until(this.#interval);
     // Never at once: a Redis that takes this long to reply is busy.
     return Math.max(sentAt + this.#interval - performance.now(), this.#interval / 4);
   }
@@ -162,6 +163,8 @@ export class LeaseKeeper {
   /** Gives back the strangers among the entries that are not held. */
   async #giveBackStrangers(unheld: readonly string[]): Promise<void> {
     const readingSince = this.#readingSince();
+    // The connection may be dead that should have brought them.
+    if (unheld.length > 0) this.#queue.server.blocks.happened(this.#queue.keys.ready);
     const isStranger = (id: string) => (this.#firstSeen.get(id) ?? Infinity) < readingSince;
     const strangers = unheld.filter(isStranger);
     const now = performance.now();
@@ -176,7 +179,10 @@ export class LeaseKeeper {
     let after = "";
     for (;;) {
       const args = { ...this.#member, after, limit: PAGE };
-      const ids = await this.#queue.run(background, beat, args);
+      // Without a lease to keep, it need not be punctual.
+      const ids = await (this.#isIdle
+        ? this.#queue.runTogether(background, beat, args)
+        : this.#queue.run(background, beat, args));
       for (const id of ids) ours.add(id);
       if (ids.length < PAGE) return ours;
       after = ids.at(-1) as string;

@@ -141,7 +141,7 @@ export class Reader {
     const most = Math.min(this.#size.count, this.#suspects.readLimit);
     if (waiters.unservedCount > 0) {
       const count = Math.min(waiters.expireUnserved(), most);
-      await this.#loop.take(() => this.#readAndDeliver(client, count, 0));
+      await this.#loop.take(() => this.#readAndDeliver(client, count, false));
       return;
     }
     const wanted = waiters.wanted.reduce((sum, count) => sum + count, 0);
@@ -149,16 +149,16 @@ export class Reader {
     // Once it is in vain it stays so: whoever waits next may want less than it asks for.
     let isInVain = false;
     await this.#loop.block(
-      () => this.#readAndDeliver(client, count, BLOCK),
+      () => this.#readAndDeliver(client, count, true),
       () => (isInVain ||= waiters.waitingCount === 0 || this.#pauses.isPaused !== false),
     );
   }
 
-  async #readAndDeliver(client: BlockingClient, count: number, block: number): Promise<void> {
+  async #readAndDeliver(client: BlockingClient, count: number, isBlocking: boolean): Promise<void> {
     let taken: readonly Held[];
     this.readingSince = performance.now();
     try {
-      taken = this.#host.accept(await this.#ask(client, count, block));
+      taken = this.#host.accept(await this.#ask(client, count, isBlocking));
     } finally {
       this.readingSince = Infinity;
     }
@@ -168,16 +168,17 @@ export class Reader {
     await this.#loop.deliver(fresh);
   }
 
-  /** Reads up to `count` entries that are new to the group. If there are none, blocks for `block` seconds. */
-  async #ask(client: BlockingClient, count: number, block: number): Promise<Read[]> {
+  /** Reads up to `count` entries that are new to the group. If there are none, it may block. */
+  async #ask(client: BlockingClient, count: number, isBlocking: boolean): Promise<Read[]> {
     const { group, consumer } = this.#member;
-    const { stream } = this.#queue.keys;
+    const { stream, ready } = this.#queue.keys;
     const head = ["GROUP", group, consumer, "COUNT", count] as const;
-    const reply =
-      block > 0
-        ? client.redis.xreadgroupBuffer(...head, "BLOCK", block * 1000, "STREAMS", stream, ">")
-        : client.redis.xreadgroupBuffer(...head, "STREAMS", stream, ">");
-    const streams = (await client.watched(block, reply)) as StreamReply;
+    const { redis } = client;
+    const block = (seconds: number) =>
+      redis.xreadgroupBuffer(...head, "BLOCK", seconds * 1000, "STREAMS", stream, ">");
+    const streams = (await (isBlocking
+      ? client.block([ready], block)
+      : client.watched(redis.xreadgroupBuffer(...head, "STREAMS", stream, ">")))) as StreamReply;
     return (streams?.[0]?.[1] ?? []).map(([id, fields]) => {
       const entryId = id.toString();
       return unpackEntry(entryId, fields) ?? { entryId, fields };
@@ -201,9 +202,3 @@ export class Reader {
 }
 
 type StreamReply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
-
-/**
- * How long one read blocks at most, in seconds. A connection that died silently is found within two seconds more. An
- * idle process sends 30 reads a minute for each group.
- */
-const BLOCK = 2;

@@ -3,7 +3,6 @@ import { reclaim } from "../../lua/reliable/reclaim.ts";
 import { trim } from "../../lua/reliable/groups.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
-import { spread } from "../../time/spread.ts";
 import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
 import { performance } from "../../time/runtime.ts";
@@ -72,7 +71,9 @@ export class ReclaimTask {
     const { counters } = queue;
     const { group, consumer } = this.#member;
     const { channel } = queue.keys;
-    const found = await queue.run(background, consumers, { group });
+    const found = await (this.#isQuiet
+      ? queue.runTogether(background, consumers, { group })
+      : queue.run(background, consumers, { group }));
     this.#isQuiet = found.every(({ name, inFlight }) => name === consumer || inFlight === 0);
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     let failure: unknown;
@@ -101,15 +102,17 @@ export class ReclaimTask {
     }
     await this.#trim();
     // Consumers with shorter timeouts than ours may join meanwhile.
-    return Math.min(lookIn, MAX_PAUSE);
+    const pause = Math.min(lookIn, MAX_PAUSE);
+    return this.#isQuiet ? queue.server.steps.until(pause) : pause;
   }
 
   /** Deletes some entries that no group still needs, if it is time. */
   async #trim(): Promise<void> {
     if (performance.now() < this.#trimAt) return;
     const { background } = this.#queue.server.connections;
-    const count = await this.#queue.run(background, trim, { limit: BATCH });
-    this.#trimAt = performance.now() + (count === BATCH ? 0 : spread(TRIM));
+    const count = await this.#queue.runTogether(background, trim, { limit: BATCH });
+    const { steps } = this.#queue.server;
+    this.#trimAt = performance.now() + (count === BATCH ? 0 : steps.until(TRIM) - EARLY);
   }
 }
 
@@ -122,8 +125,11 @@ const BATCH = 100;
 /** The longest interval between two looks (ms). */
 const MAX_PAUSE = 20_000;
 
-/** Milliseconds between two runs of `trim`, on average. */
+/** Milliseconds between two runs of `trim`. */
 const TRIM = 30_000;
+
+/** Milliseconds by which the look that is to trim may come before that instant. */
+const EARLY = 100;
 
 /** Visibility timeouts of silence after which a consumer with nothing in flight is removed; a minute at least. */
 const GONE = 10;

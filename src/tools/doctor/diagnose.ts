@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { openServers } from "../../client/open-servers.ts";
 import { queueKeys } from "../../queue/keys.ts";
-import type { DelaylineOptions } from "../../queue/options.ts";
+import { DEFAULTS, type DelaylineOptions } from "../../queue/options.ts";
 import { sleepForNetwork } from "../../time/sleep.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
 import { suggest } from "../../words/did-you-mean.ts";
@@ -70,7 +70,8 @@ async function* examine(
   for (const name of options.queues ?? []) queueKeys(name);
   const listener = { report: () => {}, onRecovered: () => {} };
   const timeouts = { callTimeout: CALL_TIMEOUT, unreachableTimeout: CALL_TIMEOUT };
-  const sites: readonly Site[] = openServers(redis, timeouts, listener).map(
+  const limits = { ...timeouts, heartbeat: DEFAULTS.heartbeat };
+  const sites: readonly Site[] = openServers(redis, limits, listener).map(
     (one) => new Site(one, signal),
   );
   told.hasPassword = sites.some((site) => site.hasPassword);

@@ -224,6 +224,11 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ["callTimeout", "must be a whole number between 1 and 2147483647 ms", "got 0"],
   ],
   [
+    "heartbeat in seconds",
+    () => new Delayline({ heartbeat: 2 }),
+    ["heartbeat", "must be a whole number between 1000 and 60000 ms", "got 2"],
+  ],
+  [
     "unreachableTimeout below 0",
     () => new Delayline({ unreachableTimeout: -1 }),
     ["unreachableTimeout", "must be between 0 and 946728000000 ms (30 years)", "got -1"],

@@ -11,7 +11,7 @@ test("a connection that goes silent while Redis replies elsewhere is replaced", 
   const other = newRedis();
   const heartbeat = watchOver(
     redis,
-    () => redis.ping(),
+    { ask: () => redis.ping(), onSilence: () => {}, every: 1000 },
     async () => void (await other.ping()),
   );
   onTestFinished(() => heartbeat.close());

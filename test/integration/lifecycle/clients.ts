@@ -187,8 +187,8 @@ export const clients: Readonly<Record<string, Kind>> = {
     files: ["heartbeat.ts"],
     make: (url) => {
       const redis = newRedis(url);
-      const beat = () => redis.ping();
-      const heartbeat = new Heartbeat(redis, beat, () => {});
+      const beats = { ask: () => redis.ping(), onSilence: () => {}, every: 2000 };
+      const heartbeat = new Heartbeat(redis, beats);
       return { start: () => {}, close: () => heartbeat.close() };
     },
   },

@@ -140,7 +140,7 @@ test("each queue on a Cluster uses the clock of its own node", async () => {
   );
   expect(asked.map((isAsked, i) => isAsked && i !== owner)).toEqual([false, false, false]);
 
-  const settings = { callTimeout: 1000, unreachableTimeout: 1000 };
+  const settings = { callTimeout: 1000, unreachableTimeout: 1000, heartbeat: 2000 };
   const listener = { report: () => {}, onRecovered: () => {} };
   for (const [redis, haveOwn] of [
     [cluster, true],

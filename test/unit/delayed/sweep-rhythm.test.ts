@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { SweepRhythm } from "../../../src/delayed/transfer/sweep-rhythm.ts";
+import { Steps } from "../../../src/time/steps.ts";
 
 let turns: number;
 let rhythm: SweepRhythm;
@@ -9,7 +10,7 @@ beforeEach(() => {
   // No spread.
   vi.spyOn(Math, "random").mockReturnValue(0.5);
   turns = 0;
-  rhythm = new SweepRhythm(() => turns++, { ordinary: 1000, deaf: 100 });
+  rhythm = new SweepRhythm(() => turns++, new Steps(), { ordinary: 1000, deaf: 100 });
 });
 
 afterEach(() => {

@@ -119,13 +119,18 @@ describe("a queue's settings", () => {
 
 describe("a client's settings", () => {
   test("have a default", () => {
-    const { callTimeout, unreachableTimeout } = DEFAULTS;
-    expect(clientSettings({})).toEqual({ callTimeout, unreachableTimeout });
+    const { callTimeout, unreachableTimeout, heartbeat } = DEFAULTS;
+    expect(clientSettings({})).toEqual({ callTimeout, unreachableTimeout, heartbeat });
     expect(clientSettings({ unreachableTimeout: 0 })).toEqual({
       callTimeout,
       unreachableTimeout: 0,
+      heartbeat,
     });
-    expect(clientSettings({ callTimeout: 1 })).toEqual({ callTimeout: 1, unreachableTimeout });
+    expect(clientSettings({ callTimeout: 1 })).toEqual({
+      callTimeout: 1,
+      unreachableTimeout,
+      heartbeat,
+    });
   });
 
   test.each<[object, string]>([
@@ -135,7 +140,7 @@ describe("a client's settings", () => {
     ],
     [
       { url: "redis://localhost" },
-      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, got "url"; did you mean redis?',
+      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, heartbeat, got "url"; did you mean redis?',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => clientSettings(options as never)).toThrow(new TypeError(message));

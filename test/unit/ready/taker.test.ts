@@ -307,21 +307,19 @@ describe("a block in vain", () => {
     expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
   });
 
-  test("that cannot be ended is reported, and ended again when the next waiter leaves", async () => {
+  test("that cannot be ended is reported, and tried again", async () => {
     await connect();
     const first = new Call();
     await pass();
     first.abort();
     await fail("UNBLOCK", new Error("lost"));
     expect(errors).toEqual(['cannot end the wait of queue "q": lost']);
-    await pass(60);
-    expect(wire.open).toEqual(["BLPOP"]);
     const closing = taker.close();
-    await pass();
+    await pass(60);
     expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
     await reply("UNBLOCK", 1);
     await reply("BLPOP", null);
-    await pass(5);
+    await pass(60);
     await closing;
   });
 });

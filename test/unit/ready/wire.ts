@@ -1,4 +1,5 @@
 import type { Pauses } from "../../../src/queue/pause-watch.ts";
+import { Blocks } from "../../../src/redis/blocks.ts";
 import type { Connections } from "../../../src/redis/connections.ts";
 import type { Troubles, Work } from "../../../src/redis/troubles.ts";
 
@@ -86,10 +87,12 @@ export class Wire {
   }
 
   get connections(): Connections {
-    const connections: Pick<Connections, "open" | "peerOf" | "explain"> & {
+    const connections: Pick<Connections, "open" | "peerOf" | "explain" | "blocks"> & {
       background: unknown;
     } = {
       explain: (error) => error,
+      // Nobody tells it of messages, so all blocks are short.
+      blocks: new Blocks(30_000, () => Promise.resolve()),
       background: {
         evalshaBuffer: (...words: unknown[]) => this.#send("EVALSHA", ...words),
         zrem: (...words: unknown[]) => this.#send("ZREM", ...words),

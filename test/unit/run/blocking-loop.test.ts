@@ -208,14 +208,13 @@ describe("a block in vain", () => {
     expect(second.outcome).toEqual(["a"]);
   });
 
-  test("whose end fails is reported, and ended with the next review", async () => {
+  test("whose end fails is reported, and ended with the next attempt", async () => {
     const call = await block();
     call.abort();
     await fail("UNBLOCK", new Error("lost"));
     expect(errors).toEqual(['cannot end the wait of queue "q": lost']);
-    await pass(60);
     expect(wire.open).toEqual(["BLPOP"]);
-    loop.review();
+    await pass(60);
     await reply("UNBLOCK", 1);
     await reply("BLPOP", null);
   });
