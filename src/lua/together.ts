@@ -30,7 +30,7 @@ export function runTogether<Key extends string, Arg extends string, Reply>(
   if (client.isCluster || serverStandIn() !== undefined) return run(client, script, keys, args);
   let rounds = known.get(client);
   if (rounds === undefined) known.set(client, (rounds = new Rounds(client)));
-  return rounds.add(script as unknown as AnyScript, keys, args) as Promise<Reply>;
+  return rounds.add(script, keys, args) as Promise<Reply>;
 }
 
 const known = new WeakMap<RedisClient, Rounds>();
@@ -69,10 +69,14 @@ class Rounds {
     try {
       const form = joined(script, runs.length);
       const keys = Object.fromEntries(
-        runs.flatMap((one, i) => script.keys.map((key) => [`${key}:${i}`, one.keys[key] as string])),
+        runs.flatMap((one, i) =>
+          script.keys.map((key) => [`${key}:${i}`, one.keys[key] as string]),
+        ),
       );
       const args = Object.fromEntries(
-        runs.flatMap((one, i) => script.args.map((arg) => [`${arg}:${i}`, one.args[arg] as ScriptArg])),
+        runs.flatMap((one, i) =>
+          script.args.map((arg) => [`${arg}:${i}`, one.args[arg] as ScriptArg]),
+        ),
       );
       replies = await run(this.#client, form, keys, args);
     } catch {

@@ -74,7 +74,7 @@ export class BlockingClient {
     try {
       return await send(block.seconds);
     } finally {
-      watch.end();
+      watch.noteReply();
       block.end();
       this.#block = undefined;
     }
@@ -86,7 +86,7 @@ export class BlockingClient {
     try {
       return await reply;
     } finally {
-      watch.end();
+      watch.noteReply();
     }
   }
 
@@ -100,16 +100,18 @@ export class BlockingClient {
     if (hasEnded === 1 || isOld) block.watch.expectNow();
   }
 
+  /** Ends the current block, which the connection has to tell then. */
   async #prove(): Promise<void> {
     const block = this.#block;
-    while (block !== undefined && block === this.#block) {
-      const isDone = await this.unblock().then(
-        () => true,
+    const isUnderWay = () => block !== undefined && block === this.#block;
+    while (isUnderWay()) {
+      try {
+        await this.unblock();
+        return;
+      } catch {
         // The connection that carries it was lost, and is opened again.
-        () => false,
-      );
-      if (isDone) return;
-      await sleepForNetwork(RETRY);
+        await sleepForNetwork(RETRY);
+      }
     }
   }
 
@@ -147,7 +149,7 @@ class ReplyWatch {
     this.#timer = setTimeout(this.#onOverdue, OVERDUE);
   }
 
-  end(): void {
+  noteReply(): void {
     this.isWaiting = false;
     clearTimeout(this.#timer);
   }

@@ -1,4 +1,4 @@
-import { nextTick, performance, serverStandIn } from "./runtime.ts";
+import { networkTime, nextTick, performance, serverStandIn } from "./runtime.ts";
 
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
@@ -16,6 +16,8 @@ export class ServerClock {
   #least = -Infinity;
   #most = Infinity;
   #boundedAt = 0;
+  /** When a server's time was last observed, on the network's time. */
+  #observedAt = -Infinity;
   #lastStamp = 0;
   #asking: Promise<void> | undefined;
   readonly #onStep = new Set<() => void>();
@@ -29,7 +31,7 @@ export class ServerClock {
 
   /** Milliseconds since the server's time was last observed. */
   get age(): number {
-    return performance.now() - this.#boundedAt;
+    return networkTime.now() - this.#observedAt;
   }
 
   /** The instant (epoch ms) in a reply to TIME. */
@@ -57,6 +59,7 @@ export class ServerClock {
     this.#least = Math.max(this.#least - drift, least);
     this.#most = Math.min(this.#most + drift, most);
     this.#boundedAt = now;
+    this.#observedAt = networkTime.now();
     this.#mark(least, now);
     const contradiction = this.#least - this.#most;
     if (contradiction > 0) {

@@ -34,14 +34,15 @@ return rows
  * order: up to `limit` ids behind `after`, or from the first one if `after` is empty.
  *
  * Redis records when it last saw a consumer. An XCLAIM of an entry that the consumer already has updates this, while
- * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew. Reading its history, which
- * is empty, shows that it lives all the same: others remove a consumer that is long gone.
+ * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew, so nothing is written. But
+ * one that has a read under way (`isReading`, 1 or 0) may block for long, and others remove a consumer that is long gone.
+ * Reading its history, which is empty, shows that it lives.
  * With IDLE the entry itself is not renewed: Redis goes on to say since when it is in flight.
  */
 export const beat = defineScript({
   name: "beat",
   keys: ["stream"],
-  args: ["group", "consumer", "after", "limit"],
+  args: ["group", "consumer", "after", "limit", "isReading"],
   needs: [inFlight],
   lua: /* lua */ `
 local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
@@ -52,7 +53,7 @@ for i, row in ipairs(found) do ids[i] = row[1] end
 for _, row in ipairs(found) do
   if redis.call("XCLAIM", stream, group, consumer, 0, row[1], "IDLE", row[3], "JUSTID")[1] then break end
 end
-if #found == 0 and after == "" then
+if #found == 0 and after == "" and isReading == "1" then
   redis.pcall("XREADGROUP", "GROUP", group, consumer, "COUNT", 1, "STREAMS", stream, "0")
 end
 return ids

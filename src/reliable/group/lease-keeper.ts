@@ -178,7 +178,8 @@ export class LeaseKeeper {
     const { background } = this.#queue.server.connections;
     let after = "";
     for (;;) {
-      const args = { ...this.#member, after, limit: PAGE };
+      const isReading = this.#readingSince() === Infinity ? 0 : 1;
+      const args = { ...this.#member, after, limit: PAGE, isReading };
       // Without a lease to keep, it need not be punctual.
       const ids = await (this.#isIdle
         ? this.#queue.runTogether(background, beat, args)

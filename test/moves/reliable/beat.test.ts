@@ -4,8 +4,10 @@ import { run } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";
 
-const beating = ({ redis, keys }: Streams, { consumer = "c", after = "", limit = 100 } = {}) =>
-  run(redis, beat, keys, { group: "g", consumer, after, limit });
+const beating = (
+  { redis, keys }: Streams,
+  { consumer = "c", after = "", limit = 100, isReading = 0 } = {},
+) => run(redis, beat, keys, { group: "g", consumer, after, limit, isReading });
 
 const field = (row: readonly (string | number)[], name: string) => row[row.indexOf(name) + 1];
 
@@ -65,6 +67,15 @@ test("beat: since when an entry is in flight stays as it is", async () => {
   for (let i = 0; i < 3; i++) await beating(queue);
   expect(Math.min(...(await ages()))).toBeGreaterThanOrEqual(50);
   expect((await idles(queue))["c"]).toBeLessThan(50);
+});
+
+test("beat: of a consumer that only reads, it updates when that was seen, and delivers nothing", async () => {
+  const queue = await newStreams("g");
+  await addIdler(queue);
+  await queue.add("a");
+  expect(await beating(queue, { consumer: "idler", isReading: 1 })).toEqual([]);
+  expect((await idles(queue))["idler"]).toBeLessThan(50);
+  expect(await queue.redis.xpending(queue.keys.stream, "g")).toEqual([0, null, null, null]);
 });
 
 test("beat: creates no consumer", async () => {

@@ -126,7 +126,7 @@ function* persists<Arg extends string, Column extends string>(
 }
 
 function* givesBackStrangers(group: string, consumer: string): Flow<void> {
-  const ids = yield* call(beat, keys, { group, consumer, after: "", limit: 100 });
+  const ids = yield* call(beat, keys, { group, consumer, after: "", limit: 100, isReading: 0 });
   const args = { channel, group, consumer, heldCount: 1 };
   for (const entry of ids) {
     yield* persists(giveBackEntries, args, { entry, own: 0, counted: 0, reason: "" });
