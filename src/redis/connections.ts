@@ -73,6 +73,7 @@ export class Connections {
   /** Whether the last trouble of `commands` was that ioredis ended it, so that it was reconnected. */
   #isRevived = false;
   #isClosed = false;
+  #followsUntil = -Infinity;
 
   constructor(
     redis: string | ConnectionOptions | LentClient,
@@ -152,6 +153,11 @@ export class Connections {
       const node = isCluster(client) ? ownerOf(client, key) : client;
       return node !== undefined && this.#heartbeats.get(node)?.isSilent !== true;
     });
+  }
+
+  /** Asks for the server's time each second, for some seconds to come: somebody has to notice when the clock is set. */
+  followTime(): void {
+    this.#followsUntil = performance.now() + FOLLOWS;
   }
 
   /** Asks for the server's time now. A Cluster has no common time. */
@@ -301,7 +307,7 @@ export class Connections {
         this.blocks.suspectAll();
       },
       every: this.heartbeat * QUIET * 2,
-      isWanted: () => this.#listener.troubles.isWaiting,
+      isWanted: () => this.#listener.troubles.isWaiting || performance.now() < this.#followsUntil,
     };
     const probe = () => this.#probeBeside(connection);
     this.#heartbeats.set(connection, watchOver(connection, beats, probe));
@@ -317,6 +323,9 @@ export class Connections {
  * Heartbeats between the ends of two long blocks. A connection on which nobody waits for a reply is asked half as often.
  */
 const QUIET = 15;
+
+/** Milliseconds. */
+const FOLLOWS = 5000;
 
 /** Milliseconds that a dedicated connection may take to become ready. */
 const CONNECT = 5000;

@@ -80,6 +80,8 @@ export class Lease {
     const { process, group = "" } = claim;
     const args = { process, duration: DURATION, group, past: queue.clock.past ?? "" };
     const { background } = queue.server.connections;
+    // The next attempt has to know what the clock showed before.
+    queue.server.connections.followTime();
     const reply = await queue.run(background, hold, args, [], claim.knownFact());
     queue.clock.observe(reply.serverTime, sentAt);
     if (!reply.isOurs) {
@@ -169,6 +171,7 @@ export class Lease {
   /** Returns the milliseconds until the next renewal. */
   async #renew(): Promise<number> {
     const sentAt = performance.now();
+    this.#claim.part.queue.server.connections.followTime();
     const args = { ...this.#own, duration: DURATION };
     let isOurs: boolean;
     try {

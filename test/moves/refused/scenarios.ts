@@ -808,7 +808,7 @@ const settlements: Scenario[] = [
     script: beat,
     seed: async (queue) => {
       await inFlight(queue);
-      return { args: { group: "g", consumer: "c", after: "", limit: 100 } };
+      return { args: { group: "g", consumer: "c", after: "", limit: 100, isReading: 0 } };
     },
     changesNothing: true,
   },
