@@ -29,8 +29,9 @@ export interface QueueOptions<T = unknown> {
   /**
    * Whether this process moves due messages of the queue. One that only offers can do without, as long as others move.
    *
-   * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
-   * queue. `false` saves nothing in a process that takes, since that process has to know whether the queue is paused.
+   * `true` costs two connections per process, the signs of life of {@link DelaylineOptions.heartbeat}, and two scripts a
+   * minute, which all idle queues share. `false` saves nothing in a process that takes, since that process has to know
+   * whether the queue is paused; and without wake-ups of its own it blocks for two seconds at a time.
    * It moves them if one of its handles says so, or leaves the option out.
    *
    * Defaults to `true`.
@@ -123,11 +124,10 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
 
   /**
    * How often an idle process asks whether the connection that hears wake-ups is alive, in milliseconds: 1,000 to
-   * 60,000. If it has died without a word, that is noticed within this time and two seconds.
+   * 60,000. If it has died without a word, messages are late by this time and two seconds at most.
    *
-   * Costs one command each time, for all queues together; a fifth more is for what else an idle process asks, in
-   * proportion. A connection that owes a reply is watched every second, whatever this says.
-   * `docs/guide/connections.md` has the figures. Defaults to 2,000.
+   * Costs one command each time, for all queues together: 0.5 a second by default. A connection that owes a reply is
+   * watched each second, whatever this says. `docs/guide/connections.md` has the figures. Defaults to 2,000.
    */
   readonly heartbeat?: number;
 }

@@ -306,7 +306,7 @@ export class Connections {
         onSilence?.();
         this.blocks.suspectAll();
       },
-      every: this.heartbeat * QUIET * 2,
+      every: IDLE,
       isWanted: () => this.#listener.troubles.isWaiting || performance.now() < this.#followsUntil,
     };
     const probe = () => this.#probeBeside(connection);
@@ -319,9 +319,10 @@ export class Connections {
   }
 }
 
-/**
- * Heartbeats between the ends of two long blocks. A connection on which nobody waits for a reply is asked half as often.
- */
+/** Milliseconds between two questions on a connection on which nobody waits for a reply. See Redis's `timeout`. */
+const IDLE = 60_000;
+
+/** Heartbeats between the ends of two long blocks. */
 const QUIET = 15;
 
 /** Milliseconds. */

@@ -296,8 +296,8 @@ function* checkBuffers(server: ServerReport): Generator<Finding> {
  */
 const LEAST_BUFFER: Readonly<Record<string, number>> = { pubsub: 2 ** 20, normal: 2 ** 26 };
 
-/** Seconds. The connections of this library are busy every second or two. */
-const LONG_TIMEOUT = 10;
+/** Seconds. The connections of this library are idle for a minute at most. */
+const LONG_TIMEOUT = 70;
 
 /** The share of `maxclients` from which there is hardly room for more. */
 const CROWDED = 0.8;
