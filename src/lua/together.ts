@@ -146,7 +146,7 @@ return replies`;
 }
 
 /** Milliseconds for which a run waits for others. */
-const MOMENT = 50;
+const MOMENT = 10;
 
 /** Runs per command: up to a millisecond of Redis's time. */
 const MOST = 50;

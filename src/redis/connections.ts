@@ -307,7 +307,9 @@ export class Connections {
         this.blocks.suspectAll();
       },
       every: IDLE,
-      isWanted: () => this.#listener.troubles.isWaiting || performance.now() < this.#followsUntil,
+      isWanted: () =>
+        this.#listener.troubles.isWaiting ||
+        (connection === this.#background && performance.now() < this.#followsUntil),
     };
     const probe = () => this.#probeBeside(connection);
     this.#heartbeats.set(connection, watchOver(connection, beats, probe));

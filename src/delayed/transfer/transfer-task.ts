@@ -328,10 +328,10 @@ export class TransferTask implements Listener {
   /** Arms the timer by the estimate of the server's clock. The script decides what is really due. */
   #await(deadline: number): void {
     this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
-    const { clock, server } = this.#queue;
+    const remaining = this.#queue.clock.remaining(this.#awaited);
     // If the server's clock was set while nothing happened, the reply arms the timer anew.
+    const { clock, server } = this.#queue;
     if (this.#awaited !== Infinity && clock.age > FRESH) server.connections.refreshTime();
-    const remaining = clock.remaining(this.#awaited);
     this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
   }
 }
