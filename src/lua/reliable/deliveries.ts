@@ -76,22 +76,29 @@ export const ack = defineScript({
 local ids, isOwn = {}, {}
 for each row do
   ids[#ids + 1] = entry
-  isOwn[entry] = own == "1"
+  if own == "1" then isOwn[entry] = true end
 end
 local mine = inFlightFor(group, consumer, ids, heldCount)
-local settled, done = {}, {}
+local done, reply = {}, { #ids }
 for i, id in ipairs(ids) do
-  settled[i] = mine[id] and 1 or 0
   if mine[id] then
     done[#done + 1] = id
     -- Settle an id that is listed twice only once.
     mine[id] = nil
+  else
+    reply[#reply + 1] = i
   end
 end
 finish(group, done, isOwn)
-return settled
+-- Usually none is missing, so the missing ones are the shorter reply.
+return reply
 `,
-  reply: asFlags,
+  reply: (raw) => {
+    const [count, ...missing] = asArray(raw).map(asNumber) as [number, ...number[]];
+    const settled = Array.from({ length: count }, () => true);
+    for (const place of missing) settled[place - 1] = false;
+    return settled;
+  },
 });
 
 /**

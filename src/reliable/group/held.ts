@@ -129,16 +129,16 @@ export class Held {
       this.endSettling(isSettled);
       return isSettled;
     } catch (error) {
-      const asked = call?.signal?.aborted === true ? undefined : () => send();
-      this.failSettling(isAsked ? asked : this.#asked);
+      if (isAsked) this.#asked = call?.signal?.aborted === true ? undefined : () => send();
+      this.endSettling();
       throw error;
     }
   }
 
   /**
-   * Begins a settlement, whose outcome {@link endSettling} or {@link failSettling} tells; {@link settle} without a
-   * promise, for what every message passes. Returns false, and begins nothing, if the delivery is not held, another
-   * settlement is under way, or one was asked for.
+   * Begins a settlement, whose outcome {@link endSettling} tells: {@link settle} without a promise, for what every message
+   * passes. Returns false, and begins nothing, if the delivery is not held, another settlement is under way, or one was
+   * asked for.
    */
   beginSettling(): boolean {
     if (!this.isHeld || this.#isSettling || this.#asked !== undefined) return false;
@@ -146,19 +146,12 @@ export class Held {
     return true;
   }
 
-  /** The settlement that is under way has ended; `isSettled`: whether the entry was in flight for this consumer. */
-  endSettling(isSettled: boolean): void {
-    this.#leave(isSettled ? "settled" : "lost");
-    this.#endSettling();
-  }
-
-  /** The settlement that is under way has failed; `asked` sends again what was asked for. */
-  failSettling(asked: (() => Promise<boolean>) | undefined): void {
-    this.#asked = asked;
-    this.#endSettling();
-  }
-
-  #endSettling(): void {
+  /**
+   * The settlement that is under way has ended. `isSettled`: whether the entry was in flight for this consumer;
+   * undefined if that is not known, and the delivery is still held.
+   */
+  endSettling(isSettled?: boolean): void {
+    if (isSettled !== undefined) this.#leave(isSettled ? "settled" : "lost");
     this.#isSettling = false;
     const waiting = this.#onSettlingEnd;
     this.#onSettlingEnd = undefined;

@@ -12,7 +12,7 @@ import {
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { TurnBatch } from "../../queue/turn-batch.ts";
+import { TurnBatch, type Receiver } from "../../queue/turn-batch.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
@@ -56,12 +56,12 @@ export class Settlements {
   #onNonePersisting = () => {};
 
   readonly #acks = this.#batch<Settlement>((rows) =>
-    this.#queue.change("acknowledge in", ack, this.#args, { rows: rows.map(rowOf) }),
+    this.#queue.change("acknowledge in", ack, this.#args, { rows }),
   );
   readonly #retries = this.#batch<Settlement & { delay: number; failure: string | undefined }>(
     async (requests) => {
       const rows = requests.map(({ delay, failure, ...settlement }) => {
-        return { ...rowOf(settlement), delay, ...failureOf(failure) };
+        return { ...settlement, delay, ...failureOf(failure) };
       });
       const args = { ...this.#args, channel: this.#queue.keys.channel };
       return (await this.#queue.change("retry in", retryLater, args, { rows })).settled;
@@ -69,19 +69,17 @@ export class Settlements {
     MAX_WRITTEN,
   );
   readonly #burials = this.#batch<Settlement & { reason: string }>((requests) => {
-    const rows = requests.map(({ reason, ...settlement }) => ({ ...rowOf(settlement), reason }));
-    return this.#queue.change("reject in", bury, this.#args, { rows });
+    return this.#queue.change("reject in", bury, this.#args, { rows: requests });
   }, MAX_WRITTEN);
   readonly #giveBacks = this.#batch<Settlement & { failure: string | undefined }>((requests) => {
     const rows = requests.map(({ failure, ...settlement }) => {
-      return { ...rowOf(settlement), ...failureOf(failure) };
+      return { ...settlement, ...failureOf(failure) };
     });
     const args = { ...this.#args, channel: this.#queue.keys.channel };
     return this.#queue.change("give back to", giveBackEntries, args, { rows });
   }, MAX_WRITTEN);
   readonly #extensions = this.#batch<Settlement>((requests) => {
-    const rows = requests.map(({ entry }) => ({ entry }));
-    return this.#queue.change("extend a lease in", extend, this.#args, { rows });
+    return this.#queue.change("extend a lease in", extend, this.#args, { rows: requests });
   });
 
   constructor(
@@ -107,8 +105,7 @@ export class Settlements {
 
   /** Acknowledges a delivery. */
   ack(held: Held, call?: Call): Promise<boolean> {
-    const { entryId: entry, group } = held.entry;
-    const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
+    const settlement = { ...settlementOf(held), bytes: 0, counter: ACKNOWLEDGED };
     return held.settle((ending) => this.#acks.add(settlement, ending), true, call);
   }
 
@@ -122,20 +119,19 @@ export class Settlements {
       return held.settleAsAsked(settle).catch(() => this.persist(held, settle));
     }
     return new Promise<void>((resolve) => {
-      const { entryId: entry, group } = held.entry;
-      const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
-      this.#acks.enlist(settlement, {
-        resolve: (isSettled) => {
-          held.endSettling(isSettled);
-          resolve();
-        },
-        reject: () => {
-          held.failSettling(() => this.#acks.add(settlement));
-          void this.persist(held, () => this.ack(held)).then(resolve);
-        },
-      });
+      const finish = new Finish(held, resolve, this.#finishAgain);
+      this.#acks.enlist(finish, finish);
     });
   }
+
+  // One function for all deliveries, rather than a closure for each.
+  readonly #finishAgain = async (finish: Finish): Promise<void> => {
+    const { held } = finish;
+    held.endSettling();
+    // Begins at once, so nothing else settles the delivery in between.
+    await this.persist(held, () => this.ack(held));
+    finish.onEnd();
+  };
 
   /**
    * Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt.
@@ -163,7 +159,8 @@ export class Settlements {
     call?: Call,
   ): Promise<boolean> {
     const reason = cut(failure, MAX_FAILURE);
-    const args = { ...this.#args, ...rowOf(settlementOf(held)), delay, reason };
+    const { entry, own } = settlementOf(held);
+    const args = { ...this.#args, entry, own, delay, reason };
     const send = async (ending?: Call) => {
       const keeping = this.#queue.change("keep a failed message of", again, args, ending);
       keeping.catch(onFailed);
@@ -217,12 +214,12 @@ export class Settlements {
    * foreign format, it is set aside.
    */
   giveBackStranger(entry: string): Promise<boolean> {
-    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN_BYTES, failure: undefined });
+    return this.#giveBacks.add({ entry, own: 0, bytes: UNKNOWN_BYTES, failure: undefined });
   }
 
   /** Acknowledges an entry that this group must not handle. */
   skip(entry: string): Promise<boolean> {
-    return this.#acks.add({ entry, isOwn: false, bytes: 0 });
+    return this.#acks.add({ entry, own: 0, bytes: 0 });
   }
 
   /** Renews the lease of a delivery. */
@@ -339,15 +336,52 @@ export class Settlements {
   }
 }
 
+/** A settlement, with the columns of its row. */
 interface Settlement {
   /** The entry's id in the stream. */
   readonly entry: string;
-  /** Whether the entry is for this group only. */
-  readonly isOwn: boolean;
+  /** Whether the entry is for this group only (1 or 0). */
+  readonly own: 0 | 1;
   /** How many bytes the script has to read and write again. */
   readonly bytes: number;
   /** The counter to increment when it was carried out. */
   readonly counter?: keyof Pick<Counters, "acknowledged" | "retried" | "dead"> | undefined;
+}
+
+/**
+ * The acknowledgement of a delivery whose handler has returned, and the receiver of its outcome: one object for both,
+ * since every message needs one.
+ */
+class Finish implements Settlement, Receiver<boolean> {
+  readonly held: Held;
+  readonly entry: string;
+  readonly own: 0 | 1;
+  readonly bytes = 0;
+  readonly counter = ACKNOWLEDGED;
+  readonly onEnd: () => void;
+  readonly #onFailure: (finish: Finish) => Promise<void>;
+
+  /** `onFailure` is called if Redis has refused, or the reply was lost. It never rejects, and calls `onEnd`. */
+  constructor(held: Held, onEnd: () => void, onFailure: (finish: Finish) => Promise<void>) {
+    this.held = held;
+    this.entry = held.entry.entryId;
+    this.own = ownOf(held);
+    this.onEnd = onEnd;
+    this.#onFailure = onFailure;
+  }
+
+  resolve(isSettled: boolean): void {
+    this.held.endSettling(isSettled);
+    this.onEnd();
+  }
+
+  reject(): void {
+    void this.#onFailure(this);
+  }
+}
+
+function ownOf({ entry }: Held): 0 | 1 {
+  return entry.group === undefined ? 0 : 1;
 }
 
 function counterOf(failure: string | undefined): "retried" | undefined {
@@ -368,17 +402,14 @@ function cut(reason: string, most: number): string {
     .toWellFormed();
 }
 
-function settlementOf({ entry }: Held): Settlement {
+function settlementOf(held: Held): Settlement {
+  const { entry } = held;
   const bytes = entry.payload.length + entry.trailer.length;
-  return { entry: entry.entryId, isOwn: entry.group !== undefined, bytes };
+  return { entry: entry.entryId, own: ownOf(held), bytes };
 }
 
 function burialOf(held: Held, reason: string): Settlement & { reason: string } {
   return { ...settlementOf(held), reason: cut(reason, MAX_REASON), counter: "dead" };
-}
-
-function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
-  return { entry, own: isOwn ? 1 : 0 };
 }
 
 /** Settlements per script, for scripts that write messages again: about 500 us of Redis's time. */

@@ -103,8 +103,8 @@ export const mutants: readonly Mutant[] = [
     name: "whoever acknowledges is believed",
     world: "acknowledge, reclaim",
     script: "ack",
-    find: "settled[i] = mine[id] and 1 or 0",
-    replace: "settled[i] = 1",
+    find: "reply[#reply + 1] = i",
+    ...remove,
     isQuick: true,
   },
   {

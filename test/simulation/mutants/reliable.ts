@@ -89,12 +89,9 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
-        find: `  settled[i] = mine[id] and 1 or 0
-  if mine[id] then
-    done[`,
-        replace: `  settled[i] = 1
-  if mine[id] then
-    done[`,
+        find: `    reply[#reply + 1] = i
+  end`,
+        replace: `  end`,
       },
     ],
   },

@@ -255,3 +255,35 @@ test("a suspect that lost its lease while it waited is not handed out", () => {
   held.lose();
   expect([suspects.mustRest, suspects.handOut()]).toEqual([false, undefined]);
 });
+
+test("a settlement that was begun holds up others until it has ended; none begins twice, or against what was asked for", async () => {
+  const { held, left } = newHeld();
+  expect([held.beginSettling(), held.beginSettling(), held.isSettling]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  const sent: string[] = [];
+  const send = (name: string) => () => {
+    sent.push(name);
+    return Promise.resolve(true);
+  };
+  const first = held.settle(send("first"));
+  const second = held.settleAsAsked(() => held.settle(send("second")));
+  await turn();
+  expect(sent).toEqual([]);
+  held.endSettling();
+  expect([await first, await second, sent, left]).toEqual([true, false, ["first"], [held]]);
+  expect(held.beginSettling()).toBe(false);
+  const asked = newHeld().held;
+  await expect(asked.settle(fails, true)).rejects.toThrow("no reply");
+  expect(asked.beginSettling()).toBe(false);
+  const other = newHeld();
+  other.held.beginSettling();
+  other.held.endSettling(false);
+  expect([other.held.isSettling, other.held.signal.aborted, other.left]).toEqual([
+    false,
+    true,
+    [other.held],
+  ]);
+});
