@@ -91,11 +91,18 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
 
   /** For a while nobody takes, and meanwhile the number of partitions changes. */
   gap: (sim) => {
-    const setting = draw(sim, { takers: 0, partitions: sim.random.between(1, 2) });
+    const { random } = sim;
+    const setting = draw(sim, {
+      takers: 0,
+      partitions: random.between(1, 2),
+      retry: random.pick([[300], [50, 1500]]),
+      maxDeliveries: 4,
+      failing: 0.4,
+    });
     return [
       setting,
       {
-        work: (shop, clerk) => someWork(shop, clerk, { longest: 500 }),
+        work: (shop, clerk) => someWork(shop, clerk, { longest: 9000 }),
         meanwhile: async (shop, clerks) => {
           await workInShifts(shop, setting, async () => {
             await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
@@ -168,8 +175,8 @@ async function workInShifts(
   const { random } = sim;
   const shift = ["early0", "early1"].map((name) => shop.hire(name));
   for (const process of shift) take(shop, process, setting);
-  const crashes = random.chance(0.6);
-  const [worked, rest] = [random.magnitude(500, 4000), random.pick([0, 3000, 7500])];
+  const crashes = random.chance(0.7);
+  const [worked, rest] = [random.magnitude(300, 4000), random.pick([0, 7500, 7500])];
   await sim.sleep(worked);
   for (const process of shift) {
     if (crashes) process.crash();
