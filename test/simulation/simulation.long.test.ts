@@ -11,7 +11,10 @@ const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 1000);
 const FIRST = Number(process.env["SIMULATION_FIRST"] ?? 1);
 
 /** Runs that fail, and whose reason is not settled yet. */
-const OPEN: Readonly<Record<string, string>> = {};
+const OPEN: Readonly<Record<string, string>> = {
+  "plain 666":
+    "two batches of offers are under way: Redis refuses the first with NOSCRIPT, another process sends the script, and Redis runs the second one first",
+};
 
 const TIMEOUT = 600_000 + RUNS * 500;
 

@@ -12,6 +12,7 @@ import {
   mayBeAbout,
   mayBeStored,
   mayHaveTakenEffect,
+  mayReplace,
   nameOf,
   nameOfDelivery,
   replaces,
@@ -53,7 +54,8 @@ export const lost: Rule = (story, promises) => {
           !mayHaveFallenBetween(offer, story),
       );
       const removed = sum(family.cancels.filter(mayHaveTakenEffect), () => 1);
-      const replaced = sum(family.offers.filter(replaces), (offer) => copiesOf(offer, story));
+      const replacing = family.offers.filter((offer) => mayReplace(offer, story));
+      const replaced = sum(replacing, (offer) => copiesOf(offer, story));
       const gone = offers.filter((offer) => !mayBeDone(offer, group, story, promises));
       const unknown = family.offers.filter(
         (offer) => !offers.includes(offer) && mayBeDone(offer, group, story, promises),

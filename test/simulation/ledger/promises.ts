@@ -195,15 +195,20 @@ export function changesOf(offer: Offer, story: Story): Call[] {
     if (call.verb === "cancel" || call.verb === "reschedule" || call.verb === "promote")
       return isAbout(call, offer, story);
     if (call.verb !== "offer" || offer.key === undefined || call === offer) return false;
-    return call.args["key"] === offer.key && replaces(call as Offer);
+    return call.args["key"] === offer.key && mayReplace(call as Offer, story);
   });
 }
 
-/** Whether an offer takes the place of the message that holds its key, if there is one. */
-export function replaces({ args, outcome, fate }: Offer): boolean {
-  const { onDuplicate } = args as { onDuplicate?: string };
+/** Whether an offer has taken the place of the message that held its key. */
+export function replaces({ outcome }: Offer): boolean {
+  return outcome === "replaced" || outcome === "kept";
+}
+
+/** Whether an offer, or a copy of it that was sent before, may have taken the place of the message that held its key. */
+export function mayReplace(offer: Offer, story: Story): boolean {
+  const { onDuplicate } = offer.args as { onDuplicate?: string };
   if (onDuplicate !== "replace" && onDuplicate !== "keep") return false;
-  return fate === "unknown" || outcome === "replaced" || outcome === "kept";
+  return offer.fate === "unknown" || replaces(offer) || copiesOf(offer, story) > 1;
 }
 
 /**
