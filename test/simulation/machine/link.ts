@@ -44,8 +44,10 @@ export class Link {
 
   /** Resolves when something has come in that nobody has taken, or the connection has ended. */
   async arrival(): Promise<void> {
-    if (this.#frames.length > 0 || this.isEnded) return;
-    await new Promise<void>((resolve) => (this.#onArrival = resolve));
+    // A large reply comes in pieces.
+    while (this.#frames.length === 0 && !this.isEnded) {
+      await new Promise<void>((resolve) => (this.#onArrival = resolve));
+    }
   }
 
   /** Sends a command that Redis answers at once. */

@@ -27,7 +27,7 @@ export const partitions: World = {
     await runSetting(sim, setting, deeds);
   },
   check: async (sim) => [
-    ...(await checkSetting(sim, { capacity: 2 * MOST_AT_ONCE })),
+    ...(await checkSetting(sim, { capacity: 2 * MOST_AT_ONCE, isPunctual: true })),
     ...sim.history.flatMap(({ event }) =>
       "abandoned" in event ? [`nobody finishes the change: ${String(event["abandoned"])}`] : [],
     ),
