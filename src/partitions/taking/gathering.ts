@@ -91,6 +91,8 @@ export class Gathering<Item> {
         if (items.length > 0) return items;
       } catch (error) {
         signal?.throwIfAborted();
+        // A source that is closed although the gathering is open has been removed meanwhile.
+        if (error instanceof ClosedError && !this.#waiters.isClosed) continue;
         failure ??= error;
       }
     }

@@ -330,3 +330,24 @@ test("close gives back the messages that were kept", async () => {
   await gathering.close();
   expect(two.back).toEqual([["b", "c"]]);
 });
+
+describe("a look", () => {
+  const closed = new ClosedError("the partition");
+
+  test("passes over a source that is removed meanwhile", async () => {
+    const [first, second] = [new Source(), new Source()];
+    const looking = gathering.look(1, [first, second]);
+    await first.fail(closed);
+    await pass();
+    await second.bring();
+    expect(await looking).toEqual([]);
+  });
+
+  test("is refused once the gathering is closed", async () => {
+    const source = new Source();
+    const looking = gathering.look(1, [source]);
+    await gathering.close();
+    void source.fail(closed);
+    await expect(looking).rejects.toBe(closed);
+  });
+});
