@@ -29,7 +29,7 @@ export const attempts: Rule = (story, promises) =>
     if (offer === undefined) return [];
     const redrives = story
       .callsOf("redrive")
-      .filter((call) => mayBeAbout(call, offer, story) && mayHaveTakenEffect(call)).length;
+      .filter((call) => mayBeAbout(call, offer) && mayHaveTakenEffect(call)).length;
     // Attempts begin anew when the queue is made plain.
     const changes = story.callsOf("makePlain").filter(mayHaveMoved).length;
     const allowed = copiesOf(offer, story) + redrives + changes;
@@ -267,7 +267,7 @@ function isRedriven(before: Delivery, next: Delivery, story: Story): boolean {
     .some(
       (call) =>
         mayHaveTakenEffect(call) &&
-        (offer === undefined || mayBeAbout(call, offer, story)) &&
+        (offer === undefined || mayBeAbout(call, offer)) &&
         call.begun.index < next.index &&
         (call.ended === undefined || call.ended.index > before.index),
     );

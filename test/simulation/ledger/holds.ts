@@ -40,7 +40,10 @@ export function isRetrying(offer: Offer, call: Call, story: Story, promises: Pro
         mayHaveTakenEffect(change),
     );
     if (isChanged) return false;
-    return call.args["target"] === offer.id || holdsKey(offer, nack, story, promises);
+    const { target = offer.key } = call.args;
+    // Of the ids that it has had, the last one finds it.
+    if (target !== offer.key) return target === delivery.id;
+    return holdsKey(offer, nack, story, promises);
   });
 }
 

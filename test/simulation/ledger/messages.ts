@@ -3,7 +3,6 @@ import {
   deliveriesTo,
   earliestOf,
   EXACT,
-  isAbout,
   isAskedFor,
   isPlain,
   isStored,
@@ -152,7 +151,7 @@ function mayBeDone(offer: Offer, group: string, story: Story, promises: Promises
   // Together with its letter, one of another group is removed that nobody has seen.
   const isRemoved = story
     .callsOf("removeLetters")
-    .some((call) => isAbout(call, offer, story) && mayHaveTakenEffect(call));
+    .some((call) => mayBeAbout(call, offer) && mayHaveTakenEffect(call));
   return isRemoved || isDead(offer, group, story);
 }
 
@@ -169,7 +168,7 @@ function isDead(offer: Offer, group: string, story: Story): boolean {
   if (last === undefined) return false;
   const [next] = story
     .callsOf("redrive", "clear")
-    .filter((call) => mayBeAbout(call, offer, story) && mayHaveTakenEffect(call))
+    .filter((call) => mayBeAbout(call, offer) && mayHaveTakenEffect(call))
     .filter((call) => call.begun.index > last.index);
   return next?.verb !== "redrive";
 }

@@ -184,9 +184,9 @@ export function isPlain({ attempt }: Delivery): boolean {
   return attempt === 0;
 }
 
-/** Whether a call about dead letters concerns this message: it names it, or it names none. */
-export function mayBeAbout(call: Call, offer: Offer, story: Story): boolean {
-  return call.args["target"] === undefined || isAbout(call, offer, story);
+/** Whether a call about dead letters concerns this message: it is about it, or about all. */
+export function mayBeAbout({ args }: Call, { n }: Offer): boolean {
+  return args["about"] === undefined || args["about"] === n;
 }
 
 /** The calls that take a message away, or move it to another deadline. */

@@ -133,20 +133,20 @@ async function review(shop: Shop, office: SimProcess, queue: ReliableQueue<numbe
   await sim.go("office reviews the dead letters", office, async () => {
     for (let i = 0; i < 2; i++) {
       await sim.sleep(random.magnitude(500, 5000));
-      const targets: string[] = [];
+      const letters: { readonly id: string; readonly about: number | undefined }[] = [];
       await ledger.call(office, "deadLetters", {}, async () => {
         for await (const { id, payload, group, attempt, reason } of deadLetters) {
           ledger.note(office, { dead: payload, group, attempt, reason });
-          targets.push(id);
+          letters.push({ id, about: payload });
         }
       });
-      for (const target of targets) {
+      for (const { id, about } of letters) {
         const verb = random.weighted({ redrive: 3, remove: 1, leave: 2 });
         if (verb === "leave" || !sim.wants()) continue;
         if (verb === "redrive") {
-          await ledger.call(office, verb, { target }, () => deadLetters.redrive(target));
+          await ledger.call(office, verb, { about }, () => deadLetters.redrive(id));
         } else {
-          await ledger.call(office, "removeLetters", { target }, () => deadLetters.remove(target));
+          await ledger.call(office, "removeLetters", { about }, () => deadLetters.remove(id));
         }
       }
     }

@@ -60,6 +60,7 @@ export const reliable: World = {
       );
       return new Clerk(shop.ledger, process, handle);
     });
+    if (terms.isClockSet) void setClock(shop, visibilityTimeout);
     await produce(shop, clerks, (clerk) =>
       keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
     );
@@ -97,7 +98,21 @@ function termsOf({ random }: Sim) {
     hasLanes: random.chance(0.3),
     /** How many business keys the offers share; 0 if each offer has a key of its own. */
     keyCount: random.pick([0, 0, 1, 3]),
+    /** Whether the server's clock is set forward beyond a lease, while handlers work. */
+    isClockSet: random.chance(0.2),
   };
+}
+
+/** Sets the server's clock forward a few times: nobody's lease ends by that. */
+async function setClock(shop: Shop, visibilityTimeout: number): Promise<void> {
+  const { sim } = shop;
+  await sim.go("somebody sets the clock", undefined, async () => {
+    for (let i = 0; i < 4; i++) {
+      await sim.sleep(sim.random.magnitude(50, 2000));
+      if (shop.isEnding) return;
+      sim.fault({ kind: "clock-step", duration: visibilityTimeout * sim.random.between(1, 3) });
+    }
+  });
 }
 
 /** What a producer does where offers share a few keys, while their messages are delayed, in flight or retrying. */

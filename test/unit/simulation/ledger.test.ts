@@ -528,7 +528,120 @@ describe("one consumer per key", () => {
 const YES = { answer: true };
 
 /** How the message of {@link offered} is delivered. */
+describe("a retrying message", () => {
+  const no = { answer: false };
+
+  it("is found by its id and its key, until it is due", () => {
+    const rule = "wrong no";
+    expect(found(retrying().call("p", "cancel", { target: "k" }, no), rule, RELIABLE)).toHaveLength(
+      1,
+    );
+    expect(found(retrying().call("p", "has", { target: "0-1" }, no), rule, RELIABLE)).toHaveLength(
+      1,
+    );
+    const due = retrying().wait(600).call("p", "cancel", { target: "k" }, no);
+    expect(found(due, rule, RELIABLE)).toEqual([]);
+    const older = retrying().call("p", "cancel", { target: "5-1" }, no);
+    expect(found(older, rule, RELIABLE)).toEqual([]);
+  });
+
+  it("holds its key, unless a newer one has it", () => {
+    const again = retrying().offer("p", 2, 0, { key: "k" });
+    expect(found(again, "was added while", RELIABLE)).toHaveLength(1);
+    const newer = offered()
+      .take("t", 1, 1, key)
+      .offer("p", 2, 0, { key: "k" })
+      .call("t", "nack", { delivery: 1, delay: 500 }, { answer: true })
+      .offer("p", 3, 0, { key: "k" });
+    expect(found(newer, "was added while", RELIABLE)).toEqual([]);
+  });
+});
+
+describe("groups", () => {
+  it("get each message that became ready after they were founded", () => {
+    expect(found(handledBy(twoGroups(), "g", 1), "in group h", TWO_GROUPS)).toHaveLength(1);
+    expect(found(handledBy(handledBy(twoGroups(), "g", 1), "h", 2), "lost", TWO_GROUPS)).toEqual(
+      [],
+    );
+    const taken = poll(history(), "g").add({ joins: "g" }).offer("p", 1, 10).wait(20);
+    expect(found(poll(handledBy(taken, "g", 1), "h"), "lost", TWO_GROUPS)).toEqual([]);
+    const destroyed = twoGroups().call("f", "destroy", { group: "h" }, { answer: 1 });
+    expect(found(handledBy(destroyed, "g", 1), "lost", TWO_GROUPS)).toEqual([]);
+  });
+
+  it("lose with a failover only what was finished before they were there again", () => {
+    expect(found(failedOver(0), "lost", TWO_GROUPS)).toEqual([]);
+    expect(found(failedOver(3), "in group h", TWO_GROUPS)).toHaveLength(1);
+  });
+
+  it("that begin with new messages get no older ones", () => {
+    const old = poll(handledBy(poll(history(), "g").offer("p", 1, 0), "g", 1), "h");
+    const promises = { ...TWO_GROUPS, startNew: ["h"] };
+    expect(found(handledBy(old, "h", 2), "older than its group", promises)).toHaveLength(1);
+  });
+});
+
+describe("a queue that becomes reliable, and plain again", () => {
+  it("hands out a message again only for a reason", () => {
+    expect(
+      found(history().offer("p", 1, 0).take("t", 1).get("u", 1), "without a reason", MIXED),
+    ).toHaveLength(1);
+    const failed = history()
+      .offer("p", 1, 0)
+      .take("t", 1)
+      .handled(1, "threw")
+      .wait(1000)
+      .get("u", 1);
+    expect(failed.judge(MIXED)).toEqual([]);
+    expect(
+      found(history().offer("p", 1, 0).get("u", 1).take("t", 1), "after it was taken", MIXED),
+    ).toHaveLength(1);
+  });
+
+  it("loses a message with those who take plainly, and with no others", () => {
+    expect(found(crashedTaking({}), "lost", { ...MIXED, capacity: 1 })).toEqual([]);
+    expect(found(crashedTaking({ group: "g" }), "lost", { ...MIXED, capacity: 1 })).toHaveLength(1);
+  });
+});
+
 const key = { key: "k", id: "0-1" };
+
+const TWO_GROUPS: Promises = { ...RELIABLE, groups: ["g", "h"] };
+
+const MIXED: Promises = { ...RELIABLE, kind: "mixed" };
+
+/** The first attempt has failed, and the message retries in half a second. */
+function retrying(): History {
+  return offered()
+    .take("t", 1, 1, key)
+    .call("t", "nack", { delivery: 1, delay: 500 }, { answer: true });
+}
+
+/** Creates a group. */
+function poll(all: History, group: string): History {
+  return all.call("f", "poll", { group }, { answer: null });
+}
+
+/** A group is done with the first message. */
+function handledBy(all: History, group: string, number: number): History {
+  return all.take("t", 1, 1, { group, id: "0-1" }).handled(number, "returned");
+}
+
+function twoGroups(): History {
+  return poll(poll(history(), "g"), "h").offer("p", 1, 10).wait(20);
+}
+
+/** Redis falls back to a copy, and then one of two groups handles a message. */
+function failedOver(since: number): History {
+  const all = poll(poll(history(), "g"), "h").add({ fault: "failover", since }).wait(6000);
+  return handledBy(all.offer("p", 1, 10).wait(20), "g", 1);
+}
+
+/** A process crashes while it waits for a message. */
+function crashedTaking(group: object): History {
+  const taking = history().offer("p", 1, 0).call("t", "take", group);
+  return taking.add({ fault: "crash" }, "t").wait(60_000);
+}
 
 /** Two messages are due soon, and one later. */
 function threeOffered(): History {
