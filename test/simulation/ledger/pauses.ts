@@ -2,9 +2,9 @@ import { earliestOf, isForgotten, LOSES_LEASE, nameOfDelivery, type Rule } from 
 import type { Call, Delivery, Story } from "./story.ts";
 
 /**
- * **Nothing is moved during a pause**: what falls due after `pause` has resolved is not delivered before `resume` is
- * called. What was ready before may be on its way; but not for longer than a sweep takes. A process whose wake-up is lost
- * goes on until its next sweep.
+ * **Nothing is moved during a pause**: what falls due after `pause` has resolved, and all processes have heard of it, is
+ * not delivered before `resume` is called. What was ready before may be on its way; but not for longer than a sweep
+ * takes. A process whose wake-up is lost goes on until its next sweep.
  */
 export const paused: Rule = (story) =>
   story.deliveries.flatMap((delivery) => {
@@ -16,7 +16,7 @@ export const paused: Rule = (story) =>
     const isUnheard = story.faults.some(
       ({ kind, index }) => (kind === "deaf" || kind === "silence") && index < delivery.index,
     );
-    if (!isUnheard && earliestOf(offer, story, delivery) > story.latest(since))
+    if (!isUnheard && earliestOf(offer, story, delivery) > story.latest(since) + ANNOUNCED)
       return [`delivered in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
     if (delivery.at - since.at > LONGEST_SWEEP)
       return [`delivered long after the pause at ${since.at} ms: ${nameOfDelivery(delivery)}`];
@@ -45,6 +45,9 @@ export const takenInPause: Rule = (story) =>
     if (taking === undefined || taking.begun.at < since.at + HEARD) return [];
     return [`taken in a pause since ${since.at} ms: ${nameOfDelivery(delivery)}`];
   });
+
+/** Milliseconds that the announcement may be on its way to the other processes. */
+const ANNOUNCED = 20;
 
 /** Milliseconds until a process knows of a pause. */
 const HEARD = 1000;
