@@ -217,7 +217,7 @@ export const mutants: readonly Mutant[] = [
     name: "a lease is taken from its holder",
     world: "exclusive, hand-over",
     script: "hold",
-    find: "if owner ~= process and not isFree then",
+    find: "if owner and owner ~= process and not isOver then",
     replace: "if false then",
     isQuick: true,
   },
