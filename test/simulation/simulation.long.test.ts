@@ -14,6 +14,8 @@ const FIRST = Number(process.env["SIMULATION_FIRST"] ?? 1);
 const OPEN: Readonly<Record<string, string>> = {
   "plain 666":
     "two batches of offers are under way: Redis refuses the first with NOSCRIPT, another process sends the script, and Redis runs the second one first",
+  "spread 66":
+    "after rights were taken from a server for a second, the last reader goes on looking for messages for four minutes",
 };
 
 const TIMEOUT = 600_000 + RUNS * 500;

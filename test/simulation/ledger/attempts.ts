@@ -134,7 +134,8 @@ export const uncounted: Rule = (story, promises) =>
 /** Whether there is a reason for the next delivery. */
 function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Promises): boolean {
   if (before.end !== undefined && before.end.how !== "returned") return true;
-  if (story.isHit(before.by, LOSES_LEASE, before, next)) return true;
+  // A reply that waited for a process that stood still is handed out when it goes on.
+  if (story.isHit(before.by, LOSES_LEASE, { at: before.at - GOING_ON }, next)) return true;
   if (seemsDead(next, story, promises)) return true;
   const isClosing = story
     .callsOf("close", "closeQueue")
@@ -162,6 +163,9 @@ function mayBeTakenForDead(before: Delivery, next: Delivery, story: Story): bool
       .some(({ begun, ended }) => begun.at <= next.at && (ended?.at ?? Infinity) >= step.at),
   );
 }
+
+/** Milliseconds in which a process that stood still has read what came meanwhile. */
+const GOING_ON = 100;
 
 /** Whether a delivery that was taken by hand was not settled in time. */
 function isExpired(before: Delivery, next: Delivery, promises: Promises): boolean {
