@@ -122,7 +122,7 @@ test("an idle month is a few steps, however many queues are open", async () => {
   const before = await commands();
   await clock.advance("30 days");
   // 30 days of sweeps alone would be 86,400 for each queue.
-  expect((await commands()) - before).toBeLessThan(3_000);
+  expect((await commands()) - before).toBeLessThan(10_000);
 });
 
 test("a debounce by key: each replacement postpones, maxWait bounds it", async () => {
