@@ -181,7 +181,8 @@ test("maxDeliveries also limits deliveries that nobody settles", async () => {
 
 test("an extended delivery stays, in this process and for others", async () => {
   const name = uniqueName();
-  const options = { visibilityTimeout: 1000 };
+  // A busy machine may stand still for a second.
+  const options = { visibilityTimeout: 2000 };
   const line = newLine();
   const queue = line.getReliableQueue<string>(name, options);
   const other = newLine().getReliableQueue<string>(name, options);
@@ -189,8 +190,8 @@ test("an extended delivery stays, in this process and for others", async () => {
   const delivery = await queue.take();
   expect(await delivery.extend(60_000)).toBe(true);
   // The lease lasts as long as the process beats. This is its end without a further beat.
-  expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(1010);
-  expect(await other.poll(2000)).toBeUndefined();
+  expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(2010);
+  expect(await other.poll(4000)).toBeUndefined();
   expect(delivery.signal.aborted).toBe(false);
   expect(delivery.attempt).toBe(1);
   expect(await delivery.ack()).toBe(true);
