@@ -206,7 +206,9 @@ it.each([
   const { findings } = await doctor(url);
   const access = findings.filter(({ level }) => level !== "notice");
   expect(inShort(access)).toEqual([expected]);
-  expect(access[0]?.repair).toContain("as an administrator, allow it: `redis-cli");
+  expect(access[0]?.repair).toContain(
+    `as an administrator, allow it: \`redis-cli -h 127.0.0.1 -p ${server.port} ACL SETUSER worker `,
+  );
   onTestFinished(() => line.close());
   await pasteAll(access[0]!);
   const after = await doctor(url);

@@ -93,8 +93,8 @@ export function redisCli({ address, user, tls }: Endpoint, command: string): str
  * The same server for the default user, who usually may administer it: for repairs that the doctor's own user may not
  * make.
  */
-export function asAdmin(endpoint: Endpoint): Endpoint {
-  return { ...endpoint, user: undefined };
+export function asAdmin({ address, tls }: Endpoint): Endpoint {
+  return { address, tls, user: undefined };
 }
 
 /** Commands that change settings now, and keep them for the next start. */
