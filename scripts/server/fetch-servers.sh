@@ -4,8 +4,8 @@
 #
 #   scripts/server/fetch-servers.sh DIRECTORY
 #
-# DIRECTORY/redis-8 and DIRECTORY/valkey-8 are then to be put in front of PATH. In both the server is
-# called redis-server, which is looked for first.
+# DIRECTORY/redis-8 and DIRECTORY/valkey-8 are then to be put in front of PATH. In both the programs are
+# called redis-server, which is looked for first, and redis-cli.
 #
 # The packages come from the mirror that this machine's apt uses, and are checked as ever. They are
 # unpacked with their own C library, and started by its loader: this machine's may be older.
@@ -47,15 +47,17 @@ for archive in "$apt/archives"/*.deb; do dpkg -x "$archive" "$root"; done
 
 loader=$(find "$root/usr/lib" -name 'ld-linux-*.so.*' | head -n 1)
 
-# starter NAME PROGRAM: writes a script that starts PROGRAM.
+# starter NAME PROGRAM: writes the script NAME that starts PROGRAM.
 starter() {
-  mkdir -p "$directory/$1"
-  cat >"$directory/$1/redis-server" <<EOF
+  mkdir -p "$(dirname "$directory/$1")"
+  cat >"$directory/$1" <<EOF
 #!/bin/sh
 exec "$loader" --library-path "${loader%/*}" --argv0 $2 "$root/usr/bin/$2" "\$@"
 EOF
-  chmod +x "$directory/$1/redis-server"
-  "$directory/$1/redis-server" --version
+  chmod +x "$directory/$1"
+  "$directory/$1" --version
 }
-starter redis-8 redis-server
-starter valkey-8 valkey-server
+starter redis-8/redis-server redis-server
+starter redis-8/redis-cli redis-cli
+starter valkey-8/redis-server valkey-server
+starter valkey-8/redis-cli valkey-cli

@@ -8,7 +8,7 @@ import { findExecutables, findServer } from "../../src/adapters/testing/find-ser
 /*
  * On Debian, Ubuntu and their relatives apt can fetch redis-server without root if it writes to our directories only. It
  * downloads the package and the libraries that this machine lacks, and checks their signatures as usual. dpkg unpacks
- * them into a directory, where a script of ours starts the server with LD_LIBRARY_PATH. Nothing is installed.
+ * them into a directory, where scripts of ours start the server and redis-cli with LD_LIBRARY_PATH. Nothing is installed.
  *
  * Everything happens in a scratch directory next to the final one, and a rename puts the result in place. So the cache
  * holds a complete server or none, and of several processes that fetch at the same time the first one wins.
@@ -18,8 +18,8 @@ import { findExecutables, findServer } from "../../src/adapters/testing/find-ser
 const FETCH_TIMEOUT = 120_000;
 
 /**
- * A directory with the `redis-server` of the distribution's own package, which the first call fetches into the user's
- * cache (`~/.cache/delayline`).
+ * A directory with `redis-server` and `redis-cli` of the distribution's own packages, which the first call fetches into
+ * the user's cache (`~/.cache/delayline`).
  *
  * @throws {Error} with a reason, if this system is not like Debian, or the package cannot be fetched.
  */
@@ -45,7 +45,7 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
     for (const archive of await download(aptGet, scratch, run)) {
       await run(dpkg, ["-x", archive, root]);
     }
-    await writeStarter(root);
+    await writeStarters(root, place);
     await rename(root, place).catch(ignore("ENOTEMPTY", "EEXIST"));
   } finally {
     await rm(scratch, { recursive: true, force: true });
@@ -100,27 +100,37 @@ async function attempt(step: Promise<void>): Promise<Error | undefined> {
   );
 }
 
-/** The script that starts the server. */
+/** Where the scripts are that start the programs. */
 const BIN = "bin";
 
-/** Writes a script that starts the server unpacked below `root`, even after `root` is moved. */
-async function writeStarter(root: string): Promise<void> {
+const PROGRAMS = ["redis-server", "redis-cli"];
+
+/**
+ * Writes the scripts that start the programs unpacked below `root`, for when `root` has become `place`. They name
+ * `place`, and so also run through a link to them.
+ */
+async function writeStarters(root: string, place: string): Promise<void> {
   const files = await readdir(root, { recursive: true });
   const libraries = files.filter((file) => /\.so(\.|$)/.test(file));
   const directories = new Set(libraries.map((file) => `$root/${dirname(file)}`));
-  const script = `#!/bin/sh
-root=\${0%/*}/..
+  await mkdir(join(root, BIN), { recursive: true });
+  for (const program of PROGRAMS) {
+    const script = `#!/bin/sh
+root='${place.replaceAll("'", String.raw`'\''`)}'
 LD_LIBRARY_PATH="${[...directories, "$LD_LIBRARY_PATH"].join(delimiter)}"
 export LD_LIBRARY_PATH
-exec "$root/usr/bin/redis-server" "$@"
+exec "$root/usr/bin/${program}" "$@"
 `;
-  await mkdir(join(root, BIN), { recursive: true });
-  await writeFile(join(root, BIN, "redis-server"), script);
-  await chmod(join(root, BIN, "redis-server"), 0o755);
+    await writeFile(join(root, BIN, program), script);
+    await chmod(join(root, BIN, program), 0o755);
+  }
 }
 
+/** Whether the cache holds every program, and the server runs. */
 async function runs(place: string, env: NodeJS.ProcessEnv): Promise<boolean> {
-  return await findServer({ ...env, PATH: join(place, BIN) }).then(
+  const bin = { ...env, PATH: join(place, BIN) };
+  if (PROGRAMS.some((program) => findExecutables(program, bin).length === 0)) return false;
+  return await findServer(bin).then(
     () => true,
     () => false,
   );

@@ -19,12 +19,14 @@ if [ "$LISTS" = no ]; then echo "E: Unable to locate package redis-server" >&2; 
 [ "$update" = yes ] || touch "$archives/redis-server_7_all.deb"
 `;
 
-/** "Unpacks" a package: a redis-server that needs a library. */
+/** "Unpacks" a package: a redis-server that needs a library, and a redis-cli. */
 const DPKG = `#!/bin/sh
 [ "$1" = -x ] && [ -f "$2" ] || exit 2
 mkdir -p "$3/usr/bin" "$3/usr/lib"
 touch "$3/usr/lib/libneeded.so.1"
 cp "$PACKAGED_SERVER" "$3/usr/bin/redis-server"
+echo '#!/bin/sh' >"$3/usr/bin/redis-cli"
+chmod +x "$3/usr/bin/redis-cli"
 `;
 
 /** In truth the real server. */

@@ -1,7 +1,8 @@
-import { readdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { pathToServer } from "../../../scripts/server/on-path.ts";
+import { findExecutables, findServer } from "../../../src/adapters/testing/find-server.ts";
 import { startRedis } from "../../../src/adapters/testing/index.ts";
 import type { RedisServer } from "../../../src/adapters/testing/index.ts";
 import { FakeDebian } from "../../helpers/fake-debian.ts";
@@ -49,6 +50,25 @@ test("is filled again if its contents do not run", async () => {
   const second = await startOn(machine.env);
   expect(await newRedis(second.url).ping()).toBe("PONG");
   expect(await readdir(machine.cache)).toEqual([place]);
+});
+
+test("holds redis-cli too, and is filled again if it does not", async () => {
+  const machine = await FakeDebian.create();
+  const first = { ...machine.env, PATH: await pathToServer(machine.env) };
+  const [cli = ""] = findExecutables("redis-cli", first);
+  await rm(cli);
+
+  await pathToServer(machine.env);
+  expect(findExecutables("redis-cli", first)).toEqual([cli]);
+  expect(await machine.callCount()).toBe(2);
+});
+
+test("its server runs through a link, too", async () => {
+  const machine = await FakeDebian.create();
+  const { path } = await findServer({ ...machine.env, PATH: await pathToServer(machine.env) });
+  const link = join(dirname(machine.cache), "valkey-server");
+  await symlink(path, link);
+  expect(await findServer({ ...machine.env, PATH: dirname(link) })).toMatchObject({ path: link });
 });
 
 test("passes on apt's messages, and names what to install", async () => {
