@@ -17,6 +17,8 @@ import type { Queue } from "../queue/queue.ts";
 /** A message of a reliable queue that is not delayed, as bytes. A message in several groups is listed once for each. */
 export interface Content {
   readonly state: "retrying" | "ready" | "in flight" | "dead";
+  /** Its entry, in the stream or among the dead letters; undefined if it is retrying. */
+  readonly entryId?: string;
   /** The message's address, from which its id is made. */
   readonly address: Buffer;
   readonly payload: Buffer;
@@ -159,7 +161,7 @@ function* contentsOf(
 ): Generator<Content, void, void> {
   const { entryId, address, payload, trailer, attempts, heldBackUntil } = entry;
   const readyAt = Math.max(Number(entryId.split("-")[0]), heldBackUntil ?? 0);
-  const message = { address, payload, trailer };
+  const message = { entryId, address, payload, trailer };
   const common = { ...message, readyAt };
   const isNew = claims.every(({ consumer }) => consumer === undefined);
   if (entry.group === undefined && isNew && claims.length === Math.max(1, groupCount)) {

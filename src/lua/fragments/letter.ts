@@ -3,6 +3,8 @@ import { fieldsOf } from "./stream.ts";
 
 /** A dead letter: an entry of the stream of dead letters. */
 export interface Letter {
+  /** Its entry in the stream of dead letters. A letter that is redriven and dies again has another one. */
+  readonly entryId: string;
   /** When the message died (epoch ms): the first part of the entry's id. */
   readonly diedAt: number;
   /** The message's address; for an unreadable letter made from the id of its entry. */
@@ -58,6 +60,7 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   const [time = "", count = ""] = entryId.split("-");
   const attempts = Number(found.get("n") ?? 0);
   const common = {
+    entryId,
     diedAt: Number(time),
     trailer: found.get("t") ?? NOTHING,
     attempts: Number.isSafeInteger(attempts) && attempts > 0 ? attempts : 0,
@@ -84,7 +87,7 @@ export function packLetter({
   group,
   reason,
   trailer,
-}: Omit<Letter, "diedAt">): Buffer[] {
+}: Omit<Letter, "entryId" | "diedAt">): Buffer[] {
   const fields = ["a", address, "p", payload, "n", String(attempts), "g", group, "r", reason];
   return [...fields, ...(trailer.length > 0 ? ["t", trailer] : [])].map((one) => Buffer.from(one));
 }

@@ -4,7 +4,17 @@ import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { letter, unpackLetter, type Letter } from "../fragments/letter.ts";
 import { keyOf } from "../fragments/member.ts";
 import { putRetry } from "../fragments/retry-moves.ts";
-import { asArray, asBuffers, asNumber, asRow, asRows, asText, type RawReply } from "../reply.ts";
+import {
+  asArray,
+  asBuffer,
+  asBuffers,
+  asFlag,
+  asNumber,
+  asRow,
+  asRows,
+  asText,
+  type RawReply,
+} from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** How far a reader of the dead letters has come. */
@@ -115,6 +125,96 @@ return { cursor, letters }
   reply: asDeadPage,
 });
 
+/** A dead letter without its payload. */
+export interface LetterHead {
+  readonly entryId: string;
+  /** Whether it can be redriven; see the fragment `letter`. */
+  readonly isReadable: boolean;
+  readonly address: Buffer;
+  /** The group that failed to handle it; empty if nothing can be read. */
+  readonly group: string;
+  /** The first 1,000 bytes of the reason. */
+  readonly reason: string;
+  readonly key: string | undefined;
+  /** The size of the payload (bytes). */
+  readonly size: number;
+}
+
+/** Some dead letters without their payloads. */
+export interface HeadPage {
+  readonly heads: readonly LetterHead[];
+  /** Where the next page begins; undefined after the last page. */
+  readonly next: LetterCursor | undefined;
+}
+
+/** Returns the heads of up to `limit` dead letters behind `after`, oldest first. Looks at about `maxBytes`. */
+export const deadHeads = defineScript({
+  name: "dead-heads",
+  keys: ["dead"],
+  args: ["after", "last", "limit", "maxBytes"],
+  needs: [eachLetter, keyOf],
+  lua: /* lua */ `
+local heads = {}
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
+  local isReadable = letter.p and 1 or 0
+  local reason, key = (letter.r or ""):sub(1, 1000), keyOf(letter.t or "") or ""
+  for _, value in ipairs({ entryId, isReadable, letter.a, letter.g or "", reason, key, #(letter.p or "") }) do
+    heads[#heads + 1] = value
+  end
+end)
+return { cursor, heads }
+`,
+  reply: (raw): HeadPage =>
+    asRow(raw, {
+      next: asLetterCursor,
+      heads: (rows) =>
+        asRows(rows, {
+          entryId: asText,
+          isReadable: asFlag,
+          address: asBuffer,
+          group: asText,
+          reason: asText,
+          key: (text) => asText(text) || undefined,
+          size: asNumber,
+        }),
+    }),
+});
+
+/**
+ * `redriveAll(choose, delay, channel)`: makes messages retry in `delay` milliseconds, as if they had never been delivered:
+ * `choose()` returns their letters, each with its entry. Returns Redis's error if it refused, how many they were, and
+ * what `clock()` returned.
+ *
+ * No rollback: everything that may be refused is tried before the first letter is touched, and each retry is added
+ * before its letter is removed. At worst there are both, and the message is delivered once more.
+ */
+const redriving = defineFragment({
+  keys: ["dead"],
+  needs: [clock, deadlineAfter, earliestDue, putRetry],
+  lua: /* lua */ `
+local function redriveAll(choose, delay, channel)
+  local now = clock()
+  local due = deadlineAfter(now / 1000, delay)
+  local earliest = earliestDue() or math.huge
+  -- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
+  -- removal. A retry needs no more memory than its letter.
+  redis.call("XDEL", dead, "0-0")
+  local refusal = tryRetries()
+  if refusal then return refusal end
+  local chosen = choose()
+  -- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
+  if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
+  for _, one in ipairs(chosen) do
+    one[1].n = 0
+    local done = putRetry(one[1], one[1].g, due)
+    if type(done) == "table" then return done end
+    redis.call("XDEL", dead, one[2])
+  end
+  return nil, #chosen, now
+end
+`,
+});
+
 /**
  * Makes dead messages retry: each becomes a retry of its group, due in `delay` milliseconds, as if it had never been
  * delivered. `wanted` is the address of a message, or empty for all. Unreadable letters stay.
@@ -122,39 +222,63 @@ return { cursor, letters }
  * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were redriven, and the next
  * cursor.
  *
- * No rollback: the script tries everything that may be refused before it touches the first letter, and adds each retry
- * before it removes the letter. At worst there are both, and the message is delivered once more.
+ * See `redriveAll` for what a refused command leaves.
  */
 export const redrive = defineScript({
   name: "redrive",
   keys: ["dead", "stream", "timeouts", "businessKeys", "retries", "retrying"],
   args: ["channel", "wanted", "after", "last", "limit", "maxBytes", "delay"],
-  needs: [clock, deadlineAfter, eachLetter, earliestDue, putRetry],
+  needs: [eachLetter, redriving],
   lua: /* lua */ `
-local now = clock()
-local due = deadlineAfter(now / 1000, delay)
-local earliest = earliestDue() or math.huge
--- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
--- removal. A retry needs no more memory than its letter.
-redis.call("XDEL", dead, "0-0")
-local refusal = tryRetries()
-if refusal then return refusal end
-local chosen = {}
-local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
-  if not letter.p or wanted ~= "" and letter.a ~= wanted then return end
-  letter.n = 0
-  chosen[#chosen + 1] = { letter, entryId }
-end)
--- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
-if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
-for _, one in ipairs(chosen) do
-  local done = putRetry(one[1], one[1].g, due)
-  if type(done) == "table" then return done end
-  redis.call("XDEL", dead, one[2])
-end
-return { #chosen, cursor, now }
+local cursor = false
+local refusal, count, now = redriveAll(function()
+  local chosen = {}
+  cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
+    if not letter.p or wanted ~= "" and letter.a ~= wanted then return end
+    chosen[#chosen + 1] = { letter, entryId }
+  end)
+  return chosen
+end, delay, channel)
+return refusal or { count, cursor, now }
 `,
   reply: (raw) => asRow(raw, { redriven: asNumber, next: asLetterCursor, serverTime: asInstant }),
+});
+
+/** Makes the messages of these letters retry, as {@link redrive} does; returns how many. O(log N) for each. */
+export const redriveLetters = defineScript({
+  name: "redrive-letters",
+  keys: ["dead", "stream", "timeouts", "businessKeys", "retries", "retrying"],
+  args: ["channel", "delay"],
+  each: ["entry"],
+  needs: [letter, redriving],
+  lua: /* lua */ `
+local refusal, count = redriveAll(function()
+  local chosen, seen = {}, {}
+  for each row do
+    local found = not seen[entry] and redis.call("XRANGE", dead, entry, entry)[1]
+    seen[entry] = true
+    local letter = found and letterOf(entry, found[2])
+    if letter and letter.p then chosen[#chosen + 1] = { letter, entry } end
+  end
+  return chosen
+end, delay, channel)
+return refusal or count
+`,
+  reply: asNumber,
+});
+
+/** Removes these letters; returns how many there were. O(1) for each. */
+export const removeLetters = defineScript({
+  name: "remove-letters",
+  keys: ["dead"],
+  args: [],
+  each: ["entry"],
+  lua: /* lua */ `
+local removed = 0
+for each row do removed = removed + redis.call("XDEL", dead, entry) end
+return removed
+`,
+  reply: asNumber,
 });
 
 /**

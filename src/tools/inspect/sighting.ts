@@ -23,6 +23,8 @@ export interface Sighting {
   /** The number of the partition; undefined in an ordinary queue, -1 while an ordinary queue is being partitioned. */
   readonly partition: number | undefined;
   readonly id: MessageId;
+  /** Where exactly it is: the partition, and there its entry or its id. Changes whenever the message moves on. */
+  readonly place: string;
   readonly key: string | undefined;
   readonly headers: MessageHeaders | undefined;
   /** The payload as stored. */
@@ -93,6 +95,7 @@ export function sightMessage(
     ...ABSENT,
     state: "delayed",
     id,
+    place: placeAt(spot.partition, id),
     key,
     headers,
     payload,
@@ -107,7 +110,7 @@ export function sightMessage(
 
 /** Makes a sighting of a message in a reliable queue that is not delayed. */
 export function sight(spot: Spot, content: Content): Sighting {
-  const { address, payload, trailer, due, ...others } = content;
+  const { address, payload, trailer, due, entryId, ...others } = content;
   const { key, headers } = unpackTrailer(trailer);
   const id = messageIdAt(address);
   return {
@@ -116,6 +119,7 @@ export function sight(spot: Spot, content: Content): Sighting {
     ...others,
     ...processOf(others.consumer ?? ""),
     id,
+    place: placeAt(spot.partition, entryId ?? id),
     key,
     headers,
     payload,
@@ -125,6 +129,16 @@ export function sight(spot: Spot, content: Content): Sighting {
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
     offeredAt: offeredAt(address.subarray(8)),
   };
+}
+
+function placeAt(partition: number | undefined, name: string): string {
+  return `${partition ?? ""}:${name}`;
+}
+
+/** The entry of a stream in a {@link Sighting.place}; undefined for one in another partition, and for any other text. */
+export function entryAt(place: string, partition: number | undefined): string | undefined {
+  const [, at, entry] = /^(|-1|\d{1,3}):(\d{1,19}-\d{1,19})$/.exec(place) ?? [];
+  return at === String(partition ?? "") ? entry : undefined;
 }
 
 /**

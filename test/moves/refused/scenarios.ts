@@ -40,7 +40,13 @@ import {
   retryLater,
 } from "../../../src/lua/reliable/deliveries.ts";
 import { beat, leave } from "../../../src/lua/reliable/consumers.ts";
-import { clearDead, redrive, removeDead } from "../../../src/lua/reliable/dead-letters.ts";
+import {
+  clearDead,
+  redrive,
+  redriveLetters,
+  removeDead,
+  removeLetters,
+} from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
@@ -870,6 +876,17 @@ const failed: Scenario[] = [
       { ...letters, ...delayedState("addresses", further) },
       { args: { ...CHANNEL, wanted: "", delay: 0, ...page } },
     ),
+  },
+  {
+    script: redriveLetters,
+    seed: seeded(
+      { ...letters, ...delayedState("addresses", further) },
+      { args: { ...CHANNEL, delay: 0 }, rows: [{ entry: "1-0" }, { entry: "4-0" }] },
+    ),
+  },
+  {
+    script: removeLetters,
+    seed: seeded(letters, { args: {}, rows: [{ entry: "2-0" }, { entry: "3-0" }] }),
   },
   { script: clearRetries, seed: seeded(waiting, { args: {} }) },
   ...BOTH.flatMap((elements): Scenario[] => [

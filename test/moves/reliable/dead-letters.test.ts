@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
 import {
   clearDead,
+  deadHeads,
   deadPage,
   redrive,
+  redriveLetters,
   removeDead,
+  removeLetters,
   FIRST_LETTERS,
   type LetterCursor,
 } from "../../../src/lua/reliable/dead-letters.ts";
@@ -90,6 +93,7 @@ describe("a page", () => {
       [7, "Error"],
     ]);
     expect(letters[6]).toEqual({
+      entryId: "7-0",
       diedAt: 7,
       address: bytes(a.address),
       payload: Buffer.from("a"),
@@ -293,6 +297,87 @@ describe("redrive", () => {
     const queue = await newMoves();
     expect(await drive(queue, "")).toMatchObject({ redriven: 0, next: undefined });
     expect(await queue.snapshot()).toEqual({});
+  });
+});
+
+test("heads are letters without their payloads", async () => {
+  const queue = await newMoves();
+  await queue.seed({ dead });
+  const first = await run(queue.redis, deadHeads, queue.keys, {
+    ...FIRST_LETTERS,
+    ...ALL,
+    limit: 2,
+  });
+  expect(first).toEqual({
+    heads: [
+      {
+        entryId: "1-0",
+        isReadable: true,
+        address: bytes(a.address),
+        group: "g",
+        reason: "Error",
+        key: a.key,
+        size: 1,
+      },
+      {
+        entryId: "2-0",
+        isReadable: false,
+        address: Buffer.from("00000000000000020000000000000000", "hex"),
+        group: "",
+        reason: "",
+        key: undefined,
+        size: 0,
+      },
+    ],
+    next: { after: "2-0", last: "7-0" },
+  });
+  const { heads, next } = await run(queue.redis, deadHeads, queue.keys, {
+    ...(first.next ?? FIRST_LETTERS),
+    ...ALL,
+  });
+  expect(heads.map(({ entryId, isReadable }) => [entryId, isReadable])).toEqual([
+    ["3-0", false],
+    ["4-0", true],
+    ["5-7", false],
+    ["6-0", false],
+    ["7-0", true],
+  ]);
+  expect(next).toBeUndefined();
+});
+
+const rows = (...entries: string[]) => entries.map((entry) => ({ entry }));
+const driveSome = ({ redis, keys }: Moves, ...entries: string[]) =>
+  run(redis, redriveLetters, keys, { channel: keys.channel, delay: 0 }, rows(...entries));
+
+describe("chosen letters", () => {
+  test("are redriven, each once; others and unreadable ones stay", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    expect(await driveSome(queue, "7-0", "3-0", "4-0", "7-0", "8-0")).toBe(2);
+    const { retrying, channel, ...state } = await queue.snapshot();
+    expect(state.dead?.map(([entryId]) => entryId)).toEqual(["1-0", "2-0", "3-0", "5-7", "6-0"]);
+    expect(retrying).toEqual({
+      [retryName(b, "g")]: packRetry(b, 0),
+      [retryName(a, "é")]: packRetry(a, 0),
+    });
+    expect(channel?.length).toBe(1);
+    expect(await driveSome(queue, "7-0", "4-0")).toBe(0);
+  });
+
+  test("are removed, unreadable ones too", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    const removeSome = () =>
+      run(queue.redis, removeLetters, queue.keys, {}, rows("2-0", "4-0", "4-0", "9-0"));
+    expect(await removeSome()).toBe(2);
+    expect((await queue.snapshot()).dead?.map(([entryId]) => entryId)).toEqual([
+      "1-0",
+      "3-0",
+      "5-7",
+      "6-0",
+      "7-0",
+    ]);
+    expect(await removeSome()).toBe(0);
   });
 });
 
