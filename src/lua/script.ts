@@ -92,8 +92,10 @@ function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[
  * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
  * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
- * Calls `onUnknown` before it sends the text: Redis runs whatever was sent in the meantime before that text. If
- * `onUnknown` throws, the text is not sent.
+ * With `onUnknown` the runs of a script keep their order. The first one on a connection sends the text at once: Redis
+ * would refuse its digest, and might know that of the next run, because another process has sent the text in between.
+ * Later, when Redis has forgotten the script, `onUnknown` is called before the text is sent again: Redis runs whatever
+ * was sent in the meantime before that text. If `onUnknown` throws, the text is not sent.
  *
  * Rejects with ioredis's errors, which carry the arguments: callers wrap them.
  */
@@ -108,7 +110,7 @@ export async function run<
   keys: Readonly<Record<Key, string>>,
   args: Readonly<Record<Arg, ScriptArg>>,
   rows: readonly Row<Column>[] = [],
-  onUnknown: () => void = () => {},
+  onUnknown?: () => void,
 ): Promise<Reply> {
   // Without an array for each row: apart from ioredis, this loop is most of what an offer costs Node.
   const words: ScriptArg[] = [script.keys.length];
@@ -165,16 +167,32 @@ async function send(
   client: RedisClient,
   script: { readonly sha: string; readonly lua: string },
   words: readonly ScriptArg[],
-  onUnknown: () => void,
+  onUnknown: (() => void) | undefined,
 ): Promise<RawReply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
+  if (onUnknown !== undefined && isFirstOn(client, script.sha, String(words[1]))) {
+    return await evalBuffer.call(client, script.lua, ...words);
+  }
   try {
     return await evalshaBuffer.call(client, script.sha, ...words);
   } catch (error) {
     if (replyOf(error) !== "NOSCRIPT") throw error;
-    onUnknown();
+    onUnknown?.();
     return await evalBuffer.call(client, script.lua, ...words);
   }
+}
+
+/** The scripts whose text each connection has sent. */
+const sentOn = new WeakMap<object, Set<string>>();
+
+/** Whether a connection has not sent the script yet. The nodes of a Cluster are told apart by the first key. */
+function isFirstOn(client: RedisClient, sha: string, key: string): boolean {
+  const connection = "stream" in client ? client.stream : undefined;
+  const script = connection === undefined ? `${sha} ${key}` : sha;
+  const sent = sentOn.get(connection ?? client) ?? new Set();
+  sentOn.set(connection ?? client, sent);
+  const { size } = sent;
+  return sent.add(script).size > size;
 }
 
 // Every client of ioredis has these, but its types omit evalshaBuffer. `callBuffer("EVALSHA")` is no substitute: with

@@ -10,19 +10,11 @@ const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 1000);
 /** The first seed. A run that is to find something new begins elsewhere. */
 const FIRST = Number(process.env["SIMULATION_FIRST"] ?? 1);
 
-/** Runs that fail, and whose reason is not settled yet. */
-const OPEN: Readonly<Record<string, string>> = {
-  "plain 666":
-    "two batches of offers are under way: Redis refuses the first with NOSCRIPT, another process sends the script, and Redis runs the second one first",
-  "spread 66":
-    "after rights were taken from a server for a second, the last reader goes on looking for messages for four minutes",
-};
-
 const TIMEOUT = 600_000 + RUNS * 500;
 
 test("every seed keeps the promises", { timeout: TIMEOUT }, async () => {
   const outcomes = await simulate(jobs(RUNS, FIRST));
-  const failed = outcomes.filter((outcome) => fails(outcome) && !isOpen(outcome));
+  const failed = outcomes.filter(fails);
   expect(failed.map((outcome) => reportOf(outcome))).toEqual([]);
 });
 
@@ -41,10 +33,6 @@ function* jobs(count: number, first: number): Generator<Job> {
 
 function hashes(outcomes: readonly Outcome[]): string[] {
   return outcomes.map(({ world, seed, hash }) => `${world} ${seed} ${hash}`).toSorted();
-}
-
-function isOpen({ world, seed }: Outcome): boolean {
-  return `${world} ${seed}` in OPEN;
 }
 
 function fails({ violations }: Outcome): boolean {

@@ -24,6 +24,15 @@ return rows`,
   reply: (raw) => asArray(raw).map(String),
 });
 
+/** Stores a number in its turn. */
+async function inTurn(redis: Redis, one: number): Promise<void> {
+  await run(redis, store, { first: "a", second: "b" }, { one, two: one }, [], mustBeKnown);
+}
+
+function mustBeKnown(): void {
+  expect.unreachable("Redis should know the script");
+}
+
 /** How often Redis ran EVAL, that is, was sent a whole text. */
 async function textsSent(redis: Redis): Promise<number> {
   const stats = await redis.info("commandstats");
@@ -107,6 +116,21 @@ describe("a server that does not know a script", () => {
     for (let i = 3; i < 6; i++) await run(redis, store, keys, { one: i, two: i });
     expect(await textsSent(redis)).toBe(2);
     expect(await redis.get("a")).toBe("5");
+  });
+
+  test("is never asked for it where the order of the runs counts: each connection begins with the text", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url);
+    await Promise.all([inTurn(redis, 1), inTurn(redis, 2), inTurn(redis, 3)]);
+    expect(await textsSent(redis)).toBe(1);
+    expect(await redis.get("a")).toBe("3");
+
+    await server.kill();
+    await server.restart();
+    await redis.ping();
+    await Promise.all([inTurn(redis, 4), inTurn(redis, 5)]);
+    expect(await textsSent(redis)).toBe(1);
+    expect(await redis.info("errorstats")).not.toContain("NOSCRIPT");
   });
 
   test("does everything as before after SCRIPT FLUSH", async () => {

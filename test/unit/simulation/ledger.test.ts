@@ -442,6 +442,12 @@ describe("a queue without trouble", () => {
     expect(outOfTurn(101, 100)).toEqual([expect.stringContaining("message 1 of p arrived before")]);
   });
 
+  it("excuses two offers that were under way while Redis forgot the scripts, if another process offered meanwhile", () => {
+    expect(turned(true, "q")).toEqual([]);
+    expect(turned(false, "q")).toHaveLength(1);
+    expect(turned(true, "p")).toHaveLength(1);
+  });
+
   it("gives nothing to a call that begins during a pause", () => {
     expect(found(pausedQueue().call("t", "poll", {}).get("t", 1), "taken in")).toEqual([]);
     const late = pausedQueue().wait(1000).call("t", "poll", {}).get("t", 1);
@@ -730,4 +736,19 @@ function outOfTurn(...deadlines: readonly number[]): string[] {
     all.call("p", "offer", { n: i, delay: 100 }, { answer });
   }
   return found(all, "turn");
+}
+
+/** Two offers of p that arrived in the wrong order, while another process offered. */
+function turned(isFlushed: boolean, other: string): string[] {
+  const story = history()
+    .call("p", "offer", { n: 1, delay: 10 })
+    .call("p", "offer", { n: 2, delay: 10 })
+    .call(other, "offer", { n: 3, delay: 500 });
+  if (isFlushed) story.add({ fault: "script-flush" });
+  const deadlines = [21, 20, 500];
+  for (const [i, deadline] of deadlines.entries()) {
+    const answer = { id: `${deadline}-${i + 1}`, deadline, outcome: "added" };
+    story.add({ call: i + 1, answer });
+  }
+  return found(story, "out of turn");
 }
