@@ -1,4 +1,4 @@
-import { groupsOf } from "../fragments/stream.ts";
+import { groupsOf, streamId } from "../fragments/stream.ts";
 import { asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -38,7 +38,8 @@ return held > 0 and 1 or 0
 
 /**
  * Deletes the keys of a removed partition that is empty: stale elements of the insertion order, consumer groups, the
- * pause. Returns false and changes nothing if the partition holds anything.
+ * pause. Returns false and changes nothing if the partition holds anything. Entries that every group has finished do not
+ * count: Redis refused to delete them, and nobody trims the stream any more (see `finish`).
  *
  * The fact stays, so that Redis still refuses processes that know less. The numbers of batches that left and arrived
  * stay as well, since the partition may be used again.
@@ -62,12 +63,14 @@ export const removeRemains = defineScript({
     "journal",
   ],
   args: [],
-  needs: [groupsOf],
+  needs: [groupsOf, streamId],
   lua: /* lua */ `
 if redis.call("EXISTS", timeouts, ready, quarantine, unreadable, retries) > 0 then return 0 end
-if redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
-for _, group in ipairs(groupsOf()) do
-  if group.pending > 0 then return 0 end
+if redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
+local groups, newest = groupsOf(), redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
+if newest and #groups == 0 then return 0 end
+for _, group in ipairs(groups) do
+  if group.pending > 0 or newest and compareIds(newest[1], group["last-delivered-id"]) > 0 then return 0 end
 end
 redis.call("DEL", order, compacted, businessKeys, paused, stream, returned, retrying, dead)
 return 1

@@ -17,6 +17,25 @@ test("removes meaningless keys from an empty partition, and keeps those that tel
   expect(await redis.exists(keys.order, keys.paused, keys.stream)).toBe(0);
 });
 
+test("entries that every group has finished go with an empty partition", async () => {
+  const { redis, keys } = await newMoves();
+  for (const group of ["slow", "fast"]) {
+    await redis.xgroup("CREATE", keys.stream, group, "0", "MKSTREAM");
+  }
+  // What acknowledging leaves if Redis refuses XDEL.
+  const id = String(await redis.xadd(keys.stream, "*", "a", "b"));
+  const finish = async (group: string) => {
+    await redis.xreadgroup("GROUP", group, "consumer", "STREAMS", keys.stream, ">");
+    expect(await run(redis, removeRemains, keys, {})).toBe(false);
+    await redis.xack(keys.stream, group, id);
+  };
+  await finish("fast");
+  expect(await run(redis, removeRemains, keys, {})).toBe(false);
+  await finish("slow");
+  expect(await run(redis, removeRemains, keys, {})).toBe(true);
+  expect(await redis.exists(keys.stream)).toBe(0);
+});
+
 test("a partition that holds anything keeps all of it", async () => {
   const holdings = {
     timeouts: (key: string) => ["ZADD", key, "1", "a"],
