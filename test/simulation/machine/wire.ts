@@ -30,7 +30,7 @@ export async function carry(
   let name = "";
   let actual: readonly (Buffer | string)[] = words;
   if (command === "EVAL" || command === "EVALSHA") {
-    const script = server.script(words, Math.floor(stage.serverTime(server) * 1000));
+    const script = await server.script(words, Math.floor(stage.serverTime(server) * 1000));
     if (script === undefined) {
       connection.receive(NOSCRIPT, "NOSCRIPT");
       return shown([command, ...words.slice(1)]);
