@@ -1,4 +1,8 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
 import { main } from "../../src/tools/cli/main.ts";
 import { redisUrl } from "./redis.ts";
 
@@ -60,4 +64,61 @@ function gathering(isTty: boolean, onText: (text: string) => void = () => {}) {
     onText(String(bytes));
   });
   return { stream, text: () => pieces.join("") };
+}
+
+const COMMAND = fileURLToPath(new URL("../../src/tools/cli/index.ts", import.meta.url));
+
+/** The words that run the command in a process of its own. */
+export const COMMAND_WORDS = [process.execPath, "--import", "tsx", COMMAND] as const;
+
+/** The `delayline` command in a process of its own, which ends with the test at the latest. */
+export class CliProcess {
+  readonly ended: Promise<{
+    readonly code: number | null;
+    readonly stdout: string;
+    readonly stderr: string;
+  }>;
+  readonly #child: ChildProcess;
+  #stdout = "";
+  #stderr = "";
+
+  /**
+   * @param options.env more environment variables; the command uses the shared Redis unless `REDIS_URL` is among them.
+   * @param options.words the program to run in place of the command, which gets `argv`.
+   */
+  constructor(
+    argv: readonly string[],
+    options: {
+      readonly env?: Readonly<Record<string, string>>;
+      readonly stdout?: "pipe" | number;
+      readonly words?: readonly [string, ...string[]];
+    } = {},
+  ) {
+    const { env = {}, stdout = "pipe", words = COMMAND_WORDS } = options;
+    const [program, ...rest] = words;
+    const all = { ...process.env, REDIS_URL: redisUrl(), ...env };
+    this.#child = spawn(program, [...rest, ...argv], { env: all, stdio: ["pipe", stdout, "pipe"] });
+    onTestFinished(() => void this.#child.kill("SIGKILL"));
+    this.#child.stdout?.on("data", (bytes) => (this.#stdout += String(bytes)));
+    this.#child.stderr?.on("data", (bytes) => (this.#stderr += String(bytes)));
+    this.ended = once(this.#child, "close").then(([code]) => ({
+      code: code as number | null,
+      stdout: this.#stdout,
+      stderr: this.#stderr,
+    }));
+  }
+
+  /** What it has written to stdout. */
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Writes to its standard input. */
+  type(text: string): void {
+    this.#child.stdin?.write(text);
+  }
 }

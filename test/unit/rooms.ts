@@ -199,6 +199,8 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/cli/commands": {
     rule: "The subcommands: one per file, small neighbours together.",
     imports: [
+      "tools/cli/demo",
+      "adapters/testing",
       "tools/cli/session",
       "tools/dashboard",
       "tools/doctor",
@@ -208,6 +210,18 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "observe",
       "errors.ts",
       "words",
+      "time",
+    ],
+  },
+  "tools/cli/demo": {
+    rule: "`delayline demo`: a Redis, orders, and workers to kill.",
+    imports: [
+      "tools/cli/session",
+      "tools/dashboard",
+      "adapters/testing",
+      "client",
+      "handles",
+      "queue",
       "time",
     ],
   },

@@ -83,6 +83,10 @@ export const COMMANDS = {
     summary: "serves a web page that shows the queues",
     load: async () => (await commands()).dashboard,
   },
+  demo: {
+    summary: "shows a queue at work: ten orders, two workers to kill, and the page",
+    load: async () => (await commands()).demo,
+  },
 } as const satisfies Readonly<Record<string, Entry>>;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -58,12 +58,13 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   const isCluster = values["cluster"] === true;
   const { sentinel } = values as { readonly sentinel?: string };
   const topology = { isCluster, sentinel };
-  const { REDISCLI_AUTH: password = "" } = io.env;
-  const urls = (given.length > 0 ? given : [urlOf(io)]).map((url) => withPassword(url, password));
-  const addresses = parseAddresses(urls, topology);
+  const { REDISCLI_AUTH: password = "", REDIS_URL: usual = "" } = io.env;
+  const named = given.length > 0 || usual === "" ? given : [usual];
+  const namedUrls = named.map((url) => withPassword(url, password));
+  const addresses = parseAddresses(named.length > 0 ? namedUrls : [DEFAULT_URL], topology);
   const isJson = values["json"] === true;
   const connection = { urls: given, ...topology, interop } as const;
-  await using session = new Session(io, addresses, { callTimeout, connection, isJson });
+  await using session = new Session(io, addresses, { callTimeout, connection, namedUrls, isJson });
   return await command.run(session, positionals, values as Parameters<Command["run"]>[2]);
 }
 
@@ -131,12 +132,6 @@ function parse(command: Command, name: string, args: string[]) {
       cause: error,
     });
   }
-}
-
-/** The URL to use without `--redis`. */
-function urlOf({ env }: Io): string {
-  const { REDIS_URL: url = "" } = env;
-  return url === "" ? DEFAULT_URL : url;
 }
 
 /** Everything that may be a URL of Redis, even in an invalid command line. */

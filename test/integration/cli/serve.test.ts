@@ -1,13 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { main } from "../../../src/tools/cli/main.ts";
-import { cli } from "../../helpers/cli.ts";
+import { cli, CliProcess } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
@@ -63,7 +59,7 @@ test("a port in use ends the dashboard with exit code 69", async () => {
   onTestFinished(() => void taken.close());
   const { port } = taken.address() as AddressInfo;
   // A process of its own: it must end.
-  const ended = await runCli(["dashboard", "--port", String(port)]);
+  const ended = await new CliProcess(["dashboard", "--port", String(port)]).ended;
   expect(ended).toMatchObject({ code: 69, stdout: "" });
   expect(ended.stderr).toBe(
     `delayline: cannot serve the dashboard at port ${port} of 127.0.0.1: it is in use; give another --port, or 0 for a free one\n`,
@@ -75,7 +71,7 @@ test("a full disk ends export with exit code 74, whether stdout or the file is o
   await newLine().getDelayedQueue(name).offer("x", 3_600_000);
   const full = openSync("/dev/full", "w");
   onTestFinished(() => closeSync(full));
-  const ended = await runCli(["export", name], full);
+  const ended = await new CliProcess(["export", name], { stdout: full }).ended;
   expect(ended).toMatchObject({
     code: 74,
     stderr: "delayline: cannot write to stdout: ENOSPC\n",
@@ -83,18 +79,3 @@ test("a full disk ends export with exit code 74, whether stdout or the file is o
   const { code, stderr } = await cli(["export", name, "/nowhere/orders.jsonl"]);
   expect([code, stderr]).toEqual([74, 'delayline: cannot write "/nowhere/orders.jsonl": ENOENT\n']);
 });
-
-/** Runs the command in a process of its own. */
-async function runCli(argv: readonly string[], stdout: "pipe" | number = "pipe") {
-  const file = fileURLToPath(new URL("../../../src/tools/cli/index.ts", import.meta.url));
-  const child = spawn(process.execPath, ["--import", "tsx", file, ...argv], {
-    env: { ...process.env, REDIS_URL: redisUrl() },
-    stdio: ["ignore", stdout, "pipe"],
-  });
-  const texts = [child.stdout, child.stderr].map(async (stream) =>
-    stream === null ? "" : await text(stream),
-  );
-  const [code] = (await once(child, "exit")) as [number];
-  const [out = "", err = ""] = await Promise.all(texts);
-  return { code, stdout: out, stderr: err };
-}

@@ -12,3 +12,4 @@ export { exportCommand } from "./export.ts";
 export { importCommand } from "./import.ts";
 export { doctor } from "./doctor.ts";
 export { dashboard } from "./dashboard.ts";
+export { demo } from "./demo.ts";

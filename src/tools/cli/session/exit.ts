@@ -2,7 +2,7 @@
 export const EXIT = {
   /** Success. */
   done: 0,
-  /** Nothing was found, `doctor` found errors, or the file of an import was incomplete. */
+  /** Nothing was found, `doctor` found errors, `demo` lost an order, or the file of an import was incomplete. */
   nothing: 1,
   /** The command line or an input file is invalid. Nothing was changed, except by an import: its message says what. */
   usage: 2,

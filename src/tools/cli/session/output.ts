@@ -4,7 +4,11 @@ import { escapeControl } from "../../inspect/text.ts";
 
 /** The streams, environment and signal of a run: those of the process, or of a test. */
 export interface Io {
-  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdin: Readable & {
+    readonly isTTY?: boolean;
+    /** Turns the reading of single keys on and off. Only a terminal has it. */
+    readonly setRawMode?: (isRaw: boolean) => unknown;
+  };
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;

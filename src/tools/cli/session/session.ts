@@ -20,6 +20,8 @@ export class Session implements AsyncDisposable {
   readonly io: Io;
   readonly output: Output;
   readonly addresses: Addresses;
+  /** The URLs of `--redis`, else that of `REDIS_URL`, with their passwords; empty if neither is given. */
+  readonly namedUrls: readonly string[];
   readonly isJson: boolean;
   readonly options: SessionOptions;
   readonly #connection: Connection;
@@ -33,14 +35,16 @@ export class Session implements AsyncDisposable {
     options: {
       readonly callTimeout: number;
       readonly connection: Connection;
+      readonly namedUrls: readonly string[];
       readonly isJson: boolean;
     },
   ) {
     this.io = io;
     this.output = new Output(io);
     this.addresses = addresses;
-    const { isJson, callTimeout, connection } = options;
+    const { isJson, callTimeout, connection, namedUrls } = options;
     this.isJson = isJson;
+    this.namedUrls = namedUrls;
     this.options = { callTimeout, interop: connection.interop };
     this.#connection = connection;
   }
