@@ -49,7 +49,7 @@ async function run(file: string): Promise<string | undefined> {
 }
 
 const wanted = process.argv[2] ?? "";
-const files = (await readdir(new URL("../examples", import.meta.url)))
+const files = (await readdir(new URL("../examples", import.meta.url), { recursive: true }))
   .filter((file) => file.endsWith(".ts") && file.includes(wanted))
   .toSorted();
 

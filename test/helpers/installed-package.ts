@@ -99,6 +99,11 @@ export class User {
     );
   }
 
+  /** Gives the user another package of this repository's dependencies. */
+  async link(name: string): Promise<void> {
+    await symlink(join(root, "node_modules", name), this.path(`node_modules/${name}`));
+  }
+
   /** Renames a file or a directory. */
   async move(from: string, to: string): Promise<void> {
     await rename(this.path(from), this.path(to));

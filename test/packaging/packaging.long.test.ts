@@ -100,7 +100,15 @@ describe.each(["ioredis", "ioredis5"] as const)("with %s", (version) => {
     const config = JSON.stringify({ rootDir: user.path("jest") });
     const jest = join(modules, "jest/bin/jest.js");
     const { stdout } = await user.execute(jest, "--ci", "--json", "--config", config);
-    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 5 });
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 6 });
+  });
+
+  test("Vitest runs it, with no setting", async () => {
+    const user = users[version];
+    await user.link("vitest");
+    const vitest = join(modules, "vitest/vitest.mjs");
+    const { stdout } = await user.execute(vitest, "run", "--root", "vitest", "--reporter=json");
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 1 });
   });
 });
 

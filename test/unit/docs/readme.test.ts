@@ -2,7 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readPage, ROOT } from "./pages.ts";
 
-const EXAMPLES = readdirSync(`${ROOT}examples`).filter((file) => file.endsWith(".ts"));
+const EXAMPLES = readdirSync(`${ROOT}examples`, { recursive: true, encoding: "utf8" }).filter(
+  (file) => file.endsWith(".ts"),
+);
 
 test("in a fresh clone each command of the README's works as it stands: nothing is installed before", () => {
   const { text } = readPage("README.md");

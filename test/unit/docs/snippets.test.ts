@@ -7,11 +7,12 @@ import { PRELUDE } from "./prelude.ts";
 
 /*
  * Every block of TypeScript in the README and in docs/ compiles against src/, each as a module of its own. prelude.ts
- * declares the names that a block does not.
+ * declares the names that a block does not. The blocks of docs/recipes are parts of programs: recipes.test.ts.
  */
 
 const snippets = allPages()
   .filter(({ path }) => path === "README.md" || path.startsWith("docs/"))
+  .filter(({ path }) => !path.startsWith("docs/recipes/"))
   .flatMap((page) => snippetsOf(page, "ts"));
 
 // Inside the repository, where the snippets find the installed packages. Ignored by git.
