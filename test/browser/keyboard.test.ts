@@ -62,10 +62,10 @@ inBrowser(
     expect(await orders.isPaused()).toBe(true);
     expect(await focused(page)).toMatch(/^(Pause|Resume)$/);
 
-    await goTo(page, "Messages");
+    await goTo(page, "Delayed 1");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Delayed messages" }).waitFor();
-    await goTo(page, "Find a message in any state");
+    await page.keyboard.press("/");
     await page.keyboard.type("order:42");
     await page.keyboard.press("Enter");
     await page.getByText("Waiting for its deadline.").waitFor();
@@ -73,9 +73,9 @@ inBrowser(
     await page.keyboard.press("Space");
     await goTo(page, "Cancel message");
     await page.keyboard.press("Enter");
-    await page.getByText("Not found: it was").waitFor();
+    await page.getByText("It was handled, cancelled or removed").waitFor();
     expect(await orders.get("order:42")).toBeUndefined();
     // The button is gone, so the heading has the focus.
-    expect(await focused(page)).toBe("orders");
+    expect(await focused(page)).toBe("order:42");
   },
 );

@@ -37,7 +37,8 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
     const { dead, retries, inFlight } = await orders.stats();
     expect({ dead, retries, inFlight }).toEqual({ dead: 1, retries: 1, inFlight: 1 });
   });
-  await line.getDelayedQueue("reminders").offer("call back", 40 * 86_400_000);
+  await line.getDelayedQueue("reminders").offer("call back", 40 * 86_400_000, { key: "same" });
+  await orders.offer("call back", 40 * 86_400_000, { key: "same" });
   const redis = new Redis(redisUrl);
   await redis.rpush(queueKeys("reminders").quarantine, "\u0000\u0001unreadable", "{");
   redis.disconnect();
@@ -51,13 +52,19 @@ const PAGES = [
   ["queue", "queue/orders", "Forecast"],
   ["queue-plain", "queue/reminders", "The last hour"],
   ["queue-partitions", "queue/events", "Partitions"],
-  ["messages", "queue/orders/messages", "order:3"],
+  ["delayed", "queue/orders/delayed", "order:3"],
+  ["ready", "queue/orders/ready", "Nothing is ready"],
+  ["in-flight", "queue/orders/in-flight", "hold"],
+  ["retrying", "queue/orders/retrying", "the bank does not answer"],
   ["search", "queue/orders/messages?prefix=order:11", "order:119"],
   ["message", "queue/orders/message?key=order:3", "Waiting for its deadline"],
-  ["message-dead", "queue/orders/message?key=reject", "Failed attempts"],
+  ["message-dead", "queue/orders/message?key=reject", "Became a dead letter"],
+  ["find", "find?q=hold", "Taken by"],
+  ["find-many", "find?q=same", "2 messages in 3 queues"],
+  ["find-nothing", "find?q=nobody", "No message has this key"],
   ["dead", "queue/orders/dead", "the card was refused"],
-  ["quarantine", "queue/reminders/quarantine", "2 in quarantine"],
-  ["consumers", "queue/orders/consumers", "Process id"],
+  ["quarantined", "queue/reminders/quarantined", "2 in quarantine"],
+  ["consumers", "queue/orders/consumers", "Last heard of"],
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
@@ -87,21 +94,25 @@ inBrowser("every page fits a narrow screen", { timeout: 150_000 }, async () => {
   }
 });
 
-inBrowser("problems come first, in words, with links to the pages with details", async () => {
+inBrowser("problems come first, folded by kind, with links to the lists behind them", async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
-  const problems = page.getByRole("region", { name: "Problems" });
-  await problems.getByText("orders: 1 dead letter").waitFor();
-  await problems.getByText("events: 40 messages").waitFor({ state: "detached" });
+  const health = page.getByRole("region", { name: "Health" });
+  await health
+    .getByRole("listitem")
+    .filter({ hasText: "Dead letters" })
+    .getByText("orders")
+    .waitFor();
+  await health.getByText("2 of 3 queues have problems").first().waitFor();
   const rows = page.getByRole("rowheader");
   expect(await rows.allInnerTexts()).toEqual([
     expect.stringContaining("orders"),
     expect.stringContaining("reminders"),
     expect.stringContaining("events"),
   ]);
-  await problems.getByRole("link", { name: "2 unreadable messages in quarantine" }).click();
+  await health.getByRole("link", { name: "reminders" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
-  await page.waitForFunction("document.title === 'quarantine · reminders · Delayline'");
+  await page.waitForFunction("document.title === 'quarantined · reminders · Delayline'");
 });
 
 inBrowser("the histogram and the plots have summaries and tables", async () => {
@@ -140,7 +151,7 @@ inBrowser("read-only: there are no buttons for changes, and a line says why", as
   const page = await visit(url);
   const changes = /Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;
   for (const [name, route, text] of PAGES) {
-    if (!["queue", "message", "dead", "quarantine"].includes(name)) continue;
+    if (!["queue", "message", "dead", "delayed", "quarantined"].includes(name)) continue;
     await page.goto(`${url}#/${route}`);
     await page.getByText(text).first().waitFor();
     await page.getByText("Read-only: this dashboard does not allow changes").waitFor();

@@ -15,7 +15,7 @@ inBrowser("long lists are split into pages", async () => {
   });
   const page = await visit(url);
   await page.getByRole("cell", { name: "12,000" }).waitFor();
-  await page.goto(`${url}#/queue/orders/messages`);
+  await page.goto(`${url}#/queue/orders/delayed`);
   const rows = page.getByRole("rowheader");
   const row = (name: string) => page.getByRole("rowheader", { name, exact: true });
   await row("order:00000").waitFor();
@@ -34,9 +34,9 @@ inBrowser("long lists are split into pages", async () => {
   await row("order:00000").waitFor();
 
   await page.getByRole("searchbox", { name: "Key begins with" }).fill("order:119");
-  await page.getByRole("button", { name: "Search" }).click();
+  await page.getByRole("button", { name: "Filter" }).click();
   const found = page
-    .getByRole("table", { name: "keys beginning with order:119" })
+    .getByRole("table", { name: "Delayed messages with keys that begin with order:119" })
     .getByRole("rowheader");
   await found.first().waitFor();
   const first = await found.allInnerTexts();

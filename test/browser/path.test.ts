@@ -24,7 +24,7 @@ inBrowser("follows a message through all states without a reload", async () => {
   await orders.offer("pay", 2 * HOUR, { key: "order:42" });
   await row.getByRole("cell", { name: "2", exact: true }).waitFor();
   await page.getByRole("link", { name: "orders" }).click();
-  await page.getByRole("link", { name: "Messages" }).click();
+  await page.getByRole("link", { name: /^Delayed/ }).click();
   await page.getByRole("row", { name: "order:42" }).getByRole("link").click();
   await state("delayed");
 
@@ -55,16 +55,13 @@ inBrowser("follows a message through all states without a reload", async () => {
 
   // Dies.
   await state("dead");
-  await page
-    .locator(".facts div", { hasText: "Reason" })
-    .getByText("the bank does not answer")
-    .waitFor();
-  const failed = page.locator(".failures li");
+  await page.locator(".life li", { hasText: "Became a dead letter" }).waitFor();
+  const failed = page.locator(".life li", { hasText: "failed" });
   expect(await failed.allInnerTexts()).toEqual([
-    expect.stringMatching(/^Attempt 1, .* the bank does not answer$/),
-    expect.stringMatching(/^Attempt 2, .* the bank does not answer$/),
+    expect.stringMatching(/^Attempt 1 failed\s.*\sthe bank does not answer$/s),
+    expect.stringMatching(/^Attempt 2 failed\s.*\sthe bank does not answer$/s),
   ]);
-  await page.getByRole("link", { name: "Dead letters 1" }).click();
+  await page.getByRole("link", { name: "Dead 1" }).click();
   await page.getByText("1 earlier failure").click();
   await page.getByText(/^Attempt 1, /).waitFor();
   await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
@@ -74,11 +71,11 @@ inBrowser("follows a message through all states without a reload", async () => {
   await change("Redrive");
   await state("in flight");
   expect(await failed.allInnerTexts()).toEqual([
-    expect.stringMatching(/^Attempt 1, .*, before the redrive: the bank does not answer$/),
-    expect.stringMatching(/^Attempt 2, .*, before the redrive: the bank does not answer$/),
+    expect.stringMatching(/^Attempt 1 failed\s.*\sbefore the redrive\s*the bank does not answer$/s),
+    expect.stringMatching(/^Attempt 2 failed\s.*\sbefore the redrive\s*the bank does not answer$/s),
   ]);
   proceed?.();
-  await state("gone");
+  await state("not found");
   await eventually(() => expect(handled).toEqual(["pay"]));
   expect(await page.evaluate("window.isTheSame")).toBe(true);
 });

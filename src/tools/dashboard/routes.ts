@@ -2,7 +2,8 @@ import { VERSION } from "../version.ts";
 import { checkName, type Call } from "./calls/call.ts";
 import {
   cancel,
-  findMessages,
+  changeMessages,
+  listMessages,
   locateMessage,
   promote,
   redriveDead,
@@ -10,8 +11,6 @@ import {
   removeQuarantine,
   requeueQuarantine,
   reschedule,
-  showDead,
-  showInFlight,
   showQuarantine,
 } from "./calls/message-calls.ts";
 import {
@@ -20,9 +19,11 @@ import {
   pause,
   resume,
   showConsumers,
+  showLines,
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
+import { search } from "./calls/search-calls.ts";
 import { replyJson } from "./http/reply.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */
@@ -50,6 +51,8 @@ const ROUTES: Readonly<Record<string, Route>> = {
       return call.running.streams.open(queue, call.request);
     },
   },
+  search: { GET: search },
+  lines: { GET: showLines },
   queues: { GET: showQueues },
   "queues/:q": { GET: showQueue },
   "queues/:q/history": { GET: history },
@@ -57,13 +60,12 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/consumers": { GET: showConsumers },
   "queues/:q/pause": { POST: pause },
   "queues/:q/resume": { POST: resume },
-  "queues/:q/messages": { GET: findMessages },
+  "queues/:q/messages": { GET: listMessages },
+  "queues/:q/messages/change": { POST: changeMessages },
   "queues/:q/message": { GET: locateMessage },
   "queues/:q/message/cancel": { POST: cancel },
   "queues/:q/message/reschedule": { POST: reschedule },
   "queues/:q/message/promote": { POST: promote },
-  "queues/:q/in-flight": { GET: showInFlight },
-  "queues/:q/dead": { GET: showDead },
   "queues/:q/dead/redrive": { POST: redriveDead },
   "queues/:q/dead/remove": { POST: removeDead },
   "queues/:q/quarantine": { GET: showQuarantine },

@@ -13,7 +13,9 @@ import type { Content } from "../../reliable/contents.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
 
 /** The states of a message. */
-export type MessageState = "delayed" | "retrying" | "ready" | "in flight" | "dead";
+export const MESSAGE_STATES = ["delayed", "retrying", "ready", "in flight", "dead"] as const;
+
+export type MessageState = (typeof MESSAGE_STATES)[number];
 
 /** A message, and where it was seen. In a reliable queue each group can have it in another state. */
 export interface Sighting {

@@ -11,16 +11,12 @@ const HOUR = 3_600_000;
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** All pages of a list, one after another. */
-async function pagesOf(
-  { get }: TestDashboard,
-  path: string,
-  list: "messages" | "letters",
-): Promise<any[][]> {
+async function pagesOf({ get }: TestDashboard, path: string): Promise<any[][]> {
   const pages: any[][] = [];
   for (let after: string | null = ""; after !== null;) {
     const { status, body } = await get(`${path}${after === "" ? "" : `&after=${after}`}`);
     expect(status).toBe(200);
-    pages.push(body[list]);
+    pages.push(body.messages);
     after = body.next;
   }
   return pages;
@@ -80,9 +76,10 @@ test.each([
   );
   const board = newDashboard();
   const path = `api/queues/${name}/messages`;
-  const pages = await pagesOf(board, `${path}?limit=10`, "messages");
+  const delayed = `${path}?state=delayed`;
+  const pages = await pagesOf(board, `${delayed}&limit=10`);
   expect(pages.map((page) => page.length)).toEqual([10, 10, 5]);
-  expect(pages.flat()).toEqual(
+  expect(pages.flat()).toMatchObject(
     offered.map(({ id, deadline }, i) => ({
       id,
       deadline,
@@ -92,13 +89,13 @@ test.each([
     })),
   );
 
-  const first = (await board.get(`${path}?limit=10`)).body;
-  const second = (await board.get(`${path}?limit=10&after=${first.next}`)).body;
+  const first = (await board.get(`${delayed}&limit=10`)).body;
+  const second = (await board.get(`${delayed}&limit=10&after=${first.next}`)).body;
   await queue.cancel(offered[12]?.id ?? "");
   // A repeated request for a page returns the same.
-  expect((await board.get(`${path}?limit=10&after=${first.next}`)).body).toEqual(second);
+  expect((await board.get(`${delayed}&limit=10&after=${first.next}`)).body).toEqual(second);
 
-  const even = await pagesOf(board, `${path}?prefix=even:&limit=6`, "messages");
+  const even = await pagesOf(board, `${path}?prefix=even:&limit=6`);
   const keys = even.flat().map(({ key }) => key as string);
   expect(even.every((page) => page.length <= 6)).toBe(true);
   expect(keys.toSorted()).toEqual(
@@ -108,7 +105,7 @@ test.each([
   );
   // A cursor is valid only for its own list, in its own process.
   expect((await board.get(`${path}?prefix=odd:&after=${first.next}`)).status).toBe(410);
-  expect((await newDashboard().get(`${path}?after=${first.next}`)).status).toBe(410);
+  expect((await newDashboard().get(`${delayed}&after=${first.next}`)).status).toBe(410);
 });
 
 test("forecasts begin at round times", async () => {
@@ -149,7 +146,7 @@ test("a delayed message is found, rescheduled, promoted and cancelled, and its p
     headers: {},
     attempts: 0,
     consumer: null,
-    since: null,
+    takenAt: null,
     reason: null,
     group: null,
     diedAt: null,
@@ -209,13 +206,13 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   const delivery = await queue.take();
   const { body } = await get(`${path}/message?id=${id}`);
   expect(body).toMatchObject({ state: "in flight", key: "k", headers: { a: "b" }, attempts: 1 });
-  expect(Math.abs(body.since - Date.now())).toBeLessThan(60_000);
+  expect(Math.abs(body.takenAt - Date.now())).toBeLessThan(60_000);
   expect((await get(`${path}/consumers`)).body).toMatchObject({
     consumers: [{ group: queue.group, name: body.consumer, inFlight: 1, partition: null }],
   });
-  const process = { since: body.since, pid: globalThis.process.pid, consumer: body.consumer };
+  const process = { takenAt: body.takenAt, pid: globalThis.process.pid, consumer: body.consumer };
   expect(body).toMatchObject({ ...process, host: expect.any(String) });
-  expect((await get(`${path}/in-flight`)).body).toMatchObject({
+  expect((await get(`${path}/messages?state=in%20flight`)).body).toMatchObject({
     messages: [{ ...process, id, key: "k", group: queue.group, attempts: 1, host: body.host }],
     next: null,
   });
@@ -225,11 +222,11 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   const reason = "no good";
   const dead = { id, key: "k", group: queue.group, attempts: 1, reason, failures, size: 5 };
   const read = { isUnreadable: false, beforeRedrive: 0, diedAt: expect.any(Number) };
-  expect((await get(`${path}/dead`)).body).toEqual({
-    letters: [{ ...dead, ...read }],
+  expect((await get(`${path}/messages?state=dead`)).body).toMatchObject({
+    messages: [{ ...dead, ...read }],
     next: null,
   });
-  expect((await get(`${path}/dead?payload=1`)).body.letters[0].payload).toEqual({
+  expect((await get(`${path}/messages?state=dead&payload=1`)).body.messages[0].payload).toEqual({
     format: "text",
     text: "hello",
     isCut: false,
@@ -247,6 +244,45 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   await (await queue.take()).reject();
   expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 1 });
   expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 0 });
+});
+
+test("messages of a list are counted, and changed together", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
+  const { get, post } = newDashboard();
+  const path = `api/queues/${name}/messages/change`;
+  const offered = await queue.offerMany(upTo(3).map((i) => ({ payload: `${i}`, delay: HOUR })));
+  const ids = offered.map(({ id }) => id);
+  await queue.cancel(ids[0] ?? "");
+  const change = async (body: object) => (await post(path, { ids, ...body })).body.count as number;
+  expect(await change({ verb: "reschedule", delay: 2 * HOUR, isDry: true })).toBe(2);
+  expect((await queue.get(ids[1] ?? ""))?.id).toBe(ids[1]);
+  expect(await change({ verb: "cancel" })).toBe(2);
+  expect(await change({ verb: "cancel" })).toBe(0);
+
+  const { id } = await queue.offer("x", 0);
+  await (await queue.take()).reject("no");
+  expect(await change({ ids: [id], verb: "redrive", isDry: true })).toBe(1);
+  expect((await get(`api/queues/${name}/message?id=${id}`)).body.state).toBe("dead");
+  expect(await change({ ids: [id], verb: "redrive", delay: HOUR })).toBe(1);
+  expect(await change({ ids: [id], verb: "remove", isDry: true })).toBe(0);
+  for (const bad of [{ verb: "burn" }, { ids: ["x"] }, { ids: upTo(101).map(() => id) }]) {
+    expect((await post(path, { ids, verb: "cancel", ...bad })).status).toBe(400);
+  }
+});
+
+test("the last hour of all queues is kept in minutes, with their sums", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url, transfer: false });
+  for (const name of ["a", "b"]) await line.getDelayedQueue(name).offer("x", HOUR);
+  const { get } = newDashboard({ redis: url });
+  await get("api/queues");
+  const { totals, queues } = (await get("api/lines")).body;
+  expect(Object.keys(queues)).toEqual(["a", "b"]);
+  expect(queues.a.delayed).toHaveLength(60);
+  expect(queues.a.delayed.slice(-2)).toContain(1);
+  expect(totals.delayed.slice(-2)).toContain(2);
+  expect(totals.delayed[0]).toBeNull();
 });
 
 test("with interop, changes keep the layout that Java reads", async () => {
@@ -279,7 +315,7 @@ test("dead letters come in pages, and can all be redriven or removed", async () 
   const taken: Delivery<number>[] = [];
   while (taken.length < 7) taken.push(...(await queue.takeMany({ max: 7 })));
   await Promise.all(taken.map((delivery) => delivery.reject()));
-  const pages = await pagesOf(board, `api/queues/${name}/dead?limit=3`, "letters");
+  const pages = await pagesOf(board, `api/queues/${name}/messages?state=dead&limit=3`);
   expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);
   expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(7);
   const redriven = await board.post(`api/queues/${name}/dead/redrive`, { id: "all", delay: HOUR });
@@ -298,7 +334,7 @@ test("a foreign dead letter is marked as unreadable, in the list and on its own"
   await newRedis().xadd(queueKeys(name).dead, "*", "what", "is this?");
   const { get, post } = newDashboard();
   const path = `api/queues/${name}`;
-  const { letters } = (await get(`${path}/dead`)).body;
+  const { messages: letters } = (await get(`${path}/messages?state=dead`)).body;
   expect(letters).toMatchObject([
     { id, reason: "unreadable", isUnreadable: false },
     { reason: "unreadable", isUnreadable: true },
@@ -357,7 +393,7 @@ test("a queue that becomes partitioned is shown with its partitions", async () =
   expect((await get("api/queues/orders")).body).toMatchObject({ partitions: 0, delayed: 1 });
   await newLine({ redis: url, transfer: false }).setPartitions("orders", 2);
   await eventually(async () => {
-    const { body } = await get("api/queues/orders/messages");
+    const { body } = await get("api/queues/orders/messages?state=delayed");
     expect(body.messages).toHaveLength(1);
     expect((await get("api/queues/orders")).body).toMatchObject({ partitions: 2, delayed: 1 });
   });

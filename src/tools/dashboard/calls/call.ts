@@ -2,6 +2,7 @@ import { checkDuration, checkKey } from "../../../queue/checks.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
+import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
 import { HttpError } from "../http/reply.ts";
 import type { QueueView } from "../readings/queue-view.ts";
@@ -21,6 +22,14 @@ export interface Running {
 
 /** The longest value in a query, in characters. Keys have at most 200 bytes, and cursors are short. */
 const MAX_VALUE = 1000;
+
+/** What can be done with messages of a list. */
+const VERBS = ["cancel", "promote", "reschedule", "redrive", "remove"] as const;
+
+export type Verb = (typeof VERBS)[number];
+
+/** The most messages to change at once. */
+const MAX_IDS = 100;
 
 /** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
 export class Call {
@@ -76,6 +85,14 @@ export class Call {
     return value;
   }
 
+  /** The state of the wanted messages; undefined if it is missing. */
+  get state(): MessageState | undefined {
+    const state = this.value("state");
+    const known = MESSAGE_STATES.find((one) => one === state);
+    if (known === state) return known;
+    throw new HttpError(400, `state must be one of ${MESSAGE_STATES.join(", ")}`);
+  }
+
   /** A whole number of the query, both limits included; undefined if it is missing. */
   whole(name: string, rule: { readonly least: number; readonly most: number }): number | undefined {
     const value = this.value(name);
@@ -122,11 +139,44 @@ export class Call {
     }
   }
 
+  /** The id or the business key to search all queues for, from the query. */
+  get sought(): string {
+    const q = this.value("q") ?? "";
+    if (isMessageId(q)) return q;
+    try {
+      checkKey(q);
+      return q;
+    } catch (error) {
+      throw new HttpError(400, (error as Error).message);
+    }
+  }
+
   /** The id of the message to change, from the body. */
   get id(): MessageId {
     const { id } = this.#body;
-    if (typeof id === "string" && isMessageId(id)) return id;
+    if (isId(id)) return id;
     throw new HttpError(400, "id must be a message id");
+  }
+
+  /** The ids of the messages to change, up to a hundred, from the body. */
+  get ids(): readonly MessageId[] {
+    const { ids } = this.#body;
+    const areIds = Array.isArray(ids) && ids.length <= MAX_IDS && ids.every(isId);
+    if (areIds) return ids;
+    throw new HttpError(400, `ids must be up to ${MAX_IDS} message ids`);
+  }
+
+  /** What to do with the messages, from the body. */
+  get verb(): Verb {
+    const { verb } = this.#body;
+    const known = VERBS.find((one) => one === verb);
+    if (known !== undefined) return known;
+    throw new HttpError(400, `verb must be one of ${VERBS.join(", ")}`);
+  }
+
+  /** Whether the change is only to be counted, from the body. */
+  get isDry(): boolean {
+    return this.#body["isDry"] === true;
   }
 
   /** The id of the message to change, or `"all"`, from the body. */
@@ -145,6 +195,10 @@ export class Call {
       throw new HttpError(400, (error as Error).message);
     }
   }
+}
+
+function isId(value: unknown): value is MessageId {
+  return typeof value === "string" && isMessageId(value);
 }
 
 /** @throws {HttpError} 400 if no queue can have this name. */

@@ -7,92 +7,66 @@ import {
   type MessageState,
   type Sighting,
 } from "../../inspect/sighting.ts";
+import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
-import { listedPayload, shownPayload, type Call } from "./call.ts";
-
-/** A message in a list. */
-interface ListedMessage {
-  readonly id: string;
-  readonly key: string | undefined;
-  readonly deadline: number;
-  readonly state: MessageState;
-  /** The group that it is for; undefined if it is for all groups. */
-  readonly group: string | undefined;
-}
-
-/** What a list shows of a message. A message without a state is delayed. */
-type Listable = Pick<Sighting, "id" | "key" | "deadline"> &
-  Partial<Pick<Sighting, "state" | "group">>;
+import { listedPayload, shownPayload, type Call, type Verb } from "./call.ts";
 
 /**
- * `GET queues/:q/messages`: all delayed messages by deadline, or those in any state whose keys begin with `prefix`, in no
- * order.
+ * `GET queues/:q/messages`: the messages in a `state` in the order in which Redis has them, or those in any state. With
+ * `prefix`, those whose keys begin with it.
  */
-export async function findMessages(call: Call): Promise<unknown> {
+export async function listMessages(call: Call): Promise<unknown> {
+  const { state, wantsPayload } = call;
   const prefix = call.value("prefix") ?? "";
-  const list = `messages ${call.queue} ${prefix}`;
+  if (state === undefined && prefix === "")
+    throw new HttpError(400, "state or prefix must be given");
   const queue = await call.open();
-  const read = (signal: AbortSignal) =>
-    prefix === "" ? allByDeadline(queue.messages, signal) : withPrefix(prefix, queue, signal);
+  const read = async function* (signal: AbortSignal) {
+    for await (const seen of messagesOf(queue, state, prefix, signal)) {
+      yield seen && shown(seen, wantsPayload ? listedPayload : undefined);
+    }
+  };
+  const list = JSON.stringify([call.queue, state, prefix, wantsPayload]);
   const { items, next } = await call.running.readings.page(list, call.page, read);
   return { messages: items, next };
 }
 
-async function* allByDeadline(
-  messages: InspectedQueue["messages"],
-  signal: AbortSignal,
-): AsyncGenerator<ListedMessage, void, void> {
-  for await (const message of messages.soonest(undefined, { signal })) yield listed(message);
-}
-
-async function* withPrefix(
-  prefix: string,
+async function* messagesOf(
   queue: InspectedQueue,
+  state: MessageState | undefined,
+  prefix: string,
   signal: AbortSignal,
-): AsyncGenerator<ListedMessage | undefined, void, void> {
-  for await (const seen of messagesWith(prefix, queue, { signal })) {
-    yield seen && listed(seen);
-  }
+): AsyncGenerator<Sighting | undefined, void, void> {
+  const found =
+    state === undefined || prefix !== ""
+      ? messagesWith(prefix, queue, { signal })
+      : messagesIn(queue, state, { signal });
+  for await (const seen of found) yield seen && isIn(state, seen) ? seen : undefined;
 }
 
-function listed({ id, key, deadline, ...seen }: Listable): ListedMessage {
-  return { id, key, deadline, state: seen.state ?? "delayed", group: seen.group };
+function isIn(state: MessageState | undefined, seen: Sighting): boolean {
+  return state === undefined || seen.state === state;
 }
 
 /** `GET queues/:q/message`: one message by id or key, wherever it is. */
 export async function locateMessage(call: Call): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
   const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
-  const [first, ...others] = sightings.map((sighting) => located(sighting, wantsPayload));
+  const [first, ...others] = sightings.map((sighting) =>
+    shown(sighting, wantsPayload ? shownPayload : undefined),
+  );
   return { ...(first ?? GONE), others, mayBeReady };
 }
 
-/** `GET queues/:q/in-flight`: the messages in flight, group by group and oldest first in each. */
-export async function showInFlight(call: Call): Promise<unknown> {
-  const queue = await call.open();
-  const read = async function* (signal: AbortSignal) {
-    for await (const seen of messagesIn(queue, "in flight", { signal })) yield shownInFlight(seen);
-  };
-  const list = `in flight ${call.queue}`;
-  const { items, next } = await call.running.readings.page(list, call.page, read);
-  return { messages: items, next };
-}
-
-function shownInFlight(seen: Sighting): unknown {
-  const { id, key, group, attempts, takenAt: since, host, pid, consumer, partition } = seen;
-  return { id, key, group, attempts, since, host, pid, consumer, partition };
-}
-
-/** A message as the page shows it. */
-function located(sighting: Sighting, withPayload: boolean): object {
-  const { queue: _, payload, trailer: __, headers = {}, readyAt, takenAt, ...others } = sighting;
+/** A message as the page shows it, with its payload if `open` makes it readable. */
+function shown(sighting: Sighting, open?: (bytes: Uint8Array) => unknown): object {
+  const { queue: _, payload, trailer: __, headers = {}, ...others } = sighting;
   return {
     ...others,
     isUnreadable: isUnreadable(sighting),
     beforeRedrive: countBeforeRedrive(sighting),
     headers,
-    since: takenAt ?? readyAt,
-    ...(withPayload && { payload: shownPayload(payload) }),
+    ...(open && { payload: open(payload) }),
   };
 }
 
@@ -111,7 +85,9 @@ const GONE = {
   consumer: null,
   host: null,
   pid: null,
-  since: null,
+  readyAt: null,
+  takenAt: null,
+  heldBackUntil: null,
   reason: null,
   group: null,
   diedAt: null,
@@ -143,41 +119,31 @@ function moved(message: Rescheduled | undefined): unknown {
   return message ?? { done: false };
 }
 
-/** `GET queues/:q/dead`: the dead letters, partition by partition and oldest first in each. */
-export async function showDead(call: Call): Promise<unknown> {
-  const withPayload = call.wantsPayload;
-  const list = `dead ${withPayload} ${call.queue}`;
+/**
+ * `POST queues/:q/messages/change`: makes one change to up to a hundred messages of a list. Counts those that still are
+ * where the list showed them; `isDry` only counts.
+ */
+export async function changeMessages(call: Call): Promise<unknown> {
+  const { ids, verb, delay = 0, isDry, signal } = call;
   const queue = await call.open();
-  const read = (signal: AbortSignal) => lettersOf(queue, withPayload, signal);
-  const { items, next } = await call.running.readings.page(list, call.page, read);
-  return { letters: items, next };
-}
-
-async function* lettersOf(
-  queue: InspectedQueue,
-  withPayload: boolean,
-  signal: AbortSignal,
-): AsyncGenerator<unknown, void, void> {
-  for await (const letter of messagesIn(queue, "dead", { signal })) {
-    yield shownLetter(letter, withPayload);
-  }
-}
-
-function shownLetter(letter: Sighting, withPayload: boolean): unknown {
-  const { id, key, group, attempts, reason, failures, diedAt, size, payload } = letter;
-  return {
-    id,
-    key,
-    group,
-    attempts,
-    reason,
-    isUnreadable: isUnreadable(letter),
-    failures,
-    beforeRedrive: countBeforeRedrive(letter),
-    diedAt,
-    size,
-    ...(withPayload && { payload: listedPayload(payload) }),
+  const { messages, deadLetters } = queue;
+  const isThere = async (id: MessageId) => {
+    if (verb !== "redrive" && verb !== "remove")
+      return (await messages.get(id, { signal })) !== undefined;
+    const { sightings } = await locate(queue, id, { signal });
+    return sightings.some(({ state }) => state === "dead");
   };
+  const changes: Record<Verb, (id: MessageId) => Promise<boolean>> = {
+    cancel: (id) => messages.cancel(id, { signal }),
+    promote: async (id) => (await messages.promote(id, { signal })) !== undefined,
+    reschedule: async (id) => (await messages.reschedule(id, delay, { signal })) !== undefined,
+    redrive: async (id) => ((await deadLetters?.redrive(id, { delay, signal })) ?? 0) > 0,
+    remove: async (id) => (await deadLetters?.remove(id, { signal })) ?? false,
+  };
+  const change = isDry ? isThere : changes[verb];
+  let count = 0;
+  for (const id of ids) if (await change(id)) count++;
+  return { count };
 }
 
 /** `POST queues/:q/dead/redrive`: delivers one dead letter, or all, again. */

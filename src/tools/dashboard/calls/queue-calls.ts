@@ -38,6 +38,11 @@ export function history({ running, queue }: Call): unknown {
   return { points: running.sampler.histories.points(queue) };
 }
 
+/** `GET lines`: the last hour of all queues in minutes, and of their sums, as far as this dashboard has read it. */
+export function showLines({ running: { sampler } }: Call): unknown {
+  return sampler.histories.lines(sampler.now);
+}
+
 /**
  * `GET queues/:q/forecast`: how many messages become due in each interval. Begins at `from`, by default with the
  * current minute, quarter of an hour, or day (UTC).

@@ -3,15 +3,16 @@ import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/pr
 import { live } from "./data/live.js";
 import { useLoaded } from "./data/loaded.js";
 import { HOME, useRoute } from "./data/route.js";
+import { STATES } from "./data/states.js";
 import { ConsumersPage } from "./pages/consumers-page.js";
-import { DeadPage } from "./pages/dead-page.js";
+import { FindPage } from "./pages/find-page.js";
+import { ListPage } from "./pages/list-page.js";
 import { MessagePage } from "./pages/message-page.js";
-import { MessagesPage } from "./pages/messages-page.js";
 import { QuarantinePage } from "./pages/quarantine-page.js";
 import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
-import { Connection } from "./parts/connection.js";
+import { Bar } from "./parts/bar.js";
 import { Dialog } from "./parts/dialog.js";
 import { Shell } from "./parts/shell.js";
 import { StateLine } from "./parts/state-line.js";
@@ -20,12 +21,16 @@ import { visible } from "./parts/text.js";
 // Each component renders one element: the version of Preact in vendor/ may put the elements of a fragment in the
 // wrong order.
 
+/** The views of all queues. */
+const VIEWS = { queues: QueuesPage, find: FindPage };
+
+/** The pages of one queue. */
 const PAGES = {
+  ...Object.fromEntries(Object.values(STATES).map(({ slug }) => [slug, ListPage])),
+  quarantined: QuarantinePage,
+  messages: ListPage,
   overview: QueuePage,
-  messages: MessagesPage,
   message: MessagePage,
-  dead: DeadPage,
-  quarantine: QuarantinePage,
   consumers: ConsumersPage,
 };
 
@@ -44,10 +49,7 @@ function App() {
 
   return html`<${Shell} value=${shell}>
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
-    <header>
-      <a class="brand" href=${HOME}>Delayline</a>
-      <${Connection} />
-    </header>
+    <${Bar} page=${route.page} />
     <main id="main" tabindex="-1">
       <p class=${notice === "" ? "notice unseen" : "notice"} role="status">${notice}</p>
       ${
@@ -73,7 +75,8 @@ function App() {
 }
 
 function Page({ route }) {
-  if (route.page === "queues") return html`<${QueuesPage} />`;
+  const View = VIEWS[route.page];
+  if (View !== undefined) return html`<${View} params=${route.params} key=${route.page} />`;
   const Content = PAGES[route.page];
   if (Content === undefined) {
     return html`<div>
@@ -82,7 +85,7 @@ function Page({ route }) {
     </div>`;
   }
   return html`<${QueueFrame} name=${route.queue} page=${route.page} key=${route.queue}>
-    <${Content} name=${route.queue} params=${route.params} key=${route.page} />
+    <${Content} name=${route.queue} page=${route.page} params=${route.params} key=${route.page} />
   <//>`;
 }
 

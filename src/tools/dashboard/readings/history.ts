@@ -149,6 +149,38 @@ export class History {
   }
 }
 
+/** The numbers of the last hour that the list of queues shows as lines, minute by minute. */
+const LINES = ["delayed", "ready", "inFlight", "dead", "finished"] as const;
+
+/** For each number the values of the last 60 minutes, the latest last; undefined where nobody read it. */
+type Lines = Readonly<Record<(typeof LINES)[number], readonly (number | undefined)[]>>;
+
+const MINUTE = 60_000;
+const MINUTES = 60;
+
+/** Messages that finished are counted per minute. */
+const perMinute = (field: (typeof LINES)[number]) => (field === "finished" ? 60 : 1);
+
+function linesOf(points: readonly Point[], now: number): Lines {
+  const first = Math.floor(now / MINUTE) - MINUTES + 1;
+  const byMinute = new Map(points.map((point) => [Math.floor(point.at / MINUTE) - first, point]));
+  const line = (field: (typeof LINES)[number]) =>
+    Array.from({ length: MINUTES }, (_, minute) => {
+      const value = byMinute.get(minute)?.[field];
+      return value === undefined ? undefined : Math.round(value * perMinute(field) * 10) / 10;
+    });
+  return Object.fromEntries(LINES.map((field) => [field, line(field)])) as unknown as Lines;
+}
+
+function sumOf(all: readonly Lines[]): Lines {
+  const line = (field: (typeof LINES)[number]) =>
+    Array.from({ length: MINUTES }, (_, minute) => {
+      const known = all.map((lines) => lines[field][minute]).filter((one) => one !== undefined);
+      return known.length === 0 ? undefined : known.reduce((sum, one) => sum + one, 0);
+    });
+  return Object.fromEntries(LINES.map((field) => [field, line(field)])) as unknown as Lines;
+}
+
 /** The most queues to keep a history of. All of them take 29 MB. */
 const MAX_QUEUES = 1000;
 
@@ -177,6 +209,18 @@ export class Histories {
   /** The points of a queue, oldest first. */
   points(name: string): Point[] {
     return this.#byName.get(name)?.points() ?? [];
+  }
+
+  /** The lines of each queue in the hour before `now` (epoch ms), and those of their sums. */
+  lines(now: number): { readonly totals: Lines; readonly queues: Readonly<Record<string, Lines>> } {
+    const entries = Array.from(this.#byName, ([name, history]): [string, Lines] => [
+      name,
+      linesOf(history.points(), now),
+    ]);
+    return {
+      totals: sumOf(entries.map(([, lines]) => lines)),
+      queues: Object.fromEntries(entries),
+    };
   }
 
   /** Drops the histories that got no point in the hour before `now` (epoch ms). */

@@ -4,9 +4,10 @@ import { read } from "./api.js";
 
 /**
  * Loads what is at a path: `{ data, error, isLoading, reload }`. Loads again when `version` changes, and every `every`
- * milliseconds while the page is visible. Keeps the old data until new data arrives, unless the path changes.
+ * milliseconds while the page is visible. Keeps the old data until new data arrives, unless the path changes. Without a
+ * path it loads nothing.
  *
- * @param {string} path
+ * @param {string | undefined} path
  * @param {{ version?: unknown, every?: number }} [options]
  */
 export function useLoaded(path, { version, every } = {}) {
@@ -15,6 +16,7 @@ export function useLoaded(path, { version, every } = {}) {
 
   const load = useCallback(async () => {
     current.current?.abort();
+    if (path === undefined) return;
     const controller = new AbortController();
     current.current = controller;
     try {
@@ -32,7 +34,7 @@ export function useLoaded(path, { version, every } = {}) {
   }, [load, version]);
 
   useEffect(() => {
-    if (every === undefined) return undefined;
+    if (every === undefined || path === undefined) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden) void load();
     }, every);
@@ -43,7 +45,7 @@ export function useLoaded(path, { version, every } = {}) {
   return {
     data: isCurrent ? state.data : undefined,
     error: isCurrent ? state.error : undefined,
-    isLoading: !isCurrent,
+    isLoading: path !== undefined && !isCurrent,
     reload: load,
   };
 }

@@ -1,4 +1,6 @@
 // @ts-check
+import { count, duration, isKnown } from "./format.js";
+import { STATE_OF_NUMBER } from "./states.js";
 
 /** What the numbers of a queue are called: as in src/observe/queue-gauges.ts. */
 export const LABELS = {
@@ -6,7 +8,7 @@ export const LABELS = {
   overdue: "Overdue",
   ready: "Ready",
   inFlight: "In flight",
-  retries: "Retries",
+  retries: "Retrying",
   dead: "Dead",
   quarantined: "Quarantined",
   nextDeadline: "Next due",
@@ -16,7 +18,20 @@ export const LABELS = {
   listeners: "Listeners",
 };
 
-/** The columns of some numbers in a table. */
-export function numberColumns(...names) {
-  return names.map((name) => ({ label: LABELS[name], isNumber: true }));
+/** The numbers that are durations (ms). */
+const DURATIONS = new Set(["oldestReadyAge", "oldestInFlightAge"]);
+
+/** The column of a table for one number of a queue or a partition; see parts/table.js. */
+export function numberColumn(name, more = {}) {
+  const write = DURATIONS.has(name) ? duration : count;
+  return {
+    id: name,
+    label: LABELS[name],
+    isNumber: true,
+    state: STATE_OF_NUMBER[name],
+    cell: (row) => write(row[name]),
+    sortBy: (row) => row[name] ?? -1,
+    isNone: (row) => !isKnown(row[name]) || row[name] === 0,
+    ...more,
+  };
 }

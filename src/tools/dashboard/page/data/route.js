@@ -1,23 +1,45 @@
 // @ts-check
 import { useEffect, useState } from "../../vendor/preact-htm.js";
+import { STATES } from "./states.js";
 
 // Routes are in the URL's fragment, so that the dashboard can be mounted at any path:
-//   #/                                  all queues
+//   #/?show=problems&sort=-dead         all queues
+//   #/find?q=KEY                        a message in all queues
+//   #/busy  #/month  #/doctor  #/redis  other views of all queues
 //   #/queue/NAME                        one queue
-//   #/queue/NAME/messages?prefix=P      also: dead, quarantine, consumers
-//   #/queue/NAME/message?id=ID          one message
+//   #/queue/NAME/dead?prefix=P          one list: delayed, ready, in-flight, retrying, dead, quarantined
+//   #/queue/NAME/message?id=ID          one message, by id or key
+// The runbook links of the alert rules lead here, so routes stay as they are.
 
-const PAGES = ["overview", "messages", "message", "dead", "quarantine", "consumers"];
+/** The views that the navigation leads to, and their names. */
+export const PLACES = { queues: "Queues" };
+
+/** The views of all queues. */
+const VIEWS = [...Object.keys(PLACES), "find"];
+
+/** The views of one queue. */
+const PAGES = [
+  "overview",
+  "messages",
+  "message",
+  "consumers",
+  ...Object.values(STATES).map(({ slug }) => slug),
+];
 
 /** The route of a fragment. Its `page` is `missing` if there is no such page. */
 export function parseRoute(fragment) {
   const [path = "", query = ""] = splitOnce(fragment.replace(/^#/u, ""), "?");
   const params = Object.fromEntries(new URLSearchParams(query));
-  const [root, name, page = "overview", ...more] = path.split("/").filter((part) => part !== "");
-  if (root === undefined) return { page: "queues", queue: undefined, params };
+  const missing = { page: "missing", queue: undefined, params };
+  const [root = "queues", name, page = "overview", ...more] = path
+    .split("/")
+    .filter((part) => part !== "");
+  if (VIEWS.includes(root)) {
+    return name === undefined ? { page: root, queue: undefined, params } : missing;
+  }
   const queue = name === undefined ? undefined : decode(name);
   if (root !== "queue" || queue === undefined || more.length > 0 || !PAGES.includes(page)) {
-    return { page: "missing", queue: undefined, params };
+    return missing;
   }
   return { page, queue, params };
 }
@@ -25,11 +47,26 @@ export function parseRoute(fragment) {
 /** The address of the list of queues. */
 export const HOME = "#/";
 
+/** The address of a view of all queues. Leaves out parameters that are undefined or empty. */
+export function addressAt(view, params = {}) {
+  return `${HOME}${view === "queues" ? "" : view}${queryOf(params)}`;
+}
+
 /** The address of a page of a queue. Leaves out parameters that are undefined or empty. */
 export function addressOf(queue, page = "overview", params = {}) {
   const path = `#/queue/${encodeURIComponent(queue)}${page === "overview" ? "" : `/${page}`}`;
+  return `${path}${queryOf(params)}`;
+}
+
+function queryOf(params) {
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== "");
-  return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
+}
+
+/** Goes to an address that takes the place of the current one, such as the same list in another order. */
+export function replaceAddress(address) {
+  history.replaceState(history.state, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 /** The current route. Ignores fragments that are not routes, such as links into the page. */

@@ -1,50 +1,56 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { count, duration, many } from "../data/format.js";
+import { count, duration } from "../data/format.js";
 import { useQueue } from "../data/live.js";
 import { useLoaded } from "../data/loaded.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text } from "../parts/text.js";
-import { InFlight } from "../sections/in-flight.js";
 
 const COLUMNS = [
-  { label: "Consumer" },
-  { label: "Group" },
-  { label: "In flight", isNumber: true },
-  { label: "Idle for", isNumber: true },
+  { id: "name", label: "Consumer", cell: ({ name }) => html`<${Text} of=${name} />` },
+  { id: "group", label: "Group", cell: ({ group }) => html`<${Text} of=${group} />` },
+  {
+    id: "inFlight",
+    label: "In flight",
+    isNumber: true,
+    state: "in-flight",
+    cell: ({ inFlight }) => count(inFlight),
+    isNone: ({ inFlight }) => inFlight === 0,
+  },
+  {
+    id: "idle",
+    label: "Last heard of",
+    isNumber: true,
+    cell: ({ idle }) => `${duration(idle)} ago`,
+  },
 ];
 
 /** How often to load the consumers (ms). */
 const INTERVAL = 5_000;
 
-/** The consumers of a reliable queue, and what they have in flight. */
-export function ConsumersPage({ name, params }) {
+/** The consumers of a reliable queue. */
+export function ConsumersPage({ name }) {
   const queue = useQueue(name);
   const loaded = useLoaded(queuePath(name, "consumers"), { every: INTERVAL });
   const consumers = loaded.data?.consumers ?? [];
   const empty =
     queue?.kind === "plain"
       ? "Redis does not know the consumers of a plain queue."
-      : "No consumers.";
+      : "No consumers: nobody takes messages from this queue.";
   return html`<div>
-    <h2>Consumers</h2>
+    <h2 class="unseen">Consumers</h2>
     <${StateLine} loaded=${loaded} isEmpty=${consumers.length === 0} empty=${empty} />
     ${
       consumers.length > 0 &&
-      html`<${Table} caption=${many(consumers.length, "consumer")} columns=${COLUMNS}>
-        ${consumers.map(
-          (one) =>
-            html`<tr key=${`${one.group} ${one.name}`}>
-              <th scope="row"><${Text} of=${one.name} /></th>
-              <td><${Text} of=${one.group} /></td>
-              <td class="number">${count(one.inFlight)}</td>
-              <td class="number">${duration(one.idle)}</td>
-            </tr>`,
-        )}
-      <//>`
+      html`<${Table}
+        caption="Consumers"
+        hidesCaption
+        columns=${COLUMNS}
+        rows=${consumers}
+        keyOf=${(one) => `${one.group} ${one.name}`}
+      />`
     }
-    ${queue?.kind !== "plain" && html`<${InFlight} name=${name} params=${params} />`}
   </div>`;
 }

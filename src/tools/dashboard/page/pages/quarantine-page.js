@@ -10,7 +10,17 @@ import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 
-const COLUMNS = [{ label: "Position" }, { label: "Size", isNumber: true }];
+const COLUMNS = [
+  { id: "position", label: "Position", cell: ({ position }) => position },
+  { id: "size", label: "Size", isNumber: true, cell: (item) => size(item.size) },
+];
+
+const PAYLOAD = {
+  id: "payload",
+  label: "Payload",
+  className: "words",
+  cell: ({ payload }) => html`<${Payload} payload=${payload} />`,
+};
 
 /** How often to load the list (ms) while its number stays the same. */
 const INTERVAL = 5_000;
@@ -45,9 +55,13 @@ export function QuarantinePage({ name }) {
     act: act("remove", "removed"),
   };
   return html`<div>
-    <h2>Quarantine</h2>
-    <p class="quiet">Payloads that no consumer could decode, and messages of an unknown layout.</p>
-    <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+    <h2 class="unseen">Quarantine</h2>
+    <div class="tools">
+      <span class="quiet">
+        Payloads that no consumer could decode, and messages of an unknown layout.
+      </span>
+      <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+    </div>
     ${
       !session.readOnly &&
       total > 0 &&
@@ -65,17 +79,10 @@ export function QuarantinePage({ name }) {
             ? `The first ${count(items.length)} of ${count(total)} in quarantine`
             : `${count(total)} in quarantine`
         }
-        columns=${isShown ? [...COLUMNS, { label: "Payload" }] : COLUMNS}
-      >
-        ${items.map(
-          (item, index) =>
-            html`<tr key=${index}>
-              <th scope="row">${index + 1}</th>
-              <td class="number">${size(item.size)}</td>
-              ${isShown && html`<td><${Payload} payload=${item.payload} /></td>`}
-            </tr>`,
-        )}
-      <//>`
+        columns=${isShown ? [...COLUMNS, PAYLOAD] : COLUMNS}
+        rows=${items.map((item, index) => ({ ...item, position: index + 1 }))}
+        keyOf=${({ position }) => position}
+      />`
     }
   </div>`;
 }

@@ -1,48 +1,60 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { change, queuePath } from "../data/api.js";
-import { count } from "../data/format.js";
+import { count, many } from "../data/format.js";
 import { useQueue } from "../data/live.js";
 import { HOME, addressOf } from "../data/route.js";
+import { STATES } from "../data/states.js";
 import { useShell } from "../parts/shell.js";
 import { Text, visible } from "../parts/text.js";
 
+/**
+ * The pages, with the number that a tab shows if it is above 0.
+ *
+ * @type {{ page: string, label: string, number?: string, state?: string }[]}
+ */
 const TABS = [
-  ["overview", "Overview"],
-  ["messages", "Messages"],
-  ["dead", "Dead letters", "dead"],
-  ["quarantine", "Quarantine", "quarantined"],
-  ["consumers", "Consumers", "consumers"],
+  { page: "overview", label: "Overview" },
+  ...Object.values(STATES).map(({ slug, label, number }) => ({
+    page: slug,
+    label,
+    number,
+    state: slug,
+  })),
+  { page: "consumers", label: "Consumers", number: "consumers" },
 ];
 
 /** The frame around all pages of a queue: its name, its tabs, and the button that pauses it. */
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
-  const current = page === "message" ? "messages" : page;
   return html`<div>
-    <p class="path"><a href=${HOME}>All queues</a></p>
-    <div class="title">
+    <p class="path"><a href=${HOME}>Queues</a></p>
+    <div class="head">
       <h1 tabindex="-1"><${Text} of=${name} length=${200} /></h1>
       ${
         queue &&
         html`<p>
-          ${queue.kind}${queue.partitions > 0 && `, ${queue.partitions} partitions`}${" "}${
-            queue.isPaused && html`<strong class="badge">paused</strong>`
-          }
+          ${queue.isPaused && html`<span class="badge warning">paused</span>`}${" "}
+          <span class="badge">${queue.kind}</span>${" "}
+          ${queue.partitions > 0 && html`<span class="badge">${many(queue.partitions, "partition")}</span>`}
         </p>`
       }
-      <${PauseButton} name=${name} queue=${queue} />
+      <span class="end"><${PauseButton} name=${name} queue=${queue} /></span>
     </div>
     <nav class="tabs" aria-label="Pages of this queue">
       <ul>
         ${TABS.map(
-          ([tab, label, number]) =>
-            html`<li key=${tab}>
-              <a href=${addressOf(name, tab)} aria-current=${tab === current ? "page" : undefined}
-                >${label}${" "}${
-                  number !== undefined &&
-                  queue?.[number] > 0 &&
-                  html`<span class="count">${count(queue[number])}</span>`
+          (tab) =>
+            html`<li key=${tab.page}>
+              <a
+                href=${addressOf(name, tab.page)}
+                aria-current=${tab.page === page ? "page" : undefined}
+                ><span class=${tab.state === undefined ? "" : `state is-${tab.state}`}
+                  >${tab.label}</span
+                >${" "}${
+                  tab.number !== undefined &&
+                  queue?.[tab.number] > 0 &&
+                  html`<span class="count">${count(queue[tab.number])}</span>`
                 }</a
               >
             </li>`,

@@ -1,14 +1,15 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { UNKNOWN, count, duration, isKnown, relative } from "../data/format.js";
+import { UNKNOWN, count, duration, instantText, isKnown, relative } from "../data/format.js";
 import { live, useQueue } from "../data/live.js";
 import { LABELS } from "../data/numbers.js";
-import { problemsOf } from "../data/problem.js";
+import { problemColumnsOf } from "../data/problem.js";
 import { visible } from "../parts/text.js";
+import { Tile } from "../parts/tile.js";
 import { Forecast } from "../sections/forecast.js";
 import { History } from "../sections/history.js";
 import { PartitionsTable } from "../sections/partitions-table.js";
-import { Problems } from "../sections/problems.js";
+import { QueueHealth } from "../sections/health.js";
 
 /** The overview of a queue: its problems, numbers, forecast, last hour and partitions. */
 export function QueuePage({ name }) {
@@ -18,7 +19,7 @@ export function QueuePage({ name }) {
     return html`<p class="failure" role="alert">Could not be read: ${visible(queue.error)}</p>`;
   }
   return html`<div>
-    <${Problems} rows=${[queue]} isOne />
+    <${QueueHealth} row=${queue} />
     <${Numbers} queue=${queue} />
     <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
     <${History} name=${name} />
@@ -27,38 +28,30 @@ export function QueuePage({ name }) {
 }
 
 function Numbers({ queue }) {
-  const problemColumns = new Set(problemsOf(queue).map(({ column }) => column));
+  const problems = problemColumnsOf(queue);
   const due = isKnown(queue.nextDeadline) ? relative(queue.nextDeadline, live.now()) : UNKNOWN;
-  const numbers = [
-    ["delayed", count(queue.delayed), `next ${due}`],
+  const tiles = [
+    ["nextDeadline", due, isKnown(queue.nextDeadline) ? instantText(queue.nextDeadline) : ""],
     ["overdue", count(queue.overdue), queue.overdue > 0 ? `by ${duration(queue.overdueBy)}` : ""],
-    ["ready", count(queue.ready), ""],
-    ["oldestReadyAge", duration(queue.oldestReadyAge), ""],
+    ["oldestReadyAge", duration(queue.oldestReadyAge)],
     ...(queue.kind === "reliable"
-      ? [
-          ["inFlight", count(queue.inFlight), ""],
-          ["oldestInFlightAge", duration(queue.oldestInFlightAge), ""],
-          ["retries", count(queue.retries), ""],
-        ]
+      ? [["oldestInFlightAge", duration(queue.oldestInFlightAge)]]
       : []),
-    ["dead", count(queue.dead), ""],
-    ["quarantined", count(queue.quarantined), ""],
-    [
-      "consumers",
-      count(queue.consumers),
-      isKnown(queue.consumers) ? "" : "unknown for plain queues",
-    ],
+    ["consumers", count(queue.consumers), isKnown(queue.consumers) ? "" : "unknown to Redis"],
     ["listeners", count(queue.listeners), "processes"],
   ];
   return html`<section aria-labelledby="numbers">
     <h2 id="numbers" class="unseen">Numbers</h2>
-    <dl class="numbers">
-      ${numbers.map(
+    <dl class="tiles">
+      ${tiles.map(
         ([field, value, more]) =>
-          html`<div key=${field} class=${problemColumns.has(field) ? "problem" : ""}>
-            <dt>${LABELS[field]}</dt>
-            <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
-          </div>`,
+          html`<${Tile}
+            key=${field}
+            label=${LABELS[field]}
+            value=${value}
+            more=${more}
+            isProblem=${problems.has(field)}
+          />`,
       )}
     </dl>
   </section>`;

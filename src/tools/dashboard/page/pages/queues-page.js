@@ -1,29 +1,31 @@
 // @ts-check
-import { html, useState } from "../../vendor/preact-htm.js";
+import { html } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, many, relative } from "../data/format.js";
 import { live, useLive } from "../data/live.js";
-import { numberColumns } from "../data/numbers.js";
-import { byUrgency, problemsOf } from "../data/problem.js";
-import { addressOf } from "../data/route.js";
-import { NumberCell, Table } from "../parts/table.js";
+import { useLoaded } from "../data/loaded.js";
+import { LABELS, numberColumn } from "../data/numbers.js";
+import { byUrgency, problemColumnsOf, problemsOf } from "../data/problem.js";
+import { addressAt, addressOf, replaceAddress } from "../data/route.js";
+import { STATES } from "../data/states.js";
+import { Choice } from "../parts/choice.js";
+import { Spark } from "../parts/spark.js";
+import { SortChoice, Table, sorted } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
-import { Problems } from "../sections/problems.js";
+import { Tile } from "../parts/tile.js";
+import { Health } from "../sections/health.js";
 
-const COLUMNS = [
-  { label: "Queue" },
-  ...numberColumns("delayed", "nextDeadline", "overdue", "ready", "oldestReadyAge", "inFlight"),
-  ...numberColumns("oldestInFlightAge", "retries", "dead", "quarantined", "consumers", "listeners"),
-];
+/** How often to load the lines of the last hour (ms). The server adds a point every minute. */
+const INTERVAL = 30_000;
 
 /** Shows the filter above this many queues. */
 const MANY = 8;
 
-/** The numbers of all queues. Those with problems come first. */
-export function QueuesPage() {
+/** All queues: what is wrong, the totals, and the numbers of each. */
+export function QueuesPage({ params }) {
   const { queues, trouble } = useLive();
-  const [filter, setFilter] = useState("");
+  const lines = useLoaded("api/lines", { every: INTERVAL }).data;
   return html`<div>
-    <h1 tabindex="-1">Queues</h1>
+    <h1 tabindex="-1" class="unseen">Queues</h1>
     ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
     ${queues === undefined && html`<p class="quiet">Loading…</p>`}
     ${
@@ -35,67 +37,168 @@ export function QueuesPage() {
     ${
       queues?.length > 0 &&
       html`<div>
-        <${Problems} rows=${queues} />
-        ${
-          queues.length > MANY &&
-          html`<label class="filter"
-            >Filter by name
-            <input
-              type="search"
-              value=${filter}
-              onInput=${(event) => setFilter(event.target.value)}
-          /></label>`
-        }
-        <${QueuesTable} rows=${byUrgency(queues.filter(({ name }) => name.includes(filter)))} />
+        <${Health} rows=${queues} />
+        <${Totals} rows=${queues} lines=${lines?.totals} />
+        <${Queues} rows=${queues} lines=${lines?.queues} params=${params} />
       </div>`
     }
   </div>`;
 }
 
-function QueuesTable({ rows }) {
-  return html`<${Table} caption=${many(rows.length, "queue")} columns=${COLUMNS}>
-    ${rows.map((row) => html`<${QueueRow} row=${row} key=${row.name} />`)}
-  <//>`;
+function Totals({ rows, lines }) {
+  const total = (field) => rows.reduce((sum, row) => sum + (row[field] ?? 0), 0);
+  const most = (field) => Math.max(...rows.map((row) => row[field] ?? -1));
+  const next = Math.min(...rows.map((row) => row.nextDeadline ?? Infinity));
+  const age = (field) => (most(field) < 0 ? "" : `oldest ${duration(most(field))}`);
+  const overdue = total("overdue");
+  const isProblem = new Set(rows.flatMap((row) => [...problemColumnsOf(row)]));
+  const more = {
+    delayed:
+      overdue > 0
+        ? `${count(overdue)} overdue`
+        : next === Infinity
+          ? ""
+          : `next ${relative(next, live.now())}`,
+    ready: age("oldestReadyAge"),
+    inFlight: age("oldestInFlightAge"),
+  };
+  const finished = lines?.finished.findLast(isKnown);
+  return html`<dl class="tiles">
+    ${Object.values(STATES).map(
+      ({ slug, label, number }) =>
+        html`<${Tile}
+          key=${number}
+          label=${label}
+          value=${count(total(number))}
+          more=${more[number]}
+          state=${slug}
+          values=${lines?.[number]}
+          isProblem=${isProblem.has(number)}
+        />`,
+    )}
+    <${Tile}
+      label="Finished per minute"
+      value=${isKnown(finished) ? count(Math.round(finished)) : UNKNOWN}
+      more="reliable queues"
+      state="handled"
+      values=${lines?.finished}
+    />
+  </dl>`;
 }
 
-function QueueRow({ row }) {
-  const problemColumns = new Set(problemsOf(row).map(({ column }) => column));
-  const about = [row.kind, row.partitions > 0 && `${row.partitions} partitions`].filter(Boolean);
-  const head = html`<th scope="row">
+/** Which queues the table shows. */
+const SHOWN = {
+  "": ["All", () => true],
+  problems: ["With problems", (row) => problemsOf(row).length > 0],
+  paused: ["Paused", (row) => row.isPaused],
+};
+
+function Queues({ rows, lines, params }) {
+  const { q = "", show = "", sort } = params;
+  const isShown = SHOWN[show]?.[1] ?? ((row) => problemsOf(row).some(({ name }) => name === show));
+  const named = rows.filter(({ name }) => name.toLowerCase().includes(q.toLowerCase()));
+  const shown = sorted(byUrgency(named.filter(isShown)), columnsOf(), sort);
+  const change = (some) => replaceAddress(addressAt("queues", { ...params, ...some }));
+  const sorting = { by: sort, onSort: (by) => change({ sort: by }) };
+  const columns = columnsOf(lines);
+  const options = Object.entries(SHOWN).map(([value, [label, test]]) => [
+    value,
+    html`<span>${label} <span class="count">${count(named.filter(test).length)}</span></span>`,
+  ]);
+  return html`<section aria-label="Queues">
+    <div class="tools">
+      ${
+        (rows.length > MANY || q !== "") &&
+        html`<input
+          type="search"
+          aria-label="Filter by name"
+          placeholder="Filter by name"
+          value=${q}
+          onInput=${({ target }) => change({ q: target.value })}
+        />`
+      }
+      <${Choice}
+        label="Queues to show"
+        options=${options}
+        value=${show}
+        onChange=${(value) => change({ show: value })}
+      />
+      <${SortChoice} columns=${columns} sorting=${sorting} initial="urgency" />
+    </div>
+    ${
+      shown.length === 0
+        ? html`<p class="empty">No queue matches. <a href=${addressAt("queues")}>Show all</a></p>`
+        : html`<${Table}
+            caption=${many(shown.length, "queue")}
+            hidesCaption
+            columns=${columns}
+            rows=${shown}
+            keyOf=${(row) => row.name}
+            sorting=${sorting}
+          />`
+    }
+  </section>`;
+}
+
+const number = (name, more) =>
+  numberColumn(name, { isProblem: (row) => problemColumnsOf(row).has(name), ...more });
+
+/** The columns of the table; see parts/table.js. */
+function columnsOf(lines = {}) {
+  const lined = (name, state, write) => (row) =>
+    html`<span><${Spark} values=${lines[row.name]?.[name]} state=${state} />${write(row)}</span>`;
+  const finished = (row) => lines[row.name]?.finished?.findLast(isKnown);
+  return [
+    { id: "name", label: "Queue", cell: NameCell, sortBy: (row) => row.name.toLowerCase() },
+    number("delayed", { cell: lined("delayed", "delayed", (row) => count(row.delayed)) }),
+    {
+      id: "nextDeadline",
+      label: LABELS.nextDeadline,
+      isNumber: true,
+      className: "if-medium",
+      cell: (row) => (isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN),
+      sortBy: (row) => -(row.nextDeadline ?? Infinity),
+      isNone: (row) => !isKnown(row.nextDeadline),
+    },
+    number("overdue", {
+      cell: (row) =>
+        row.overdue > 0
+          ? html`<span
+              >${count(row.overdue)}${" "}<small>by ${duration(row.overdueBy)}</small></span
+            >`
+          : "0",
+    }),
+    number("ready"),
+    number("oldestReadyAge", { className: "if-wide" }),
+    number("inFlight"),
+    number("oldestInFlightAge", { className: "if-wide" }),
+    number("retries"),
+    number("dead"),
+    number("quarantined", { className: "if-medium" }),
+    number("consumers", { className: "if-medium" }),
+    number("listeners", { className: "if-wide" }),
+    {
+      id: "finished",
+      label: "Finished/min",
+      isNumber: true,
+      className: "if-medium",
+      cell: lined("finished", "handled", (row) =>
+        isKnown(finished(row)) ? count(Math.round(finished(row))) : UNKNOWN,
+      ),
+      isNone: (row) => !finished(row),
+    },
+  ];
+}
+
+function NameCell(row) {
+  const about = [
+    row.kind === "plain" && "plain",
+    row.partitions > 0 && many(row.partitions, "partition"),
+  ].filter(Boolean);
+  return html`<span>
     <a href=${addressOf(row.name)}><${Text} of=${row.name} length=${60} /></a>
-    <small
-      >${about.join(", ")}${" "}${row.isPaused && html`<strong class="badge">paused</strong>`}</small
-    >
-  </th>`;
-  if (row.error !== undefined) {
-    return html`<tr>
-      ${head}
-      <td class="problem" colspan=${COLUMNS.length - 1}>
-        Could not be read: ${visible(row.error)}
-      </td>
-    </tr>`;
-  }
-  return html`<tr>
-    ${head}
-    <td class="number">${count(row.delayed)}</td>
-    <td class="number">
-      ${isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN}
-    </td>
-    <${NumberCell} isProblem=${problemColumns.has("overdue")}>
-      ${count(row.overdue)} ${row.overdue > 0 && html`<small>by ${duration(row.overdueBy)}</small>`}
-    <//>
-    <td class="number">${count(row.ready)}</td>
-    <${NumberCell} isProblem=${problemColumns.has("oldestReadyAge")}
-      >${duration(row.oldestReadyAge)}<//
-    >
-    <td class="number">${count(row.inFlight)}</td>
-    <${NumberCell} isProblem=${problemColumns.has("oldestInFlightAge")}
-      >${duration(row.oldestInFlightAge)}<//
-    >
-    <td class="number">${count(row.retries)}</td>
-    <${NumberCell} isProblem=${problemColumns.has("dead")}>${count(row.dead)}<//>
-    <${NumberCell} isProblem=${problemColumns.has("quarantined")}>${count(row.quarantined)}<//>
-    <${NumberCell} isProblem=${problemColumns.has("consumers")}>${count(row.consumers)}<//>
-    <${NumberCell} isProblem=${problemColumns.has("listeners")}>${count(row.listeners)}<//>
-  </tr>`;
+    ${row.isPaused && html`<span class="badge warning about">paused</span>`}
+    ${about.map((text) => html`<span key=${text} class="badge about">${text}</span>`)}
+    ${isKnown(row.error) && html`<span class="badge problem about">could not be read</span>`}
+  </span>`;
 }

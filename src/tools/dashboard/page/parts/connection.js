@@ -12,5 +12,5 @@ export function Connection() {
       : status === "connecting"
         ? "Connecting…"
         : `Connection lost. ${at === undefined ? "" : `Last update at ${second(at)}. `}Retrying…`;
-  return html`<p class="connection ${status}" role="status">${text}</p>`;
+  return html`<p class="connection ${status}" role="status"><span>${text}</span></p>`;
 }

@@ -3,8 +3,9 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor
 import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
 
 // Users confirm every change in this dialog. A question is
-//   { title, text, verb, isDestructive, delay: { label, initial }, act }
-// `act({ delay })` makes the change and returns the result in words. If it fails, the dialog stays open and shows why.
+//   { title, text, verb, isDestructive, delay: { label, initial }, check, act }
+// `check()` says in words what the change would do now. `act({ delay })` makes the change and returns the result in
+// words. If it fails, the dialog stays open and shows why.
 
 /** The dialog, open while there is a question. Calls `onDone(text)` with the result of the change. */
 export function Dialog({ question, onClose, onDone }) {
@@ -40,8 +41,13 @@ function Question({ question, onClose, onDone }) {
   const [delay, setDelay] = useState(() => splitDuration(question.delay?.initial ?? 0));
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState();
+  const [outlook, setOutlook] = useState(question.check && "Counting…");
   const isOpen = useRef(true);
   useEffect(() => () => void (isOpen.current = false), []);
+  useEffect(() => {
+    const tell = (text) => isOpen.current && setOutlook(text);
+    question.check?.().then(tell, (error) => tell(`Could not count them: ${error.message}.`));
+  }, [question]);
 
   const submit = async (event) => {
     event.preventDefault();
@@ -63,6 +69,7 @@ function Question({ question, onClose, onDone }) {
   return html`<form onSubmit=${submit}>
     <h2 id="dialog-title">${question.title}</h2>
     <p id="dialog-text">${question.text}</p>
+    ${outlook !== undefined && html`<p class="outlook" role="status">${outlook}</p>`}
     ${
       question.delay &&
       html`<${DurationField} label=${question.delay.label} value=${delay} onChange=${setDelay} />`

@@ -22,10 +22,10 @@ const MIN_SPAN = 600_000;
  * A plot over time.
  * - `title`, `summary`: what the plot shows, and its content in words
  * - `times`: epoch ms
- * - `series`: `{ label, values, tone: "accent" | "quiet" | "strong" }`; null stands for an unknown value
+ * - `series`: `{ label, values, colour }`; null stands for an unknown value, and `colour` is a token of tokens.css
  * - `isBars`: draws bars; each value belongs to the interval between its instant and the next
  * - `scale`: one of data/scale.js
- * - `table`: the same data as `{ columns, rows }` of text
+ * - `table`: the same data as texts: the `columns`' labels, and `rows`
  */
 export function Plot({ title, summary, times, series, isBars = false, scale, table }) {
   const canvas = useRef();
@@ -57,7 +57,7 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
 
   useEffect(() => plot.current?.setData(latest.current.data));
 
-  return html`<figure class="plot">
+  return html`<figure class="plot card">
     <figcaption>
       <strong>${title}</strong>
       <span class="quiet">${summary}</span>
@@ -65,15 +65,19 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
     <div ref=${canvas} class="canvas" aria-hidden="true"></div>
     <details>
       <summary>${title} as a table</summary>
-      <${Table} caption=${title} hidesCaption columns=${table.columns}>
-        ${table.rows.map(
-          ([first, ...rest]) =>
-            html`<tr key=${first}>
-              <th scope="row">${first}</th>
-              ${rest.map((value) => html`<td class="number">${value}</td>`)}
-            </tr>`,
-        )}
-      <//>
+      <${Table}
+        caption=${title}
+        hidesCaption
+        isPlain
+        columns=${table.columns.map((label, index) => ({
+          id: label,
+          label,
+          isNumber: index > 0,
+          cell: (row) => row[index],
+        }))}
+        rows=${table.rows}
+        keyOf=${([first]) => first}
+      />
     </details>
   </figure>`;
 }
@@ -93,7 +97,10 @@ function padded(times, series) {
 }
 
 function drawn(element, { data, series, format, steps, least }, isBars) {
-  const colour = colours(element);
+  const colour = colours(
+    element,
+    series.map((one) => one.colour),
+  );
   const axis = {
     stroke: colour.text,
     font: colour.font,
@@ -107,7 +114,7 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
     cursor: { y: false, drag: { x: false, y: false }, points: { show: !isBars } },
     legend: {
       live: true,
-      markers: { width: 0, fill: (_, index) => colour[series[index - 1]?.tone] },
+      markers: { width: 0, fill: (_, index) => colour[series[index - 1]?.colour] },
     },
     scales: {
       // Makes room for the last bar.
@@ -126,15 +133,14 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
     ],
     series: [
       { label: "Time", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
-      ...series.map(({ label, tone }) => ({
+      ...series.map(({ label, colour: name }) => ({
         label,
         value: (_, value) => (isKnown(value) ? format(value) : UNKNOWN),
-        stroke: colour[tone],
-        width: isBars ? 0 : 1.5,
-        dash: tone === "quiet" ? [4, 3] : undefined,
+        stroke: colour[name],
+        width: isBars ? 0 : 1.75,
         points: { show: data[0].length < 4 },
         ...(isBars && {
-          fill: colour[tone],
+          fill: colour[name],
           paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }),
         }),
       })),
@@ -148,13 +154,11 @@ function tick(at, step) {
   return step < 60 ? second(at * 1_000) : minute(at * 1_000);
 }
 
-function colours(element) {
+function colours(element, names) {
   const style = getComputedStyle(element);
   const named = (name) => style.getPropertyValue(name).trim();
   return {
-    accent: named("--accent"),
-    quiet: named("--quiet"),
-    strong: named("--text"),
+    ...Object.fromEntries(names.map((name) => [name, named(`--${name}`)])),
     text: named("--quiet"),
     line: named("--line"),
     font: `12px ${style.fontFamily}`,

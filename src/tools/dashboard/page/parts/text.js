@@ -17,18 +17,33 @@ const MAX_SHOWN = 120;
 /** The most characters in a title. */
 const MAX_TITLE = 4_000;
 
+/**
+ * Invisible characters that belong to honest texts, and are shown as they are:
+ * - joiners inside of emoji, such as a family's, and tags of a region's flag
+ * - joiners between letters of scripts that are written with them, such as Persian
+ */
+const HONEST =
+  /(?<=[\p{Extended_Pictographic}\p{EMod}\u{fe0f}])\u200d(?=\p{Extended_Pictographic})|(?<=\u{1f3f4})[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]+\u{e007f}|(?<=[\p{scx=Arab}\p{scx=Syrc}\p{scx=Deva}\p{scx=Beng}\p{scx=Gujr}\p{scx=Guru}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}])[\u200c\u200d](?=[\p{scx=Arab}\p{scx=Syrc}\p{scx=Deva}\p{scx=Beng}\p{scx=Gujr}\p{scx=Guru}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}])/gu;
+
 /** Splits a text into pieces to show unchanged, `{ text }`, and invisible characters, `{ escape }`. */
 export function pieces(text, keepsLayout = false) {
+  const honest = new Set();
+  for (const { index, 0: found } of text.matchAll(HONEST)) {
+    for (let at = index; at < index + found.length; at++) honest.add(at);
+  }
+  const isPlain = (character, at) =>
+    !INVISIBLE.test(character) || honest.has(at) || (keepsLayout && LAYOUT.test(character));
   const found = [];
   let plain = "";
+  let at = 0;
   for (const character of text) {
-    if (!INVISIBLE.test(character) || (keepsLayout && LAYOUT.test(character))) {
-      plain += character;
-      continue;
+    if (isPlain(character, at)) plain += character;
+    else {
+      if (plain !== "") found.push({ text: plain });
+      plain = "";
+      found.push({ escape: nameOf(character) });
     }
-    if (plain !== "") found.push({ text: plain });
-    plain = "";
-    found.push({ escape: nameOf(character) });
+    at += character.length;
   }
   if (plain !== "") found.push({ text: plain });
   return found;

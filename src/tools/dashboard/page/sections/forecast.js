@@ -4,6 +4,7 @@ import { queuePath } from "../data/api.js";
 import { count, day, many, minute, utcDay } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { COUNTS } from "../data/scale.js";
+import { Choice } from "../parts/choice.js";
 import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
 
@@ -16,34 +17,23 @@ const SPANS = [
 /** How often to load the forecast (ms). */
 const INTERVAL = 15_000;
 
-const COLUMNS = [
-  { label: "From" },
-  { label: "To", isNumber: true },
-  { label: "Messages", isNumber: true },
-];
+const COLUMNS = ["From", "To", "Messages"];
 
 /** A histogram of the messages that become due in the next hour, day or month. */
 export function Forecast({ name, version }) {
   const [span, setSpan] = useState("hour");
   const loaded = useLoaded(queuePath(name, "forecast", { span }), { every: INTERVAL, version });
   return html`<section aria-labelledby="forecast">
-    <div class="title">
+    <div class="head">
       <h2 id="forecast">Forecast</h2>
-      <fieldset class="choice">
-        <legend class="unseen">Time span</legend>
-        ${SPANS.map(
-          ([value, label]) =>
-            html`<label key=${value}
-              ><input
-                type="radio"
-                name="span"
-                value=${value}
-                checked=${span === value}
-                onChange=${() => setSpan(value)}
-              /><span>${label}</span></label
-            >`,
-        )}
-      </fieldset>
+      <span class="end">
+        <${Choice}
+          label="Time span"
+          options=${SPANS.map(([value, label]) => [value, label])}
+          value=${span}
+          onChange=${setSpan}
+        />
+      </span>
     </div>
     <${StateLine} loaded=${loaded} />
     ${loaded.data && html`<${Histogram} key=${span} span=${span} ...${loaded.data} />`}
@@ -65,7 +55,7 @@ function Histogram({ span, from, step, counts }) {
     title=${`Due in the ${spanText}`}
     summary=${`${many(total, "message")} due in the ${spanText}${total > 0 ? peakText : ""}.`}
     times=${counts.map((_, index) => startOf(index))}
-    series=${[{ label: "Messages", values: counts, tone: "accent" }]}
+    series=${[{ label: "Messages", values: counts, colour: "delayed" }]}
     isBars
     scale=${COUNTS}
     table=${{ columns: COLUMNS, rows }}

@@ -23,8 +23,8 @@ const PLOTS = [
       `${overdue > 0 ? `overdue by ${duration(overdueBy)}` : "nothing overdue"}, ` +
       `${isKnown(oldestReadyAge) ? `the oldest ready for ${duration(oldestReadyAge)}` : "nothing known to be ready"}.`,
     lines: [
-      ["overdueBy", "Most overdue", "accent"],
-      ["oldestReadyAge", "Oldest ready", "quiet"],
+      ["overdueBy", "Most overdue", "problem"],
+      ["oldestReadyAge", "Oldest ready", "ready"],
     ],
   },
   {
@@ -35,8 +35,8 @@ const PLOTS = [
         ? `${rate(readied)} became ready, ${rate(finished)} finished.`
         : "unknown.",
     lines: [
-      ["readied", "Became ready", "accent"],
-      ["finished", "Finished", "quiet"],
+      ["readied", "Became ready", "ready"],
+      ["finished", "Finished", "handled"],
     ],
   },
   {
@@ -44,8 +44,8 @@ const PLOTS = [
     scale: COUNTS,
     summarize: ({ delayed, overdue }) => `${count(delayed)} delayed, ${count(overdue)} overdue.`,
     lines: [
-      ["delayed", "Delayed", "accent"],
-      ["overdue", "Overdue", "quiet"],
+      ["delayed", "Delayed", "delayed"],
+      ["overdue", "Overdue", "problem"],
     ],
   },
   {
@@ -54,9 +54,9 @@ const PLOTS = [
     summarize: ({ ready, inFlight, dead }) =>
       `${count(ready)} ready, ${count(inFlight)} in flight, ${count(dead)} dead.`,
     lines: [
-      ["ready", "Ready", "accent"],
-      ["inFlight", "In flight", "strong"],
-      ["dead", "Dead", "quiet"],
+      ["ready", "Ready", "ready"],
+      ["inFlight", "In flight", "in-flight"],
+      ["dead", "Dead", "dead"],
     ],
   },
 ];
@@ -66,8 +66,10 @@ export function History({ name }) {
   const loaded = useLoaded(queuePath(name, "history"), { every: INTERVAL });
   const points = loaded.data?.points ?? [];
   return html`<section aria-labelledby="history">
-    <h2 id="history">The last hour</h2>
-    <p class="quiet">One point every ten seconds, while any page of this dashboard is open.</p>
+    <div class="head">
+      <h2 id="history">The last hour</h2>
+      <p>One point every ten seconds, while any page of this dashboard is open.</p>
+    </div>
     <${StateLine}
       loaded=${loaded}
       isEmpty=${points.length === 0}
@@ -88,14 +90,14 @@ function TimePlot({ points, title, scale, summarize, lines }) {
     .slice(-MAX_ROWS)
     .toReversed()
     .map((point) => [instantText(point.at), ...lines.map(([field]) => text(point[field]))]);
-  const columns = [{ label: "Time" }, ...lines.map(([, label]) => ({ label, isNumber: true }))];
+  const columns = ["Time", ...lines.map(([, label]) => label)];
   return html`<${Plot}
     title=${title}
     summary=${`Now: ${summarize(points.at(-1))}`}
     times=${points.map(({ at }) => at)}
-    series=${lines.map(([field, label, tone]) => ({
+    series=${lines.map(([field, label, colour]) => ({
       label,
-      tone,
+      colour,
       values: points.map((point) => point[field] ?? null),
     }))}
     scale=${scale}
