@@ -44,12 +44,24 @@ export interface Content {
   readonly diedAt?: number;
 }
 
+/** What one step of a reading found. */
+export interface ContentPage {
+  readonly contents: readonly Content[];
+  /**
+   * Up to when messages were read, by when they became ready or died (epoch ms); Infinity after the last page. Undefined
+   * for retries, which are read in no order.
+   */
+  readonly readTo?: number;
+}
+
 /**
  * Reads the messages of a reliable queue that are not delayed: retrying, ready, in flight and dead ones. Moves and
  * takes nothing.
  *
- * It reads in pages of 20 messages and 32 kB, or 128 kB where a script only looks at payloads: O(N) in all. `idOrKey`
- * restricts it to one message. It is not a snapshot: a message that moves meanwhile may be read twice, or not at all.
+ * It reads in pages of 20 messages and 32 kB, or 50 messages and 128 kB where a script only looks at payloads: O(N) in
+ * all. `idOrKey` restricts it to one message; with an id, reading begins an hour before the deadline that the id shows,
+ * since a message becomes ready and dies after that. It is not a snapshot: a message that moves meanwhile may be read
+ * twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;
@@ -60,10 +72,15 @@ export class Contents {
 
   /** The retrying messages. O(log N) with an id. */
   async *retries(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
+    for await (const { contents } of this.retryPages(idOrKey, call)) yield* contents;
+  }
+
+  /** The retrying messages, step by step. */
+  async *retryPages(idOrKey = "", call?: Call): AsyncGenerator<ContentPage, void, void> {
     if (isMessageId(idOrKey)) {
       const address = parseMessageId(idOrKey);
       const found = await this.#queue.read("look into", getRetries, { wanted: address }, call);
-      for (const retry of found) yield { ...retry, address, state: "retrying" };
+      yield { contents: found.map((retry) => ({ ...retry, address, state: "retrying" })) };
       return;
     }
     const args = { key: idOrKey, maxBytes: idOrKey === "" ? PAGE_BYTES : SCAN_BYTES };
@@ -71,7 +88,7 @@ export class Contents {
       for (let i = 0; i < names.length;) {
         const rows = names.slice(i, i + STEP).map((name) => ({ name }));
         const page = await this.#queue.read("look into", retryPage, args, { ...call, rows });
-        for (const retry of page.retries) yield { ...retry, state: "retrying" };
+        yield { contents: page.retries.map((retry) => ({ ...retry, state: "retrying" })) };
         i += page.lookedUp;
       }
     }
@@ -79,13 +96,19 @@ export class Contents {
 
   /** The messages in the stream, oldest first: ready for all groups or for one, or in flight. */
   async *stream(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
-    const args = { ...wantedOf(idOrKey), limit: STEP };
-    let after: string | undefined = "";
+    for await (const { contents } of this.streamPages(idOrKey, call)) yield* contents;
+  }
+
+  /** The messages in the stream, step by step. */
+  async *streamPages(idOrKey = "", call?: Call): AsyncGenerator<ContentPage, void, void> {
+    const args = wantedOf(idOrKey);
+    let after: string | undefined = startOf(idOrKey);
     while (after !== undefined) {
       const all = { ...args, after };
       const page: StreamPage = await this.#queue.read("look into", streamPage, all, call);
-      for (const claimed of page.entries) yield* contentsOf(claimed, page.groupCount);
       after = page.next;
+      const contents = page.entries.flatMap((claimed) => [...contentsOf(claimed, page.groupCount)]);
+      yield { contents, readTo: timeOf(after) };
     }
   }
 
@@ -109,17 +132,23 @@ export class Contents {
 
   /** The dead letters, oldest first, including unreadable ones. */
   async *letters(idOrKey = "", call?: Call): AsyncGenerator<Content, void, void> {
-    const { wanted, key, maxBytes } = wantedOf(idOrKey);
-    let cursor: LetterCursor | undefined = FIRST_LETTERS;
+    for await (const { contents } of this.letterPages(idOrKey, call)) yield* contents;
+  }
+
+  /** The dead letters, step by step. */
+  async *letterPages(idOrKey = "", call?: Call): AsyncGenerator<ContentPage, void, void> {
+    const { wanted, key, ...limits } = wantedOf(idOrKey);
+    let cursor: LetterCursor | undefined = { ...FIRST_LETTERS, after: startOf(idOrKey) };
     while (cursor !== undefined) {
-      const args = { ...cursor, limit: STEP, maxBytes };
+      const args = { ...cursor, ...limits };
       const doing = "read the dead letters of";
       const page: DeadPage =
         idOrKey === ""
           ? await this.#queue.read(doing, deadPage, args, call)
           : await this.#queue.read(doing, findDead, { ...args, wanted, key }, call);
-      for (const letter of page.letters) yield { ...letter, state: "dead" };
       cursor = page.next;
+      const contents = page.letters.map((one): Content => ({ ...one, state: "dead" }));
+      yield { contents, readTo: timeOf(cursor?.after) };
     }
   }
 
@@ -180,20 +209,39 @@ function* contentsOf(
   }
 }
 
-/** The arguments that restrict a page to one message. */
+/** The arguments that restrict a page to one message, and the limits of a page. */
 function wantedOf(idOrKey: string): {
   readonly wanted: Buffer | "";
   readonly key: string;
+  readonly limit: number;
   readonly maxBytes: number;
 } {
-  const maxBytes = idOrKey === "" ? PAGE_BYTES : SCAN_BYTES;
-  if (isMessageId(idOrKey)) return { wanted: parseMessageId(idOrKey), key: "", maxBytes };
-  return { wanted: "", key: idOrKey, maxBytes };
+  if (idOrKey === "") return { wanted: "", key: "", limit: STEP, maxBytes: PAGE_BYTES };
+  const limits = { limit: SCAN_STEP, maxBytes: SCAN_BYTES };
+  if (isMessageId(idOrKey)) return { wanted: parseMessageId(idOrKey), key: "", ...limits };
+  return { wanted: "", key: idOrKey, ...limits };
 }
+
+/** The id of a stream's entry behind which a message may be; empty for the beginning. */
+function startOf(idOrKey: string): string {
+  if (!isMessageId(idOrKey)) return "";
+  const deadline = Number(idOrKey.slice(0, idOrKey.lastIndexOf("-")));
+  const from = Math.floor(Math.min(deadline, Number.MAX_SAFE_INTEGER)) - CLOCK_STEPS;
+  return from > 0 ? `${from}-0` : "";
+}
+
+/** When an entry of a stream was added (epoch ms); Infinity without an entry. */
+function timeOf(entryId: string | undefined): number {
+  return entryId === undefined ? Infinity : Number(entryId.split("-")[0]);
+}
+
+/** How far the clocks of servers may be set back, or differ, without hiding a message from a reader (ms). */
+const CLOCK_STEPS = 3_600_000;
 
 /** Messages that one script reads, and bytes after which it stops: about 300 us of Redis's time. */
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** The bytes after which a script stops if it looks at messages without returning them all. */
+/** The same for a script that looks at messages without returning them all. */
+const SCAN_STEP = 50;
 const SCAN_BYTES = 131_072;

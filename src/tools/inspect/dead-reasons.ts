@@ -76,8 +76,8 @@ export interface DeadReasonsOptions extends CallOptions {
 }
 
 /**
- * Counts the dead letters of a queue by reason. Yields what is known after each step of a hundred letters, so a caller
- * may stop at any time; the last one is the result. Payloads stay in Redis. O(N): 3 us of Redis's time per letter.
+ * Counts the dead letters of a queue by reason. Yields what is known after each step of 40 letters, so a caller
+ * may stop at any time; the last one is the result. Payloads stay in Redis. O(N): some 8 us of Redis's time per letter.
  *
  * @throws {RedisError} if Redis refuses or does not reply.
  */

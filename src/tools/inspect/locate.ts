@@ -1,5 +1,5 @@
 import { Lookup } from "../../delayed/lookup.ts";
-import { checkCall, type CallOptions } from "../../queue/call.ts";
+import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
 import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import { packTrailer, unpackTrailer } from "../../queue/message/trailer.ts";
@@ -42,7 +42,6 @@ export async function locate(
   const parts = await partsOf(queue.messages).all(call);
   const all = parts.map(({ label, queue: at }) => ({
     spot: { queue: queue.name, partition: label },
-    lookup: new Lookup(at),
     contents: new Contents(at),
   }));
   const seek = async (read: (one: (typeof all)[number]) => Promise<Sighting[]>) =>
@@ -54,13 +53,7 @@ export async function locate(
       return found;
     });
 
-  const delayed = await seek(async ({ spot, lookup }) => {
-    const member = await lookup.get(idOrKey, call);
-    // A retrying message, which may have several groups, is found among the retries.
-    if (member === undefined || member.address !== undefined) return [];
-    const found = sightDelayed(spot, member);
-    return found ? [found] : [];
-  });
+  const delayed = await delayedIn(queue, idOrKey, call);
   // An id belongs to one message, and a delayed message is nowhere else.
   if (delayed.length > 0 && (isMessageId(idOrKey) || !isReliable)) {
     return { sightings: delayed, mayBeReady: false };
@@ -78,6 +71,24 @@ export async function locate(
   // The message may have moved back to the retries after they were read.
   const again = await among((contents) => contents.retries(idOrKey, call));
   return { sightings: again, mayBeReady: false };
+}
+
+/**
+ * The delayed messages of a queue with this id or key. Leaves out a retrying message, which may have several groups: it is
+ * found among the retries.
+ */
+export async function delayedIn(
+  { name, messages }: InspectedQueue,
+  idOrKey: string,
+  call: Call | undefined,
+): Promise<Sighting[]> {
+  const parts = await partsOf(messages).all(call);
+  const found = parts.map(async ({ label, queue }) => {
+    const member = await new Lookup(queue).get(idOrKey, call);
+    if (member === undefined || member.address !== undefined) return [];
+    return sightDelayed({ queue: name, partition: label }, member) ?? [];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /**

@@ -1,0 +1,150 @@
+import { checkCall, type CallOptions } from "../../queue/call.ts";
+import { checkIdOrKey } from "../../queue/checks.ts";
+import { isMessageId } from "../../queue/message/message.ts";
+import { partsOf } from "../../handles/queue-handle.ts";
+import { Contents, type ContentPage } from "../../reliable/contents.ts";
+import type { InspectedQueue, Inspector } from "./inspector.ts";
+import { delayedIn } from "./locate.ts";
+import { sight, type Sighting } from "./sighting.ts";
+
+/** What a search has left out. It is complete if nothing is listed here. */
+export interface LeftOut {
+  /** Places that were not read to their end. */
+  readonly unread: readonly Unread[];
+  /** Plain queues with ready messages, which have neither ids nor keys. */
+  readonly unsearchable: readonly string[];
+  /** Queues that could not be read, and why. */
+  readonly failed: readonly { readonly queue: string; readonly error: Error }[];
+}
+
+/** A place that was not read to its end. */
+export interface Unread {
+  readonly queue: string;
+  readonly partition: number | undefined;
+  readonly place: "retries" | "stream" | "dead letters";
+  /** From when on messages were not looked at, by when they became ready or died (epoch ms). */
+  readonly from: number | undefined;
+}
+
+/** What a search has looked through. */
+export interface SearchReport extends LeftOut {
+  /** How many queues were asked. */
+  readonly queues: number;
+}
+
+/** Options of {@link search}. */
+export interface SearchOptions extends CallOptions {
+  /** The queues to search. Defaults to all, which costs a scan of the names of all keys. */
+  readonly names?: readonly string[] | undefined;
+  /**
+   * The most entries to look at in each place of a queue or partition. Defaults to 20,000: some 150 ms of Redis's time, in
+   * steps of half a millisecond.
+   */
+  readonly most?: number;
+}
+
+/**
+ * Searches all queues for a message by its id or business key, in every state. Yields each place in which it is seen, and
+ * undefined after each step without one; returns what was left out.
+ *
+ * First it looks it up among the delayed and retrying messages of all queues, O(log N) each. A delayed message is nowhere
+ * else, so if the id of one is found, that is all. Then it reads the streams, retries and dead letters of reliable queues,
+ * oldest first, up to `most` entries each: by an id only what became ready or died after the deadline that the id shows.
+ * It can miss a message that moves on at that moment.
+ *
+ * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
+ * @throws {RedisError} if the queues cannot be listed. A queue that cannot be read is reported.
+ */
+export async function* search(
+  inspector: Inspector,
+  idOrKey: string,
+  { names, most = 20_000, ...options }: SearchOptions = {},
+): AsyncGenerator<Sighting | undefined, SearchReport, void> {
+  checkIdOrKey(idOrKey);
+  const call = checkCall(options);
+  const unread: Unread[] = [];
+  const unsearchable: string[] = [];
+  const failed: { queue: string; error: Error }[] = [];
+  const reliable: InspectedQueue[] = [];
+  const all = names ?? (await inspector.names(call?.signal));
+  const report = () => ({ queues: all.length, unread, unsearchable, failed });
+
+  const fail = (queue: string, error: unknown) => {
+    call?.signal?.throwIfAborted();
+    failed.push({ queue, error: error instanceof Error ? error : new Error(String(error)) });
+  };
+  let isFound = false;
+  for (let i = 0; i < all.length; i += CONCURRENCY) {
+    const some = all.slice(i, i + CONCURRENCY);
+    const found = await Promise.all(
+      some.map(async (name) => {
+        try {
+          const queue = await inspector.open(name, call?.signal);
+          if (queue.deadLetters !== undefined) reliable.push(queue);
+          else if (queue.stats.ready > 0) unsearchable.push(name);
+          return await delayedIn(queue, idOrKey, call);
+        } catch (error) {
+          fail(name, error);
+          return [];
+        }
+      }),
+    );
+    for (const sighting of found.flat()) {
+      isFound = true;
+      yield sighting;
+    }
+    yield undefined;
+  }
+  if (isFound && isMessageId(idOrKey)) return { ...report(), unsearchable: [] };
+  for (const queue of reliable) {
+    try {
+      for await (const found of contentsIn(queue, idOrKey, { ...options, most, unread })) {
+        isFound ||= found !== undefined;
+        yield found;
+      }
+    } catch (error) {
+      fail(queue.name, error);
+    }
+  }
+  return report();
+}
+
+/** Reads a reliable queue in the order in which a message passes through it; undefined after each step. */
+async function* contentsIn(
+  { name, messages, stats }: InspectedQueue,
+  idOrKey: string,
+  { most, unread, ...options }: CallOptions & { readonly most: number; readonly unread: Unread[] },
+): AsyncGenerator<Sighting | undefined, void, void> {
+  const call = checkCall(options);
+  const places = [
+    ["retries", stats.retries, 20, (one: Contents) => one.retryPages(idOrKey, call)],
+    [
+      "stream",
+      stats.ready + stats.inFlight,
+      100,
+      (one: Contents) => one.streamPages(idOrKey, call),
+    ],
+    ["dead letters", stats.dead, 50, (one: Contents) => one.letterPages(idOrKey, call)],
+  ] as const;
+  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
+    const contents = new Contents(queue);
+    for (const [place, count, step, read] of places) {
+      if (count === 0) continue;
+      let looked = 0;
+      let last: ContentPage | undefined;
+      for await (const page of read(contents)) {
+        for (const content of page.contents) yield sight({ queue: name, partition }, content);
+        yield undefined;
+        last = page;
+        looked += step;
+        if (looked >= most && page.readTo !== Infinity) {
+          unread.push({ queue: name, partition, place, from: last.readTo });
+          break;
+        }
+      }
+    }
+  }
+}
+
+/** How many queues are opened at once. */
+const CONCURRENCY = 8;
