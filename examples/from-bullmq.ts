@@ -55,7 +55,7 @@ await queue.removeJobScheduler("report");
 assert.equal(await queue.getDelayedCount(), 0);
 assert.equal(await orders.size(), 2);
 const minutes = new Map<number, number>();
-for await (const { deadline, payload } of orders) {
+for await (const { deadline, payload } of orders.insertionOrder) {
   minutes.set(payload.id, Math.round((deadline - startedAt) / MINUTE));
   console.log(`order ${payload.id} is due in ${minutes.get(payload.id)} minutes`);
 }

@@ -71,7 +71,7 @@ async function work(): Promise<void> {
 
 function openQueue(line: Delayline) {
   // A worker that is silent for this long counts as dead.
-  return line.getReliableQueue<Order>(name, { visibilityTimeout: 2_000 });
+  return line.getReliableQueue<Order>(name, { leaseTimeout: 2_000 });
 }
 
 /** Places orders, kills busy workers, and checks the stock. */

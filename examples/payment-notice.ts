@@ -29,7 +29,7 @@ await using line = new Delayline({ redis: redis.url });
 line.on("error", ({ message }) => console.log(message));
 const notices = line.getReliableQueue<Notice>(`payment-notices-${process.pid}`, {
   retry: [0, 2 * MINUTE, 10 * MINUTE], // The last pause repeats,
-  maxDeliveries: 8, // so there are seven retries.
+  maxAttempts: 8, // so there are seven retries.
 });
 
 notices.subscribe(

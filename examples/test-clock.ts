@@ -56,7 +56,7 @@ void test("a long handler keeps its message", async () => {
   await using clock = await testClock();
   await using line = new Delayline({ redis: redis.url });
   const films = line.getReliableQueue<string>(`films-${process.pid}`, {
-    visibilityTimeout: 60_000,
+    leaseTimeout: 60_000,
   });
   let runs = 0;
   films.subscribe(async () => {

@@ -2,6 +2,7 @@ export { Delayline } from "./client/delayline.ts";
 export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./handles/delayed-queue.ts";
+export { InsertionOrder } from "./handles/insertion-order.ts";
 export type { DelayedHandle } from "./handles/delayed-handle.ts";
 export type {
   CancelWhereOptions,

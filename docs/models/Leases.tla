@@ -13,7 +13,7 @@
 EXTENDS Integers, FiniteSets
 
 CONSTANTS
-  MaxDeliveries,
+  MaxAttempts,
   Steps,       \* how often the server's clock is set
   Losses,      \* how many replies of reads are lost
   Mutant       \* "none", or what is broken on purpose
@@ -60,7 +60,7 @@ Init ==
 
 \* Appends the message as a new entry, or buries it, and finishes the old entry.
 Again(old, attempts) ==
-  LET isLast == attempts >= MaxDeliveries /\ attempts > old.attempts
+  LET isLast == attempts >= MaxAttempts /\ attempts > old.attempts
   IN /\ stream' = (stream \ {old}) \cup
           IF isLast THEN {} ELSE {[id |-> NextId, attempts |-> attempts, owner |-> "nobody"]}
      /\ past' = [past EXCEPT !.lastId = NextId, !.isDead = @ \/ isLast, !.failed = @ + attempts - old.attempts]
@@ -182,7 +182,7 @@ Reclaim ==
   /\ IF Of("holder") # {} /\ (idle >= watch.verdict \/ Mutant = "no second check")
      THEN LET e == CHOOSE one \in Of("holder") : TRUE
               attempts == IF Mutant = "death is not counted" THEN e.attempts ELSE e.attempts + 1
-              isLast == attempts >= MaxDeliveries
+              isLast == attempts >= MaxAttempts
           IN /\ stream' = (stream \ {e}) \cup
                   IF isLast THEN {} ELSE {[id |-> NextId, attempts |-> attempts, owner |-> "nobody"]}
              /\ past' = [past EXCEPT
@@ -255,8 +255,8 @@ HeldIsInFlight ==
 \* `attempt` is always one more than the number of failures.
 AttemptsAreExact == \A e \in stream : e.attempts = past.failed
 
-\* A message becomes a dead letter after `maxDeliveries` failed attempts, not before.
-DeadAfterAll == past.isDead => past.failed >= MaxDeliveries
+\* A message becomes a dead letter after `maxAttempts` failed attempts, not before.
+DeadAfterAll == past.isDead => past.failed >= MaxAttempts
 
 \* After a kill in the handler, the message is delivered again; in the end it is acknowledged or a dead letter.
 IsSettled == <>(past.settled > 0 \/ past.isDead)

@@ -40,7 +40,7 @@ Without(m) == {d \in server.delayed : Payload(d.member) # m}
 
 Init ==
   /\ server = [delayed |-> {}, index |-> "none", ready |-> <<>>, receipt |-> FALSE]
-  /\ \E rule \in {"reject", "replace"} :
+  /\ \E rule \in {"ignore", "replace"} :
        producer = [rule |-> rule, offers |-> [m \in Messages |-> "new"], copies |-> {}, replies |-> {}]
   /\ canceller = [verdict |-> "none", removed |-> {}]
   /\ mover = [isUp |-> TRUE, outages |-> 0, half |-> {}]
@@ -68,7 +68,7 @@ Offer(m, copy) ==
   /\ LET old == IF server.index # "none" /\ IsDelayed(server.index) THEN server.index ELSE "none"
          member == Member(m, copy)
          isKnown == old = m /\ \E d \in server.delayed : d.member = member
-         isRejected == old \notin {"none", m} /\ producer.rule = "reject"
+         isRejected == old \notin {"none", m} /\ producer.rule = "ignore"
          kept == IF old \in {"none", m} THEN server.delayed ELSE Without(old)
          wasRejected == producer.offers[m] = "rejected" \/ \E c \in 1..2 : <<m, c, "rejected">> \in producer.replies
          cameLate == (past.stored[m] > 0 /\ ~IsDelayed(m)) \/ wasRejected

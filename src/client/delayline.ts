@@ -125,7 +125,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * false.
    *
    * Throws as {@link getDelayedQueue} does, and a `TypeError` if this client has the group open with another
-   * `visibilityTimeout`, `maxDeliveries` or `exclusive`.
+   * `leaseTimeout`, `maxAttempts` or `exclusive`.
    */
   getReliableQueue<Name extends TypedCodecName>(
     name: string,

@@ -9,7 +9,7 @@ import { QUEUE_OPTIONS, type QueueOptions, type QueueSettings } from "../queue/o
 type Common = Pick<QueueSettings<any>, "codec" | "interop">;
 
 /** What all handles of a group have in common. */
-type CommonOfGroup = Pick<ReliableSettings<any>["group"], "visibilityTimeout" | "maxDeliveries">;
+type CommonOfGroup = Pick<ReliableSettings<any>["group"], "leaseTimeout" | "maxAttempts">;
 
 /**
  * The options that the handles of one open queue share.
@@ -69,7 +69,7 @@ export class SharedOptions {
     if (earlier === undefined) return;
     const { common, given } = earlier;
     const of = `of group "${group}" of ${this.#queue}`;
-    for (const name of ["visibilityTimeout", "maxDeliveries"] as const) {
+    for (const name of ["leaseTimeout", "maxAttempts"] as const) {
       checkSame(`${name} ${of}`, common[name], settings[name]);
     }
     const { exclusive = options.exclusive } = given;

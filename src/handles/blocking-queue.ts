@@ -102,7 +102,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Takes up to `max` messages, oldest first, as soon as there is at least one. Returns none if none came within
+   * Takes up to `limit` messages, oldest first, as soon as there is at least one. Returns none if none came within
    * `timeout`.
    *
    * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
@@ -111,12 +111,12 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    * @throws the signal's reason, if it is aborted.
    */
   async takeMany(options: TakeManyOptions): Promise<T[]> {
-    const { max, timeout, signal } = checkTakeMany(options);
+    const { limit, timeout, signal } = checkTakeMany(options);
     signal?.throwIfAborted();
     return await this.#traced(async () => {
       if (timeout === 0)
-        return await this.#payloads.decodeAllTaken(await this.#list.pop(max, { signal }));
-      const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
+        return await this.#payloads.decodeAllTaken(await this.#list.pop(limit, { signal }));
+      const taken = await this.#list.take(limit, { signal, timeout: timeout ?? Infinity });
       return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
     });
   }
@@ -188,15 +188,15 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Takes all ready messages, or up to `max`, without waiting.
+   * Takes all ready messages, or up to `limit`, without waiting.
    *
    * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    */
-  async drain(max: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
+  async drain(limit: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
     const call = checkCall(options);
-    checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
+    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
-    return await this.#traced(() => this.#drain(max, call));
+    return await this.#traced(() => this.#drain(limit, call));
   }
 
   /**
@@ -247,10 +247,10 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     return await this.#list.clear(checkCall(options));
   }
 
-  async #drain(max: number, call: Call | undefined): Promise<T[]> {
+  async #drain(limit: number, call: Call | undefined): Promise<T[]> {
     const payloads: Buffer[] = [];
-    while (payloads.length < max) {
-      const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
+    while (payloads.length < limit) {
+      const wanted = Math.min(limit - payloads.length, DRAIN_BATCH);
       const batch = await this.#list.pop(wanted, call).catch((error: unknown) => {
         // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return [];

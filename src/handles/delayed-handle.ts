@@ -84,7 +84,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Offers many messages in this order, up to a hundred per script; returns the results in the same order.
+   * Offers many messages in this order, up to a hundred per script; returns the results in the same order. Each has
+   * either a `delay` in milliseconds or an instant `at`, as in {@link offer} and {@link offerAt}.
    *
    * All messages are checked and encoded before the first one is sent.
    *
@@ -100,10 +101,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     this.#messages.checkOpen();
     const { takesHeaders } = this.#messages;
     const offerings = Array.from(messages, (message, i): Offering => {
-      checkNewMessage(`messages[${i}]`, message, { takesHeaders, anyTime: this.#anyTime });
-      const { payload, delay, ...rule } = message;
-      const encoded = this.#payloads.encode(payload);
-      return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
+      const due = checkNewMessage(`messages[${i}]`, message, {
+        takesHeaders,
+        anyTime: this.#anyTime,
+      });
+      const { payload, delay: _, at: __, ...rule } = message;
+      return { payload: this.#payloads.encode(payload), due, ...offerRule(rule, takesHeaders) };
     });
     const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, call);
     if (!offers.hasSubscribers) return await offer(offerings);

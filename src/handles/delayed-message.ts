@@ -57,8 +57,13 @@ export interface CancelWhereResult {
 }
 
 /** One message of `offerMany`. */
-export interface NewMessage<T> extends Omit<OfferOptions, "signal"> {
-  readonly payload: T;
-  /** Milliseconds from now; fractions count. */
-  readonly delay: number;
-}
+export type NewMessage<T> = Omit<OfferOptions, "signal"> & { readonly payload: T } & WhenDue;
+
+/** When a message is due: in `delay` milliseconds (fractions count), or at an instant. Exactly one of the two. */
+type WhenDue =
+  | { readonly delay: number; readonly at?: undefined }
+  | {
+      /** A date, or epoch milliseconds; fractions are rounded up. */
+      readonly at: Date | number;
+      readonly delay?: undefined;
+    };

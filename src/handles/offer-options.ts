@@ -1,8 +1,14 @@
 import type { CallOptions } from "../queue/call.ts";
-import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
+import {
+  checkDuration,
+  checkInstant,
+  checkKey,
+  checkOptions,
+  checkSignal,
+} from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
-import type { Offering } from "../delayed/offering/offering.ts";
+import type { Due, Offering } from "../delayed/offering/offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
@@ -20,11 +26,11 @@ export interface OfferOptions extends CallOptions {
   readonly key?: string;
 
   /**
-   * Decides what happens if a delayed or retrying message holds the key. `"reject"` leaves that message, and returns its
-   * id. `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to
-   * `"reject"`.
+   * Decides what happens if a delayed or retrying message holds the key. `"ignore"` leaves that message, and returns its
+   * id. `"replace"` puts this message in its place. `"update"` does too, but leaves the deadline as it is: what changes
+   * is the payload, and the id. Defaults to `"ignore"`.
    */
-  readonly onDuplicate?: "reject" | "replace" | "keep";
+  readonly onDuplicate?: "ignore" | "replace" | "update";
 
   /**
    * With `"replace"`: how many milliseconds after its key was first offered the message is due at the latest, however
@@ -74,16 +80,18 @@ function hashFor({ key, partitionKey }: OfferOptions): number | undefined {
 }
 
 function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
-  const { key, onDuplicate = "reject", maxWait } = options;
+  const { key, onDuplicate = "ignore", maxWait } = options;
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
     if (maxWait !== undefined) throw new TypeError("maxWait needs a key");
     return {};
   }
   checkKey(key);
-  if (!["reject", "replace", "keep"].includes(onDuplicate)) {
+  if (!["ignore", "replace", "update"].includes(onDuplicate)) {
+    const meant = FORMER_RULES[onDuplicate as string];
+    const wayOut = meant === undefined ? "" : `; did you mean "${meant}"?`;
     throw new TypeError(
-      `onDuplicate must be "reject", "replace" or "keep", got ${JSON.stringify(onDuplicate)}`,
+      `onDuplicate must be "ignore", "replace" or "update", got ${JSON.stringify(onDuplicate)}${wayOut}`,
     );
   }
   if (maxWait === undefined) return { key, rule: onDuplicate };
@@ -94,8 +102,12 @@ function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWai
   return { key, rule: onDuplicate, maxWait };
 }
 
+/** What the rules were called until 0.1. */
+const FORMER_RULES: Readonly<Record<string, string>> = { reject: "ignore", keep: "update" };
+
 /**
- * Checks the shape of one message of `offerMany`; {@link offerRule} checks its options. `name` is what errors call it.
+ * Checks the shape of one message of `offerMany`, and returns when it is due; {@link offerRule} checks its options.
+ * `name` is what errors call it.
  *
  * @throws {TypeError | RangeError} naming the property, the rule and the value.
  */
@@ -103,17 +115,25 @@ export function checkNewMessage(
   name: string,
   message: unknown,
   { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
-): void {
+): Due {
   if (typeof message !== "object" || message === null) {
     throw new TypeError(
       `${name} must be an object, got ${message === null ? "null" : typeof message}`,
     );
   }
-  const known = ["payload", "delay", ...messageOptions(takesHeaders)];
+  const known = ["payload", "delay", "at", ...messageOptions(takesHeaders)];
   checkOptions(`property of ${name}`, message, known);
   if (!("payload" in message)) throw new TypeError(`${name} must have a payload`);
-  const delay = "delay" in message ? message.delay : undefined;
-  checkDuration(`${name}.delay`, delay, { instant: "use offerAt", anyTime });
+  const { delay, at } = message as { readonly delay?: unknown; readonly at?: unknown };
+  if ((delay === undefined) === (at === undefined)) {
+    const got = at === undefined ? "neither" : "both";
+    throw new TypeError(`${name} must have either delay or at, got ${got}`);
+  }
+  if (at !== undefined) {
+    return { deadline: checkInstant(`${name}.at`, at, { delay: "use delay", anyTime }) };
+  }
+  checkDuration(`${name}.delay`, delay, { instant: "use at", anyTime });
+  return { delay };
 }
 
 function messageOptions(takesHeaders: boolean): readonly string[] {

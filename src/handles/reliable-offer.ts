@@ -14,5 +14,4 @@ export interface ReliableOfferOptions extends OfferOptions {
 }
 
 /** One message for `offerMany` of a reliable queue. */
-export interface ReliableNewMessage<T>
-  extends NewMessage<T>, Pick<ReliableOfferOptions, "headers"> {}
+export type ReliableNewMessage<T> = NewMessage<T> & Pick<ReliableOfferOptions, "headers">;

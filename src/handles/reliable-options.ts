@@ -41,20 +41,20 @@ export interface ReliableOptions<T = unknown> extends QueueOptions<T> {
    * event loop for this long loses its lease. A shorter timeout makes messages ready again sooner after a crash, and
    * costs more beats. Defaults to 30,000.
    */
-  readonly visibilityTimeout?: number;
+  readonly leaseTimeout?: number;
 
   /**
-   * The most deliveries of a message to one group. A message whose last delivery fails, or kills its consumer, becomes
+   * The most attempts of a message to one group. A message whose last delivery fails, or kills its consumer, becomes
    * a dead letter. 1 to 1,000,000. Defaults to 8.
    */
-  readonly maxDeliveries?: number;
+  readonly maxAttempts?: number;
 
   /**
    * How long a message waits after a failed delivery: an array of pauses in milliseconds, the last of which repeats;
    * a growing pause, `{ initial, factor, max, jitter }`; or a function of the failed attempt's number and the error,
    * which returns milliseconds, or undefined to make the message a dead letter.
    *
-   * How often a message is retried, `maxDeliveries` alone decides, not the length of the array: one time less. A
+   * How often a message is retried, `maxAttempts` alone decides, not the length of the array: one time less. A
    * retrying message costs its bytes and 300 to 500 more. Defaults to `{ initial: 1000, factor: 2, max: 3_600_000,
    * jitter: 0.2 }`.
    */
@@ -91,7 +91,7 @@ export interface ReliableOptions<T = unknown> extends QueueOptions<T> {
 
 /**
  * Options of a reliable queue's handle. What it leaves out is as an earlier handle of its group in this client has given
- * it. The group's first handle in a client decides `visibilityTimeout` and `maxDeliveries`; another value is refused.
+ * it. The group's first handle in a client decides `leaseTimeout` and `maxAttempts`; another value is refused.
  `strict` needs `exclusive`. */
 export type ReliableQueueOptions<T = unknown> = ReliableOptions<T> &
   ({ readonly exclusive: boolean } | { readonly strict?: false });
@@ -100,8 +100,8 @@ export type ReliableQueueOptions<T = unknown> = ReliableOptions<T> &
 export const RELIABLE_DEFAULTS = {
   group: "default",
   start: "0",
-  visibilityTimeout: 30_000,
-  maxDeliveries: 8,
+  leaseTimeout: 30_000,
+  maxAttempts: 8,
 } as const satisfies ReliableQueueOptions;
 
 /** The checked options of a reliable queue's handle, with defaults filled in. */
@@ -126,16 +126,16 @@ export function reliableSettings<T>(
   const {
     group = RELIABLE_DEFAULTS.group,
     start = RELIABLE_DEFAULTS.start,
-    visibilityTimeout = RELIABLE_DEFAULTS.visibilityTimeout,
-    maxDeliveries = RELIABLE_DEFAULTS.maxDeliveries,
+    leaseTimeout = RELIABLE_DEFAULTS.leaseTimeout,
+    maxAttempts = RELIABLE_DEFAULTS.maxAttempts,
     retry,
     exclusive = false,
     strict = false,
     ...rest
   } = options;
   checkGroup(group);
-  checkWhole("visibilityTimeout", visibilityTimeout, 100, DAY, " ms");
-  checkWhole("maxDeliveries", maxDeliveries, 1, 1_000_000);
+  checkWhole("leaseTimeout", leaseTimeout, 100, DAY, " ms");
+  checkWhole("maxAttempts", maxAttempts, 1, 1_000_000);
   const queue = queueSettings(rest, client);
   if (typeof exclusive !== "boolean") {
     throw new TypeError(`exclusive must be a boolean, got ${typeof exclusive}`);
@@ -155,7 +155,7 @@ export function reliableSettings<T>(
     queue,
     exclusive,
     strict,
-    group: { group, start: startId(start), visibilityTimeout, maxDeliveries },
+    group: { group, start: startId(start), leaseTimeout, maxAttempts },
     retry: checkRetry(retry),
   };
 }
@@ -189,8 +189,8 @@ const LAST = "18446744073709551615";
 const OWN_OPTIONS = [
   "group",
   "start",
-  "visibilityTimeout",
-  "maxDeliveries",
+  "leaseTimeout",
+  "maxAttempts",
   "retry",
   "exclusive",
   "strict",

@@ -38,7 +38,7 @@ import type {
  *    group.
  * 5. *dead*: it was rejected, or its last delivery failed. It is one of the {@link deadLetters}.
  *
- * A consumer that gives no sign of life for `visibilityTimeout` loses its leases, and its messages are ready again.
+ * A consumer that gives no sign of life for `leaseTimeout` loses its leases, and its messages are ready again.
  *
  * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. By its id, which stays the
  * same, or its key, a retrying message can also be found, cancelled and rescheduled. It holds its key, unless a message
@@ -62,7 +62,9 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     for (const name of ["peek", "readAll", "contains", "remove", "removeAll", "retainAll"]) {
       Object.defineProperty(this.prototype, name, {
         value: () =>
-          Promise.reject(new TypeError(`${name} must be called on the queue of getDelayedQueue`)),
+          Promise.reject(
+            new TypeError(`${name} must be called as getDelayedQueue(name).insertionOrder.${name}`),
+          ),
       });
     }
   }
@@ -110,7 +112,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   /**
    * Waits for a message and takes it.
    *
-   * The caller must settle or extend the delivery within `visibilityTimeout`. Otherwise the attempt has failed, and the
+   * The caller must settle or extend the delivery within `leaseTimeout`. Otherwise the attempt has failed, and the
    * message is ready again for the group. Aborting loses nothing: a message that arrives at that moment is returned to
    * the group.
    *
@@ -138,7 +140,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   }
 
   /**
-   * Takes up to `max` messages as soon as there is at least one. Returns none if none came within `timeout`.
+   * Takes up to `limit` messages as soon as there is at least one. Returns none if none came within `timeout`.
    *
    * Each delivery is settled by itself. Settlements of one turn of the event loop share a round trip.
    *
@@ -146,8 +148,8 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
    * @throws the signal's reason, if it is aborted.
    */
   async takeMany(options: TakeManyOptions): Promise<Delivery<T>[]> {
-    const { max, timeout = Infinity, signal } = checkTakeMany(options);
-    return await this.#consuming.take(max, { signal, timeout });
+    const { limit, timeout = Infinity, signal } = checkTakeMany(options);
+    return await this.#consuming.take(limit, { signal, timeout });
   }
 
   /**
@@ -165,7 +167,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   }
 
   /**
-   * Calls `handler` with up to `max` deliveries at a time: as many as are there. If it returns, the deliveries that
+   * Calls `handler` with up to `limit` deliveries at a time: as many as are there. If it returns, the deliveries that
    * it has not settled are acknowledged together. If it throws, they are retried. Otherwise as {@link subscribe}.
    *
    * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
@@ -193,7 +195,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
    * Takes messages one by one, until the client is closed: `for await (const delivery of queue)`.
    *
    * The body has to settle each delivery. Its lease lasts as long as the body runs. A delivery that the body leaves
-   * unsettled is ready again for the group after a `visibilityTimeout`. `close()` waits for the body.
+   * unsettled is ready again for the group after a `leaseTimeout`. `close()` waits for the body.
    */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery<T>, void, void> {
     return this.#consuming.iterate();

@@ -11,8 +11,8 @@ export const PLACES: Readonly<Record<string, string>> = {
   partitions: "getDelayedQueue, getBlockingQueue and getReliableQueue",
   group: "getReliableQueue",
   start: "getReliableQueue",
-  visibilityTimeout: "getReliableQueue",
-  maxDeliveries: "getReliableQueue",
+  leaseTimeout: "getReliableQueue",
+  maxAttempts: "getReliableQueue",
   retry: "getReliableQueue",
   exclusive: "getReliableQueue",
   strict: "getReliableQueue",
@@ -28,7 +28,7 @@ export const PLACES: Readonly<Record<string, string>> = {
   onError: "subscribe",
   orderBy: "subscribe of a reliable queue",
   unknown: "route",
-  max: "takeMany and subscribeBatch",
+  limit: "takeMany and subscribeBatch",
   timeout: "takeMany",
   handlerTimeout: "close",
   reason: "nack",
@@ -66,9 +66,9 @@ export const BROUGHT: readonly Brought[] = [
   { names: words("replace overwrite upsert onConflict ifExists"), option: "onDuplicate" },
   {
     names:
-      words(`attempts maxAttempts retries maxRetries retryLimit retryCount tries maxTries maxReceiveCount
+      words(`attempts maxDeliveries retries maxRetries retryLimit retryCount tries maxTries maxReceiveCount
       maxRetry deliveryLimit maxStalledCount`),
-    option: "maxDeliveries",
+    option: "maxAttempts",
   },
   { names: words("delay retryDelay minTimeout initialDelay base"), option: "initial" },
   { names: words("multiplier exponent"), option: "factor" },
@@ -85,9 +85,9 @@ export const BROUGHT: readonly Brought[] = [
   },
   {
     names:
-      words(`lockDuration lockRenewTime stalledInterval visibility visibilityTimeoutSeconds ackWait
+      words(`lockDuration lockRenewTime stalledInterval visibility visibilityTimeout visibilityTimeoutSeconds ackWait
       ackTimeout expireInSeconds leaseTime leaseDuration lockLifetime jobTimeout`),
-    option: "visibilityTimeout",
+    option: "leaseTimeout",
   },
   {
     names: words("delay startAfter delaySeconds countdown delayMs wait"),
@@ -99,6 +99,7 @@ export const BROUGHT: readonly Brought[] = [
     names: words(
       "at date runAt eta scheduledFor scheduledAt scheduleAt deliverAt processAt startAt",
     ),
+    option: "at",
     wayOut: "for an instant use offerAt or rescheduleAt",
   },
   {
@@ -135,8 +136,8 @@ export const BROUGHT: readonly Brought[] = [
     option: "concurrency",
   },
   {
-    names: words("batchSize batch maxMessages maxNumberOfMessages count limit size"),
-    option: "max",
+    names: words("batchSize batch max maxMessages maxNumberOfMessages count size"),
+    option: "limit",
   },
   { names: words("waitTimeSeconds waitTime block blockMs"), option: "timeout" },
   {
@@ -211,7 +212,7 @@ export const BROUGHT: readonly Brought[] = [
   },
 ];
 
-/** A name in one spelling: `visibility_timeout`, `--visibility-timeout` and `visibilityTimeout` are one. */
+/** A name in one spelling: `lease_timeout`, `--lease-timeout` and `leaseTimeout` are one. */
 export function squeezed(name: string): string {
   return name.replaceAll(/[-_\s]/g, "").toLowerCase();
 }

@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 
 /** `orders` with messages in every state, `reminders` plain with a quarantine, `events` partitioned. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
-  const orders = line.getReliableQueue("orders", { retry: [MINUTE], maxDeliveries: 2 });
+  const orders = line.getReliableQueue("orders", { retry: [MINUTE], maxAttempts: 2 });
   const offers = Array.from({ length: 120 }, (_, i) => ({
     payload: { order: i },
     delay: MINUTE + i * i * 400,

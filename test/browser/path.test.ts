@@ -5,7 +5,7 @@ import { inBrowser, openBoard, visit } from "./board.ts";
 const HOUR = 3_600_000;
 
 inBrowser("follows a message through all states without a reload", async () => {
-  const options = { retry: [HOUR], maxDeliveries: 2 };
+  const options = { retry: [HOUR], maxAttempts: 2 };
   const { url, line } = await openBoard(async (seed) => {
     await seed.getReliableQueue("orders", options).offer("another", 30 * HOUR);
   });

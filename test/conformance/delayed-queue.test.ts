@@ -97,9 +97,9 @@ conformance(
   onBoth(async ({ queue, consumeUntil }) => {
     await queue.offer("a", 1);
     await queue.offer("b", 2);
-    expect(await queue.contains("a")).toBe(true);
-    expect(await queue.remove("a")).toBe(true);
-    expect(await queue.contains("a")).toBe(false);
+    expect(await queue.insertionOrder.contains("a")).toBe(true);
+    expect(await queue.insertionOrder.remove("a")).toBe(true);
+    expect(await queue.insertionOrder.contains("a")).toBe(false);
     expect(await consumeUntil("b")).toEqual(["b"]);
   }),
 );
@@ -111,8 +111,11 @@ conformance(
   onBoth(async ({ queue, consumeUntil }) => {
     await queue.offer("a", 1);
     await queue.offer("b", 2);
-    expect(await queue.removeAll(["a", "b"])).toBe(2);
-    expect([await queue.contains("a"), await queue.contains("b")]).toEqual([false, false]);
+    expect(await queue.insertionOrder.removeAll(["a", "b"])).toBe(2);
+    expect([
+      await queue.insertionOrder.contains("a"),
+      await queue.insertionOrder.contains("b"),
+    ]).toEqual([false, false]);
     await queue.offer("last", 10);
     expect(await consumeUntil("last")).toEqual(["last"]);
   }),
@@ -124,11 +127,11 @@ conformance(
   "What is not retained is not delivered. Returns how many were removed. Redisson takes it out of the insertion order only, and delivers it all the same.",
   onBoth(async ({ queue, consumeUntil }) => {
     for (const n of [3, 1, 2]) await queue.offerAt(n, new Date(1000 * n));
-    expect(await queue.retainAll([1, 2, 3])).toBe(0);
-    expect(await queue.retainAll([3, 1, 2, 8])).toBe(0);
-    expect(await queue.readAll()).toEqual([3, 1, 2]);
-    expect(await queue.retainAll([1, 3])).toBe(1);
-    expect(await queue.readAll()).toEqual([3, 1]);
+    expect(await queue.insertionOrder.retainAll([1, 2, 3])).toBe(0);
+    expect(await queue.insertionOrder.retainAll([3, 1, 2, 8])).toBe(0);
+    expect(await queue.insertionOrder.readAll()).toEqual([3, 1, 2]);
+    expect(await queue.insertionOrder.retainAll([1, 3])).toBe(1);
+    expect(await queue.insertionOrder.readAll()).toEqual([3, 1]);
     expect(await queue.size()).toBe(2);
     expect(await consumeUntil(3)).toEqual([1, 3]);
   }),
@@ -140,7 +143,7 @@ conformance(
   "Reads in the order of insertion, not of the deadlines.",
   onBoth(async (stage) => {
     await offerThree(stage);
-    expect(await stage.queue.readAll()).toEqual([3, 2, 1]);
+    expect(await stage.queue.insertionOrder.readAll()).toEqual([3, 2, 1]);
   }),
 );
 
@@ -151,9 +154,9 @@ conformance(
   onBoth(async (stage) => {
     const { queue } = stage;
     await offerThree(stage);
-    expect(await queue.removeAll([1, 2])).toBe(2);
-    expect(await queue.readAll()).toEqual([3]);
-    expect(await queue.removeAll([3, 4])).toBe(1);
+    expect(await queue.insertionOrder.removeAll([1, 2])).toBe(2);
+    expect(await queue.insertionOrder.readAll()).toEqual([3]);
+    expect(await queue.insertionOrder.removeAll([3, 4])).toBe(1);
     expect(await queue.isEmpty()).toBe(true);
   }),
 );
@@ -165,7 +168,7 @@ conformance(
   onBoth(async (stage) => {
     await offerThree(stage);
     const contains = (payloads: number[]) =>
-      Promise.all(payloads.map((payload) => stage.queue.contains(payload)));
+      Promise.all(payloads.map((payload) => stage.queue.insertionOrder.contains(payload)));
     expect(await contains([1, 2, 1])).toEqual([true, true, true]);
     expect(await contains([1, 2, 4])).toEqual([true, true, false]);
   }),
@@ -177,8 +180,8 @@ conformance(
   "Compares encoded bytes.",
   onBoth(async (stage) => {
     await offerThree(stage);
-    expect(await stage.queue.contains(1)).toBe(true);
-    expect(await stage.queue.contains(4)).toBe(false);
+    expect(await stage.queue.insertionOrder.contains(1)).toBe(true);
+    expect(await stage.queue.insertionOrder.contains(4)).toBe(false);
   }),
 );
 
@@ -189,9 +192,9 @@ conformance(
   onBoth(async (stage) => {
     const { queue } = stage;
     await offerThree(stage);
-    expect(await queue.remove(4)).toBe(false);
-    expect(await queue.remove(3)).toBe(true);
-    expect(await queue.readAll()).toEqual([2, 1]);
+    expect(await queue.insertionOrder.remove(4)).toBe(false);
+    expect(await queue.insertionOrder.remove(3)).toBe(true);
+    expect(await queue.insertionOrder.readAll()).toEqual([2, 1]);
   }),
 );
 
@@ -201,7 +204,7 @@ conformance(
   "Shows what was inserted first, which need not be due first.",
   onBoth(async (stage) => {
     await offerThree(stage);
-    expect(await stage.queue.peek()).toBe(3);
+    expect(await stage.queue.insertionOrder.peek()).toBe(3);
     expect(await stage.queue.size()).toBe(3);
   }),
 );
@@ -214,9 +217,9 @@ conformance(
     await offerThree(stage);
     const other = stage.line.getBlockingQueue(uniqueName("other"));
     await other.putMany([6, 5, 4]);
-    expect(await stage.queue.pollLastAndOfferFirstTo(other.name)).toBe(1);
+    expect(await stage.queue.insertionOrder.pollLastAndOfferFirstTo(other.name)).toBe(1);
     expect(await other.readAll()).toEqual([1, 6, 5, 4]);
-    expect(await stage.queue.readAll()).toEqual([3, 2]);
+    expect(await stage.queue.insertionOrder.readAll()).toEqual([3, 2]);
   }),
 );
 
@@ -226,9 +229,11 @@ conformance(
   "`poll` takes out in the order of insertion, and nothing of that is delivered.",
   onBoth(async ({ name, queue, line }) => {
     for (const n of [1, 4, 3, 2]) await queue.offer(n, n * MINUTE);
-    expect((await collect(queue)).map(({ payload }) => payload)).toEqual([1, 4, 3, 2]);
-    for (const n of [1, 4, 3, 2]) expect(await queue.poll()).toBe(n);
-    expect(await queue.poll()).toBeUndefined();
+    expect((await collect(queue.insertionOrder)).map(({ payload }) => payload)).toEqual([
+      1, 4, 3, 2,
+    ]);
+    for (const n of [1, 4, 3, 2]) expect(await queue.insertionOrder.poll()).toBe(n);
+    expect(await queue.insertionOrder.poll()).toBeUndefined();
     expect(await line.getBlockingQueue(name).poll()).toBeUndefined();
   }),
 );
@@ -239,9 +244,9 @@ conformance(
   "`poll(limit)` returns as many as there are, at most `limit`; none of these is delivered.",
   onBoth(async ({ queue, consumeUntil }) => {
     for (const n of [1, 2, 3, 4]) await queue.offer(n, n);
-    expect(await queue.poll(3)).toEqual([1, 2, 3]);
-    expect(await queue.poll(2)).toEqual([4]);
-    expect(await queue.poll(2)).toEqual([]);
+    expect(await queue.insertionOrder.poll(3)).toEqual([1, 2, 3]);
+    expect(await queue.insertionOrder.poll(2)).toEqual([4]);
+    expect(await queue.insertionOrder.poll(2)).toEqual([]);
     await queue.offer("last", 10);
     expect(await consumeUntil("last")).toEqual(["last"]);
   }),
@@ -253,7 +258,7 @@ conformance(
   "What `poll` took out, due or not, is not delivered.",
   onBoth(async ({ queue, consumeUntil }) => {
     for (const n of [1, 2, 3, 4]) await queue.offer(n, n);
-    for (const n of [1, 2, 3, 4]) expect(await queue.poll()).toBe(n);
+    for (const n of [1, 2, 3, 4]) expect(await queue.insertionOrder.poll()).toBe(n);
     await queue.offer("last", 10);
     expect(await consumeUntil("last")).toEqual(["last"]);
   }),
@@ -270,7 +275,7 @@ conformance(
     for (const n of offered) {
       deadlines.set(n, (await queue.offer(payloadOf(n), 100 * n)).deadline);
     }
-    expect(await queue.readAll()).toEqual(offered.map(payloadOf));
+    expect(await queue.insertionOrder.readAll()).toEqual(offered.map(payloadOf));
 
     const ready = newMover().getBlockingQueue(name);
     let rest = offered;
@@ -279,7 +284,7 @@ conformance(
       expect(await serverTime(redis)).toBeGreaterThanOrEqual(deadlines.get(n) ?? Infinity);
       rest = rest.filter((other) => other !== n);
       // On a slow machine more messages may be due by then, in the order of their deadlines.
-      const left = await queue.readAll();
+      const left = await queue.insertionOrder.readAll();
       expect(left).toEqual(rest.filter((other) => other > 5 - left.length).map(payloadOf));
     }
     expect(await queue.isEmpty()).toBe(true);

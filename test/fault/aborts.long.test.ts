@@ -168,7 +168,7 @@ test("takes with room for many messages are aborted at random moments, and no me
   for (let aborted = 0; aborted < ABORTS / 2;) {
     try {
       const signal = AbortSignal.timeout(Math.ceil(Math.random() * 6));
-      received.push(...(await queue.takeMany({ max: 3, signal })));
+      received.push(...(await queue.takeMany({ limit: 3, signal })));
     } catch (error) {
       expect(error).toHaveProperty("name", "TimeoutError");
       aborted++;

@@ -195,7 +195,7 @@ test.for(["none", "redisson"] as const)(
           () => "done" as const,
           () => "refused" as const,
         );
-        const there = (await theirs.readAll()).toSorted();
+        const there = (await theirs.insertionOrder.readAll()).toSorted();
         const wanted = [...expected[outcome], "last"].toSorted();
         if (there.join() !== wanted.join()) problems.push(`${key} ${outcome}: ${there.join()}`);
         // The key points to the message, and the message can be removed by it.
@@ -209,7 +209,7 @@ test.for(["none", "redisson"] as const)(
         if (interop === "redisson" && elements !== 1) problems.push(`${key}: ${elements} elements`);
       };
 
-      const [replace, keep] = [{ onDuplicate: "replace" }, { onDuplicate: "keep" }] as const;
+      const [replace, keep] = [{ onDuplicate: "replace" }, { onDuplicate: "update" }] as const;
       const replaced = { done: ["new"], refused: ["old"] };
       await change(
         "replace",
@@ -257,7 +257,7 @@ test.for(["none", "redisson"] as const)(
         added: { key: "another" },
         reject: { key: "key" },
         replace: { key: "key", onDuplicate: "replace" },
-        keep: { key: "key", onDuplicate: "keep" },
+        keep: { key: "key", onDuplicate: "update" },
       };
       for (const [how, offering] of Object.entries(offers)) {
         const name = uniqueName();
@@ -274,15 +274,15 @@ test.for(["none", "redisson"] as const)(
               return error.stored;
             },
           );
-        const there = (await theirs.readAll()).toSorted().join();
+        const there = (await theirs.insertionOrder.readAll()).toSorted().join();
         const isStored = there.includes("new");
         const note = (problem: string) => problems.push(`${how}, ${done}: ${problem}: ${there}`);
         if (done === "not-stored" && isStored) note("it is stored");
-        if (["added", "replaced", "kept"].includes(done) && !isStored) note("it is not stored");
+        if (["added", "replaced", "updated"].includes(done) && !isStored) note("it is not stored");
         // Nothing but a refused wake-up comes after the message is stored.
         if (done === "unknown" && pair !== "publish zrem") note("it could be known");
         // The key names one message at all times, and the insertion order has every message once.
-        const replaces = done === "replaced" || done === "kept";
+        const replaces = done === "replaced" || done === "updated";
         if ((await theirs.get("key"))?.payload !== (replaces ? "new" : "old")) note("the key");
         if (there !== (replaces ? "new" : isStored ? "new,old" : "old")) note("the order");
       }

@@ -40,7 +40,7 @@ test("a failover announced while the Sentinel is being asked ends no client and 
 
   expect(await underWay).toBe(1);
   expect(await queue.size()).toBe(1);
-  expect(await queue.poll()).toBe("kept");
+  expect(await queue.insertionOrder.poll()).toBe("kept");
   await eventually(() => line.recoveries.length === line.errors.length);
   expect(line.errors.map(({ code }) => code)).toEqual(["REDIS"]);
 }, 120_000);

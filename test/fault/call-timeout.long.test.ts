@@ -24,11 +24,11 @@ const calls: Record<string, (line: Delayline, name: string) => Promise<unknown>>
   ...delayed("size", (queue) => queue.size()),
   ...delayed("isEmpty", (queue) => queue.isEmpty()),
   ...delayed("nextDeadline", (queue) => queue.nextDeadline()),
-  ...delayed("peek", (queue) => queue.peek()),
-  ...delayed("poll", (queue) => queue.poll()),
-  ...delayed("readAll", (queue) => queue.readAll()),
-  ...delayed("contains", (queue) => queue.contains("a")),
-  ...delayed("remove", (queue) => queue.remove("a")),
+  ...delayed("peek", (queue) => queue.insertionOrder.peek()),
+  ...delayed("poll", (queue) => queue.insertionOrder.poll()),
+  ...delayed("readAll", (queue) => queue.insertionOrder.readAll()),
+  ...delayed("contains", (queue) => queue.insertionOrder.contains("a")),
+  ...delayed("remove", (queue) => queue.insertionOrder.remove("a")),
   ...delayed("clear", (queue) => queue.clear()),
   ...ready("poll of the ready side", (queue) => queue.poll()),
   ...ready("put", (queue) => queue.put("a")),
@@ -70,7 +70,7 @@ describe("while Redis is away", () => {
     // The client is connected again.
     await eventually(async () => void (await queue.size()));
     await queue.offer("b", 60_000);
-    expect(await queue.readAll()).toEqual(["b"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["b"]);
   });
 
   test("waiting offers keep their order when Redis is back", async () => {
@@ -84,7 +84,7 @@ describe("while Redis is away", () => {
     }
     await proxy.accept();
     await Promise.all(offers);
-    expect(await queue.readAll()).toEqual(Array.from({ length: 50 }, (_, n) => n));
+    expect(await queue.insertionOrder.readAll()).toEqual(Array.from({ length: 50 }, (_, n) => n));
   });
 
   test("a lent client is left unchanged", async () => {
@@ -103,7 +103,7 @@ describe("while Redis is away", () => {
     await proxy.accept();
     await eventually(() => lent.status === "ready");
     await queue.offer("b", 60_000);
-    expect(await queue.readAll()).toEqual(["b"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["b"]);
     expect(listeners()).toEqual(before);
   });
 });
@@ -176,7 +176,7 @@ describe("a reply that comes too late", () => {
     await queue.offer("a", 60_000);
     await queue.cancel("nothing");
     proxy.delay.reply = 2 * TIMEOUT;
-    expect(await failure(queue.poll())).toMatchObject({ effect: "unknown" });
+    expect(await failure(queue.insertionOrder.poll())).toMatchObject({ effect: "unknown" });
     await eventually(async () => (await redis.llen(queueKeys(name).quarantine)) === 1);
     proxy.delay.reply = 0;
     await eventually(() => line.errors.some(({ message }) => message.includes("1 message(s)")));
@@ -211,7 +211,7 @@ test("a signal ends a call, and the error of an offer says whether it was sent",
 
   await proxy.accept();
   await queue.offer("d", 60_000);
-  expect(await queue.readAll()).toEqual(["d"]);
+  expect(await queue.insertionOrder.readAll()).toEqual(["d"]);
 });
 
 async function failure(call: Promise<unknown>, what = "it"): Promise<Error> {

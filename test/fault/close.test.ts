@@ -76,7 +76,7 @@ test("outstanding waits reject, and no message that arrives is lost", async () =
     queue.take(),
     queue.take({ signal: new AbortController().signal }),
     queue.poll(60_000),
-    queue.takeMany({ max: 5 }),
+    queue.takeMany({ limit: 5 }),
     queue.pollFromAny([uniqueName()], 60_000),
   ];
   const rejections = waits.map((wait) => expect(wait).rejects.toBeInstanceOf(ClosedError));
@@ -138,7 +138,7 @@ async function followUp(line: Delayline, name: string, settings: { partitions?: 
   // Nothing new is taken.
   const refusals = await Promise.allSettled([
     ready.take(),
-    ready.takeMany({ max: 2 }),
+    ready.takeMany({ limit: 2 }),
     reliable.take(),
     (async () => await ready.subscribe(() => {}).ended)(),
     (async () => await reliable.subscribe(() => {}).ended)(),
@@ -212,8 +212,12 @@ test.each([
     const other = newLine({ redis: url, codec: "string", transfer: false });
     for (const who of all) {
       const base = `${name}-${who}`;
-      expect(await other.getDelayedQueue(`${base}-delayed`, settings).readAll()).toEqual(["next"]);
-      expect(await other.getDelayedQueue(`${base}-reliable`, settings).readAll()).toEqual(["next"]);
+      expect(
+        await other.getDelayedQueue(`${base}-delayed`, settings).insertionOrder.readAll(),
+      ).toEqual(["next"]);
+      expect(
+        await other.getDelayedQueue(`${base}-reliable`, settings).insertionOrder.readAll(),
+      ).toEqual(["next"]);
       expect(await other.getBlockingQueue(`${base}-ready`, settings).readAll()).toEqual(["next"]);
     }
     for (const { name: queue } of reliable) {
@@ -283,7 +287,7 @@ test("offers in progress are settled", async () => {
   await Promise.all(offers);
   expectEachOnce(
     upTo(1000),
-    await newLine({ codec: "json" }).getDelayedQueue<number>(delayed.name).readAll(),
+    await newLine({ codec: "json" }).getDelayedQueue<number>(delayed.name).insertionOrder.readAll(),
   );
 });
 
@@ -327,7 +331,7 @@ test.for(["gone", "frozen", "silent"] as const)(
         const calls: Promise<unknown>[] = [
           delayed.offer("offered", 10),
           ready.put("put"),
-          delayed.poll(),
+          delayed.insertionOrder.poll(),
           ready.poll(),
           ready.take(),
           line.serverTime().then(() => Promise.reject(new Error("knew it"))),
@@ -419,22 +423,22 @@ test("after close every method rejects", async () => {
     "delayed size": () => delayed.size(),
     isEmpty: () => delayed.isEmpty(),
     nextDeadline: () => delayed.nextDeadline(),
-    "delayed peek": () => delayed.peek(),
-    "delayed poll": () => delayed.poll(),
-    "delayed poll of many": () => delayed.poll(5),
-    "delayed readAll": () => delayed.readAll(),
-    "delayed iteration": () => delayed[Symbol.asyncIterator]().next(),
-    contains: () => delayed.contains("x"),
-    remove: () => delayed.remove("x"),
-    removeAll: () => delayed.removeAll(["x"]),
-    retainAll: () => delayed.retainAll(["x"]),
+    "delayed peek": () => delayed.insertionOrder.peek(),
+    "delayed poll": () => delayed.insertionOrder.poll(),
+    "delayed poll of many": () => delayed.insertionOrder.poll(5),
+    "delayed readAll": () => delayed.insertionOrder.readAll(),
+    "delayed iteration": () => delayed.insertionOrder[Symbol.asyncIterator]().next(),
+    contains: () => delayed.insertionOrder.contains("x"),
+    remove: () => delayed.insertionOrder.remove("x"),
+    removeAll: () => delayed.insertionOrder.removeAll(["x"]),
+    retainAll: () => delayed.insertionOrder.retainAll(["x"]),
     "delayed clear": () => delayed.clear(),
-    pollLastAndOfferFirstTo: () => delayed.pollLastAndOfferFirstTo("other"),
+    pollLastAndOfferFirstTo: () => delayed.insertionOrder.pollLastAndOfferFirstTo("other"),
     take: () => ready.take(),
     poll: () => ready.poll(),
     "poll with a timeout": () => ready.poll(10),
-    takeMany: () => ready.takeMany({ max: 2 }),
-    "takeMany without waiting": () => ready.takeMany({ max: 2, timeout: 0 }),
+    takeMany: () => ready.takeMany({ limit: 2 }),
+    "takeMany without waiting": () => ready.takeMany({ limit: 2, timeout: 0 }),
     pollFromAny: () => ready.pollFromAny(["other"]),
     "pollFromAny with a timeout": () => ready.pollFromAny(["other"], 10),
     "pollFromAny of no other": () => ready.pollFromAny([]),

@@ -20,9 +20,9 @@ test("payloads of 1 MiB and of 0 bytes arrive unchanged", async () => {
     expect(Buffer.compare(Buffer.from(await ready.take()), payload)).toBe(0);
   }
   await delayed.offer(empty, 60_000);
-  expect(await delayed.peek()).toEqual(empty);
-  expect(await delayed.contains(empty)).toBe(true);
-  expect(await delayed.poll()).toEqual(empty);
+  expect(await delayed.insertionOrder.peek()).toEqual(empty);
+  expect(await delayed.insertionOrder.contains(empty)).toBe(true);
+  expect(await delayed.insertionOrder.poll()).toEqual(empty);
   await ready.put(empty);
   expect(await ready.poll()).toEqual(empty);
   expect(line.errors).toEqual([]);
@@ -82,7 +82,7 @@ test("a delay of 60 days: nothing comes early, nothing spins, and a sooner messa
 async function takeThousand(name: string): Promise<number[]> {
   const ready = newLine({ codec: "json" }).getBlockingQueue<number>(name);
   const received: number[] = [];
-  while (received.length < 1000) received.push(...(await ready.takeMany({ max: 300 })));
+  while (received.length < 1000) received.push(...(await ready.takeMany({ limit: 300 })));
   return received;
 }
 

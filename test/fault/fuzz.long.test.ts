@@ -184,7 +184,7 @@ class Case {
     return this.#random.pick<OfferOptions>([
       { key },
       { key, onDuplicate: "replace" },
-      { key, onDuplicate: "keep" },
+      { key, onDuplicate: "update" },
       { key, onDuplicate: "replace", maxWait: 10 },
     ]);
   }
@@ -219,7 +219,7 @@ class Case {
     const options = this.#random.pick<OfferOptions>([
       { key: "nobody's" },
       { key: this.#random.pick(KEYS), onDuplicate: "replace" },
-      { key: this.#random.pick(KEYS), onDuplicate: "keep" },
+      { key: this.#random.pick(KEYS), onDuplicate: "update" },
     ]);
     const offers = ["in vain 1", "in vain 2"].map((payload) =>
       this.#queue.offer(`good ${payload}`, 0, options),
@@ -233,14 +233,14 @@ class Case {
 
   #note(payload: string, key: string | undefined, { id, deadline, outcome }: OfferResult): void {
     expect(deadline).not.toBeNaN();
-    if (outcome !== "rejected") this.#delayed.set(payload, { payload, key, id });
+    if (outcome !== "existing") this.#delayed.set(payload, { payload, key, id });
   }
 
   /** Notes offers with keys. Each may have replaced one message that had its key, and no other. */
   async #settle(offers: [payload: string, key: string | undefined, result: OfferResult][]) {
     for (const [payload, key, result] of offers) this.#note(payload, key, result);
     for (const [payload, key, { outcome }] of offers) {
-      if (outcome !== "replaced" && outcome !== "kept") continue;
+      if (outcome !== "replaced" && outcome !== "updated") continue;
       const others = [...this.#delayed.values()].filter((other) => other.key === key);
       // The offer replaced one of the messages with the key, unless that was garbage.
       for (const other of others) {
@@ -298,7 +298,7 @@ class Case {
 
   async #read(): Promise<void> {
     const payloads = new Set<string>();
-    for await (const { payload, deadline, id } of this.#queue) {
+    for await (const { payload, deadline, id } of this.#queue.insertionOrder) {
       expect(deadline).not.toBeNaN();
       payloads.add(payload);
       if (isMessageId(id)) await this.#queue.get(id);
@@ -306,31 +306,34 @@ class Case {
     for (const { payload, id } of this.#delayed.values()) {
       expect(payloads).toContain(payload);
       expect((await this.#queue.get(id))?.payload).toBe(payload);
-      expect(await this.#queue.contains(payload)).toBe(true);
+      expect(await this.#queue.insertionOrder.contains(payload)).toBe(true);
     }
-    expect(await this.#queue.contains("good, but never offered")).toBe(false);
+    expect(await this.#queue.insertionOrder.contains("good, but never offered")).toBe(false);
     expect(await this.#queue.nextDeadline()).not.toBeNaN();
-    await this.#queue.peek();
+    await this.#queue.insertionOrder.peek();
   }
 
   async #poll(): Promise<void> {
-    const polled = [await this.#queue.poll(), ...(await this.#queue.poll(2))];
+    const polled = [
+      await this.#queue.insertionOrder.poll(),
+      ...(await this.#queue.insertionOrder.poll(2)),
+    ];
     for (const payload of polled) this.#delayed.delete(payload ?? "");
   }
 
   async #pollLast(): Promise<void> {
-    const payload = await this.#queue.pollLastAndOfferFirstTo(this.#queue.name);
+    const payload = await this.#queue.insertionOrder.pollLastAndOfferFirstTo(this.#queue.name);
     if (this.#delayed.delete(payload ?? "")) this.#ready.add(payload ?? "");
   }
 
   async #remove(): Promise<void> {
     const good = this.#anyGood();
     if (good === undefined) return;
-    expect(await this.#queue.remove(good.payload)).toBe(true);
+    expect(await this.#queue.insertionOrder.remove(good.payload)).toBe(true);
     this.#delayed.delete(good.payload);
     const other = this.#anyGood();
     if (other === undefined) return;
-    expect(await this.#queue.removeAll([other.payload, good.payload])).toBe(1);
+    expect(await this.#queue.insertionOrder.removeAll([other.payload, good.payload])).toBe(1);
     this.#delayed.delete(other.payload);
   }
 
@@ -338,7 +341,7 @@ class Case {
     const good = this.#anyGood();
     // Sometimes so many that they are not compared in Redis.
     const others = this.#random.once(2) ? [] : Array.from({ length: 250 }, (_, i) => `other ${i}`);
-    await this.#queue.retainAll([good?.payload ?? "", ...others]);
+    await this.#queue.insertionOrder.retainAll([good?.payload ?? "", ...others]);
     this.#delayed.clear();
     if (good !== undefined) this.#delayed.set(good.payload, good);
   }

@@ -114,7 +114,7 @@ test("offers on a connection that goes silent are stored once, within seconds", 
   await Promise.all(upTo(3).map((n) => queue.offer(n, 60_000)));
   // Two heartbeats, the second look, and the new connection.
   expect(performance.now() - startedAt).toBeLessThan(25_000);
-  expect(await queue.readAll()).toEqual([0, ...upTo(3)]);
+  expect(await queue.insertionOrder.readAll()).toEqual([0, ...upTo(3)]);
 });
 
 test("offers that must not be sent again are rejected when their connection goes silent", async () => {
@@ -131,7 +131,7 @@ test("offers that must not be sent again are rejected when their connection goes
   const unknown = { code: "OFFER", stored: "unknown" };
   await expect(queue.offer(1, 60_000)).rejects.toMatchObject(unknown);
   await queue.offer(2, 60_000);
-  expect(await queue.readAll()).toEqual([0, 2]);
+  expect(await queue.insertionOrder.readAll()).toEqual([0, 2]);
 });
 
 test("a consumer recovers when its blocking connection goes silent", async () => {
@@ -222,7 +222,7 @@ test("so does a long read of a reliable queue, and nothing is lost", async () =>
   const received: string[] = [];
   const { name, silence } = await waitThroughProxy((line, queue) => {
     line
-      .getReliableQueue<string>(queue, { visibilityTimeout: 3_000 })
+      .getReliableQueue<string>(queue, { leaseTimeout: 3_000 })
       .subscribe((message) => void received.push(message));
   });
   silence();

@@ -114,7 +114,7 @@ class Subject {
 
   /** How many messages are still delayed although their offer was reported as accepted or refused. */
   async leftCount(): Promise<number> {
-    const delayed = await this.#queue.readAll();
+    const delayed = await this.#queue.insertionOrder.readAll();
     return delayed.filter((n) => this.accepted.includes(n) || this.refused.includes(n)).length;
   }
 

@@ -23,7 +23,7 @@ const optionsOf = (n: number) => (isKeyed(n) ? { key: `key:${n}` } : {});
 /** The delayed messages in insertion order. */
 async function iterated(queue: DelayedQueue<number>): Promise<number[]> {
   const payloads: number[] = [];
-  for await (const { payload } of queue) payloads.push(payload);
+  for await (const { payload } of queue.insertionOrder) payloads.push(payload);
   return payloads;
 }
 
@@ -147,7 +147,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     const ready = newLine({ redis: server.url, interop, codec: "json" });
     const taken: number[] = [];
     const consumer = ready.getBlockingQueue<number>(queue.name);
-    while (taken.length < 152) taken.push(...(await consumer.takeMany({ max: 50 })));
+    while (taken.length < 152) taken.push(...(await consumer.takeMany({ limit: 50 })));
     expect(taken).toEqual(upTo(152));
   });
 
@@ -185,7 +185,7 @@ test.each([1, 3])(
 
     const ready = newLine().getBlockingQueue<number>(name, settings);
     const taken: number[] = [];
-    while (taken.length < offers.length) taken.push(...(await ready.takeMany({ max: 100 })));
+    while (taken.length < offers.length) taken.push(...(await ready.takeMany({ limit: 100 })));
     expect(taken).toEqual(upTo(offers.length));
   },
 );

@@ -98,7 +98,7 @@ test("a full batch of poison holds no message up", async () => {
   const line = newLineThatMayFail({ codec: "string" });
   const queue = line.getBlockingQueue<string>(name);
   const received: string[] = [];
-  while (received.length < good.length) received.push(...(await queue.takeMany({ max: 1000 })));
+  while (received.length < good.length) received.push(...(await queue.takeMany({ limit: 1000 })));
   expect(received).toEqual(good);
   expect(await quarantined()).toEqual(many);
   const counts = line.errors.map((error) => (error instanceof QuarantineError ? error.count : NaN));
@@ -122,9 +122,9 @@ test("poison in the middle of the insertion order does not stop its readers", as
   const line = newLine({ transfer: false, codec: "string" });
   const queue = line.getDelayedQueue<string>(name);
   expect(await queue.size()).toBe(good.length + poisons.size);
-  expect(await queue.readAll()).toEqual(good);
-  expect(await queue.contains(good.at(-1) ?? "")).toBe(true);
-  expect(await queue.poll(1000)).toEqual(good);
+  expect(await queue.insertionOrder.readAll()).toEqual(good);
+  expect(await queue.insertionOrder.contains(good.at(-1) ?? "")).toBe(true);
+  expect(await queue.insertionOrder.poll(1000)).toEqual(good);
   expect(await quarantined()).toEqual([...poisons.values()]);
 });
 
@@ -143,14 +143,14 @@ test("poison with the same deadline as good messages does not hide them", async 
     await redis.zadd(`redisson_delay_queue_timeout:{${name}}`, date.getTime(), bytes);
   }
 
-  expect(await queue.readAll()).toEqual(good);
-  expect(await queue.contains("e")).toBe(true);
+  expect(await queue.insertionOrder.readAll()).toEqual(good);
+  expect(await queue.insertionOrder.contains("e")).toBe(true);
   for (const [i, each] of ids.entries()) expect((await queue.get(each))?.payload).toBe(good[i]);
   expect(await queue.cancel(ids[4] ?? "")).toBe(true);
   expect(await queue.cancel("key of d")).toBe(true);
-  expect(await queue.remove("c")).toBe(true);
+  expect(await queue.insertionOrder.remove("c")).toBe(true);
   expect(await queue.reschedule("key of b", 0)).toBeDefined();
-  expect(await queue.poll()).toBe("a");
+  expect(await queue.insertionOrder.poll()).toBe("a");
 
   const worker = newLine({ codec: "string" });
   expect(await worker.getBlockingQueue<string>(name).take()).toBe("b");
@@ -189,7 +189,7 @@ test("payloads that cannot be decoded do not stop a subscription, and every way 
   await redis.rpush(name, noJson(2));
   await expect(queue.poll(1000)).rejects.toBeInstanceOf(DecodeError);
   await redis.rpush(name, noJson(3), '"b"');
-  expect(await queue.takeMany({ max: 10 })).toEqual(["b"]);
+  expect(await queue.takeMany({ limit: 10 })).toEqual(["b"]);
   await redis.rpush(name, noJson(4), '"c"');
   expect(await queue.drain()).toEqual(["c"]);
 

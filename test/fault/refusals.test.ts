@@ -69,8 +69,8 @@ test("WRONGTYPE on the insertion-order LIST refuses offers, but delivery goes on
   await redis.set(keys.order, "somebody else's");
 
   await expect(delayed.offer("refused", 0)).rejects.toMatchObject(refusedOffer);
-  await expect(delayed.readAll()).rejects.toMatchObject(wrongType);
-  await expect(delayed.poll()).rejects.toMatchObject(wrongType);
+  await expect(delayed.insertionOrder.readAll()).rejects.toMatchObject(wrongType);
+  await expect(delayed.insertionOrder.poll()).rejects.toMatchObject(wrongType);
   // The refused offer is not in the ZSET either.
   expect(await delayed.size()).toBe(1);
 
@@ -270,7 +270,7 @@ test("on a replica that refuses writes calls reject, and everything goes on when
   await redis.replicaof("NO", "ONE");
   await eventually(() => delayed.offer("after", 0).then(() => true), { within: 10_000 });
   expect(await take).toBe("after");
-  expectEachOnce([], await delayed.readAll());
+  expectEachOnce([], await delayed.insertionOrder.readAll());
 });
 
 test("with min-replicas-to-write, a master without replicas refuses offers, and stores none", async () => {

@@ -110,10 +110,10 @@ function callsWith(line: Delayline, name: string, options: QueueOptions<string> 
     () => delayed.offerMany([{ payload: PAYLOAD, delay: 10 }]),
     () => ready.put(PAYLOAD),
     () => ready.putMany([PAYLOAD, PAYLOAD]),
-    () => delayed.contains(PAYLOAD),
-    () => delayed.remove(PAYLOAD),
-    () => delayed.removeAll([PAYLOAD]),
-    () => delayed.retainAll([PAYLOAD]),
+    () => delayed.insertionOrder.contains(PAYLOAD),
+    () => delayed.insertionOrder.remove(PAYLOAD),
+    () => delayed.insertionOrder.removeAll([PAYLOAD]),
+    () => delayed.insertionOrder.retainAll([PAYLOAD]),
   ];
 }
 
@@ -338,17 +338,17 @@ test("payloads that cannot be decoded never show", async () => {
     await expectDiscreet(() => ready.poll(1000));
     await redis.rpush(name, bytes, bytes, bytes, bytes);
     await ready.readAll();
-    await ready.takeMany({ max: 1 });
+    await ready.takeMany({ limit: 1 });
     await ready.drain(1);
     await expectDiscreet(() => ready.pollFromAny([]));
     const subscription = ready.subscribe(() => {});
     const raw = newLine({ codec: "bytes", transfer: false }).getDelayedQueue<Uint8Array>(name);
     for (let i = 0; i < 4; i++) await raw.offer(bytes, 60_000);
-    await expectDiscreet(() => delayed.peek());
-    await expectDiscreet(() => delayed.poll());
-    await delayed.readAll();
-    await delayed.poll(1);
-    await expectDiscreet(() => delayed.pollLastAndOfferFirstTo(uniqueName()));
+    await expectDiscreet(() => delayed.insertionOrder.peek());
+    await expectDiscreet(() => delayed.insertionOrder.poll());
+    await delayed.insertionOrder.readAll();
+    await delayed.insertionOrder.poll(1);
+    await expectDiscreet(() => delayed.insertionOrder.pollLastAndOfferFirstTo(uniqueName()));
     await eventually(() => line.errors.length >= 6);
     await subscription.close();
     for (const error of line.errors) expectNoSecret(printed(error));

@@ -17,7 +17,7 @@ it("a stall of Redis that outlasts every time limit loses no message", async () 
   const received: number[] = [];
   const consuming = (async () => {
     while (received.length < 300)
-      received.push(...(await ready.takeMany({ max: 10, timeout: 500 })));
+      received.push(...(await ready.takeMany({ limit: 10, timeout: 500 })));
   })();
   const draining = (async () => {
     while (received.length < 300) {
@@ -42,7 +42,7 @@ test.each(["poll", "takeMany", "pollFromAny"] as const)(
     const queue = newLine({ redis: server.url }).getBlockingQueue(name, { transfer: false });
     const waits = {
       poll: () => queue.poll(100),
-      takeMany: () => queue.takeMany({ max: 10, timeout: 100 }),
+      takeMany: () => queue.takeMany({ limit: 10, timeout: 100 }),
       pollFromAny: () => queue.pollFromAny([uniqueName()], 100),
     };
     server.pause();

@@ -113,7 +113,7 @@ test("a cancelled head does not make a lone client stand by", async () => {
   const lateness: number[] = [];
   for (const n of upTo(10)) {
     await queue.offer(`cancelled ${n}`, 60);
-    expect(await queue.poll()).toBe(`cancelled ${n}`);
+    expect(await queue.insertionOrder.poll()).toBe(`cancelled ${n}`);
     // The task wakes up for a message that is no longer there.
     await sleep(80);
     const { deadline } = await queue.offer(`message ${n}`, 40);

@@ -58,7 +58,7 @@ test("messages that fell due while no process ran move as soon as the first is b
   const startedAt = performance.now();
   const queue = line.getBlockingQueue<string>(name);
   const received: string[] = [];
-  while (received.length < 1000) received.push(...(await queue.takeMany({ max: 100 })));
+  while (received.length < 1000) received.push(...(await queue.takeMany({ limit: 100 })));
   expect(received).toEqual(sent);
   // Not at a sweep, which would be 24 s away or more.
   expect(performance.now() - startedAt).toBeLessThan(15_000);

@@ -50,7 +50,7 @@ describeRedisson("an exact insertion order", (redisson) => {
     expect(await inJava.remove(java.string("c"))).toBe(false);
     expect(await inJava.pollMany(2)).toEqual(strings("bd"));
     expect(await inJava.removeAll([java.string("f")])).toBe(true);
-    expect(await queue.readAll()).toEqual("egh".split(""));
+    expect(await queue.insertionOrder.readAll()).toEqual("egh".split(""));
     expect(await inJava.retainAll(strings("eg"))).toBe(true);
     expect(await inJava.readAll()).toEqual(strings("eg"));
     expect(await queue.cancel("key a")).toBe(false);
@@ -73,11 +73,11 @@ describeRedisson("an exact insertion order", (redisson) => {
     await queue.offerMany(offers);
     await queue.cancelMany(["b1", "d1"]);
     expect(await inJava.readAll()).toEqual(strings("acefghijkl"));
-    await queue.remove("f");
-    await queue.removeAll(["h", "j"]);
+    await queue.insertionOrder.remove("f");
+    await queue.insertionOrder.removeAll(["h", "j"]);
     expect(await inJava.readAll()).toEqual(strings("acegikl"));
-    expect(await queue.poll()).toBe("a");
-    expect(await queue.pollLastAndOfferFirstTo(uniqueName())).toBe("l");
+    expect(await queue.insertionOrder.poll()).toBe("a");
+    expect(await queue.insertionOrder.pollLastAndOfferFirstTo(uniqueName())).toBe("l");
     expect(await inJava.readAll()).toEqual(strings("cegik"));
     await queue.reschedule("e1", 2 * MINUTE);
     expect(await inJava.readAll()).toEqual(strings("cgike"));
@@ -106,13 +106,13 @@ describeRedisson("an exact insertion order", (redisson) => {
     // From here on only Node moves.
     await inJava.destroy();
     const taken: unknown[] = [];
-    while (taken.length < 1497) taken.push(...(await ready.takeMany({ max: 100 })));
+    while (taken.length < 1497) taken.push(...(await ready.takeMany({ limit: 100 })));
     expect(new Set(taken).size).toBe(1497);
     await eventually(async () => (await queue.size()) === 3);
     expect(await inJava.readAll()).toEqual(stay.map(java.int));
-    expect(await queue.readAll()).toEqual(stay);
+    expect(await queue.insertionOrder.readAll()).toEqual(stay);
     expect(await inJava.poll()).toEqual(java.int(5));
-    expect(await queue.readAll()).toEqual([700, 1400]);
+    expect(await queue.insertionOrder.readAll()).toEqual([700, 1400]);
     await inJava.destroy();
   });
 });

@@ -54,11 +54,11 @@ describeRedisson("the guide", (redisson) => {
       await expect(view()).rejects.toThrow("data string too short");
     }
     // poll() has removed "a" from the list, but not from delivery.
-    expect(await queue.readAll()).toEqual(["b", "c"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["b", "c"]);
     expect((await queue.get("a"))?.payload).toBe("a");
     expect(await queue.size()).toBe(3);
     await queue.cancel("a");
-    expect(await queue.poll(2)).toEqual(["b", "c"]);
+    expect(await queue.insertionOrder.poll(2)).toEqual(["b", "c"]);
     expect(await queue.size()).toBe(0);
   });
 
@@ -149,7 +149,7 @@ describeRedisson("the guide", (redisson) => {
     expect(await delayed.remove(java.string("c"))).toBe(true);
     expect(await delayed.poll()).toEqual(java.string("a"));
     expect(await delayed.removeAll([java.string("d"), java.string("x")])).toBe(true);
-    expect(await queue.readAll()).toEqual(["b", "e"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["b", "e"]);
     // Java removed the key's message, so the key is free.
     expect((await queue.offer("again", MINUTE, { key: "a" })).outcome).toBe("added");
     expect(await delayed.size()).toBe(await queue.size());

@@ -22,7 +22,7 @@ describeRedisson("moving", (redisson) => {
     const line = newLine({ codec: "json" });
     const delayed = line.getDelayedQueue<number>(name);
     const deadlines = new Map<number, number[]>();
-    for await (const { deadline, payload } of delayed) {
+    for await (const { deadline, payload } of delayed.insertionOrder) {
       deadlines.set(deadline, [...(deadlines.get(deadline) ?? []), payload]);
     }
     await client.shutdown();

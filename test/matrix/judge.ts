@@ -192,7 +192,7 @@ function exclusiveFaults({ offers, kills, stalls }: History, runs: readonly Run[
     const start: StormNote = { ...rest, what: "start", at: startedAt };
     return doneAt === undefined ? [start] : [start, { ...rest, what: "done", at: doneAt }];
   });
-  const rules = { strict: true, retry: [100], maxDeliveries: Infinity };
+  const rules = { strict: true, retry: [100], maxAttempts: Infinity };
   const found = judgeExclusive(notes, { kills, stops: stalls, redrives: [] }, rules);
   return [...found.disordered, ...found.overlaps, ...found.fences];
 }

@@ -76,9 +76,9 @@ export function openReliable(
 ): ReliableQueue<string> {
   const settings = {
     codec: "string",
-    visibilityTimeout: LEASE,
+    leaseTimeout: LEASE,
     retry: [100],
-    maxDeliveries: 1000,
+    maxAttempts: 1000,
   } as const;
   if (queue === "reliable") return line.getReliableQueue<string>(name, settings);
   const own = queue === "exclusive" ? { exclusive: true, strict: true } : {};

@@ -6,7 +6,7 @@ import type { SimProcess } from "./sim.ts";
 export interface OfferTerms {
   readonly key?: string;
   readonly partitionKey?: string;
-  readonly onDuplicate?: "reject" | "replace" | "keep";
+  readonly onDuplicate?: "ignore" | "replace" | "update";
   readonly maxWait?: number;
 }
 
@@ -122,11 +122,11 @@ export class Clerk {
   }
 
   /** Takes out what was offered first, due or not. */
-  async takeOut(max: number) {
+  async takeOut(limit: number) {
     const { queue } = this;
     if (!(queue instanceof DelayedQueue)) return;
-    await this.#call("takeOut", { max }, async () => {
-      const all = await queue.poll(max);
+    await this.#call("takeOut", { limit }, async () => {
+      const all = await queue.insertionOrder.poll(limit);
       for (const n of all) this.#ledger.deliver(this.process, n, { isEarly: true });
       return all.length;
     });
@@ -136,7 +136,7 @@ export class Clerk {
   async remove(n: number, target: string) {
     const { queue } = this;
     if (!(queue instanceof DelayedQueue)) return;
-    await this.#call("cancel", { target, n }, () => queue.remove(n));
+    await this.#call("cancel", { target, n }, () => queue.insertionOrder.remove(n));
   }
 
   /** Drops all delayed messages. */
@@ -148,7 +148,8 @@ export class Clerk {
   async view(how: "readAll" | "soonest") {
     const { queue } = this;
     await this.#call("view", { how }, async () => {
-      if (how === "readAll" && queue instanceof DelayedQueue) return await queue.readAll();
+      if (how === "readAll" && queue instanceof DelayedQueue)
+        return await queue.insertionOrder.readAll();
       const all: number[] = [];
       for await (const { payload } of queue.soonest()) all.push(payload);
       return all;

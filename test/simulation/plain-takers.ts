@@ -81,8 +81,8 @@ class PlainTaker {
         await this.#got("take", {}, async () => [await this.#queue.take({ signal })]);
       } else if (how === "takeMany") {
         const timeout = sim.random.pick([300, 3000]);
-        const options = { max: MOST_AT_ONCE, timeout, signal };
-        const args = { max: MOST_AT_ONCE, timeout };
+        const options = { limit: MOST_AT_ONCE, timeout, signal };
+        const args = { limit: MOST_AT_ONCE, timeout };
         await this.#got("takeMany", args, () => this.#queue.takeMany(options));
       } else {
         await sim.sleep(Math.min(this.#shop.untilNextDue ?? 1, 5000));
@@ -106,9 +106,11 @@ class PlainTaker {
 
   async takeMany(): Promise<void> {
     while (!this.#isClosed) {
-      const max = this.#shop.sim.random.between(1, MOST_AT_ONCE);
+      const limit = this.#shop.sim.random.between(1, MOST_AT_ONCE);
       const timeout = this.#shop.sim.random.pick([0, 1, 300, 3000]);
-      await this.#got("takeMany", { max, timeout }, () => this.#queue.takeMany({ max, timeout }));
+      await this.#got("takeMany", { limit, timeout }, () =>
+        this.#queue.takeMany({ limit, timeout }),
+      );
       await this.#work();
     }
   }
@@ -128,7 +130,7 @@ class PlainTaker {
   subscribe(): void {
     const { sim, ledger } = this.#shop;
     const concurrency = sim.random.between(1, MOST_AT_ONCE);
-    ledger.begin(this.#process, "subscribe", { max: concurrency });
+    ledger.begin(this.#process, "subscribe", { limit: concurrency });
     const handle = async (n: number) => {
       const delivery = this.#deliver(n);
       await this.#work();

@@ -103,9 +103,9 @@ class ReliableTaker {
   }
 
   batch(): void {
-    const max = this.#shop.sim.random.between(1, 3);
+    const limit = this.#shop.sim.random.between(1, 3);
     const handle = (deliveries: readonly Delivery<number>[]) => this.#handle(deliveries);
-    this.#queue.subscribeBatch(handle, { max, onError: ignore });
+    this.#queue.subscribeBatch(handle, { limit, onError: ignore });
   }
 
   route(): void {
@@ -121,13 +121,13 @@ class ReliableTaker {
   async takeWithin(timeout: number): Promise<void> {
     const { sim, ledger } = this.#shop;
     const { settlesTogether = false } = this.#work;
-    const max = sim.random.between(1, settlesTogether ? 4 : 2);
+    const limit = sim.random.between(1, settlesTogether ? 4 : 2);
     const settle = ledger.begin(this.#process, "takeMany", { timeout, group: this.#queue.group });
     let deliveries: Delivery<number>[] = [];
     let numbers: number[] = [];
     try {
       const { signal } = this.#impatience();
-      deliveries = await this.#queue.takeMany({ max, timeout, signal });
+      deliveries = await this.#queue.takeMany({ limit, timeout, signal });
       numbers = deliveries.map((delivery) => this.#note(delivery));
       settle.answer(deliveries.length);
     } catch (error) {
@@ -258,8 +258,8 @@ class ReliableTaker {
   /** Blocks the event loop for longer than a lease lasts. */
   async #freeze(): Promise<void> {
     const { sim } = this.#shop;
-    const { visibilityTimeout = 30_000 } = this.#work.options;
-    const duration = visibilityTimeout * sim.random.between(2, 4);
+    const { leaseTimeout = 30_000 } = this.#work.options;
+    const duration = leaseTimeout * sim.random.between(2, 4);
     sim.fault({ kind: "stall", process: this.#process, duration });
     await sim.sleep(1);
   }

@@ -18,9 +18,9 @@ export interface Setting {
   readonly isBulky: boolean;
   readonly isExclusive: boolean;
   readonly isStrict: boolean;
-  readonly maxDeliveries: number;
+  readonly maxAttempts: number;
   readonly retry: readonly number[];
-  readonly visibilityTimeout: number;
+  readonly leaseTimeout: number;
   /** How often an attempt fails, from 0 to 1. */
   readonly failing: number;
   /** How many processes take, and how many offer. */
@@ -37,9 +37,9 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
     isBulky: false,
     isExclusive: false,
     isStrict: false,
-    maxDeliveries: random.between(2, 4),
+    maxAttempts: random.between(2, 4),
     retry: random.pick([[0], [50, 500], [10, 1000]]),
-    visibilityTimeout: random.pick([1000, 3000]),
+    leaseTimeout: random.pick([1000, 3000]),
     failing: 0.25,
     takers: random.between(1, 2),
     producers: random.between(1, 2),
@@ -174,7 +174,7 @@ function partitionsOf({ partitions, isMixed }: Setting, sim?: Sim): { partitions
 }
 
 function optionsOf(setting: Setting, sim?: Sim): ReliableQueueOptions<number> {
-  const { maxDeliveries, retry, visibilityTimeout, isExclusive, isStrict } = setting;
-  const options = { maxDeliveries, retry, visibilityTimeout, ...partitionsOf(setting, sim) };
+  const { maxAttempts, retry, leaseTimeout, isExclusive, isStrict } = setting;
+  const options = { maxAttempts, retry, leaseTimeout, ...partitionsOf(setting, sim) };
   return isExclusive ? { ...options, exclusive: true, strict: isStrict } : options;
 }

@@ -53,10 +53,10 @@ const methods = {
     await ready().putMany(Array.from({ length: count }, (_, i) => makeOrder(i)));
   },
 
-  async takeMany(count: number, max: number): Promise<number> {
+  async takeMany(count: number, limit: number): Promise<number> {
     const queue = ready();
     return await perSecond(count, async () => {
-      for (let taken = 0; taken < count;) taken += (await queue.takeMany({ max })).length;
+      for (let taken = 0; taken < count;) taken += (await queue.takeMany({ limit })).length;
     });
   },
 

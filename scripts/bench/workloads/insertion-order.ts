@@ -23,7 +23,7 @@ export const insertionOrder: Workload = {
     let [offered, taken] = [0, 0];
     const waiting = () => offered - taken;
     const take = async () => {
-      while (taken < count) taken += (await ready.takeMany({ max: 1000 })).length;
+      while (taken < count) taken += (await ready.takeMany({ limit: 1000 })).length;
     };
     const offer = async () => {
       for (; offered < count; offered += 1000) {

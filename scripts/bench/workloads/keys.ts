@@ -51,7 +51,7 @@ export const keys: Workload = {
     }
     // The pages of calls that read many messages.
     const pages: Record<string, () => Promise<unknown>> = {
-      "contains, each page": () => queue.contains("no such payload"),
+      "contains, each page": () => queue.insertionOrder.contains("no such payload"),
       "soonest, each page": () => readAll(queue.soonest(Math.min(size, 100_000))),
       "find, each page": () => readAll(queue.find({ prefix: "order:77" })),
     };
@@ -94,7 +94,7 @@ export const keyMemory: Workload = {
           Array.from({ length: step / 2 }, (_, i) => keyOf(first + offered + 2 * i)),
         );
         if (offered % 100_000 === 0) progress(`${offered} came`);
-        while ((await queue.size()) > live) await ready.takeMany({ max: step, timeout: 10 });
+        while ((await queue.size()) > live) await ready.takeMany({ limit: step, timeout: 10 });
       }
       await ready.clear();
     };

@@ -127,7 +127,7 @@ export class OfferBatch {
         return performance.now() < batch.endsAt;
       });
       this.#queue.counters.offered += results.length;
-      if (script === "keyed") this.#queue.counters.offered -= results.filter(isRejected).length;
+      if (script === "keyed") this.#queue.counters.offered -= results.filter(isExisting).length;
       return results;
     } catch (error) {
       throw this.#failure(error, isUnknown ? "unknown" : "none");
@@ -223,8 +223,8 @@ export class OfferBatch {
   }
 }
 
-function isRejected({ outcome }: OfferResult): boolean {
-  return outcome === "rejected";
+function isExisting({ outcome }: OfferResult): boolean {
+  return outcome === "existing";
 }
 
 /** A {@link Due} as the scripts take it: one of the two columns is empty. */

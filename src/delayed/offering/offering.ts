@@ -10,8 +10,8 @@ export interface OfferResult {
   /** When the message is due: epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   /**
-   * `"added"` for a new message. If a delayed or retrying message held the key: `"rejected"` left that message,
-   * whose `id` and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old
+   * `"added"` for a new message. If a delayed or retrying message held the key: `"existing"` left that message,
+   * whose `id` and `deadline` these are; `"replaced"` put this one in its place; `"updated"` did too, but with the old
    * deadline.
    */
   readonly outcome: Outcome;
@@ -26,7 +26,7 @@ export interface Offering {
   readonly due: Due;
   readonly key?: string | undefined;
   /** The rule for a key that another message holds. */
-  readonly rule?: "reject" | "replace" | "keep" | undefined;
+  readonly rule?: "ignore" | "replace" | "update" | undefined;
   /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;

@@ -10,14 +10,14 @@ import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../
 import { defineScript } from "../script.ts";
 
 /** The outcomes of an offer. An entry of the index stores the position in this list. */
-export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
+export const OUTCOMES = ["added", "existing", "replaced", "updated"] as const;
 /** The outcome of an offer. */
 export type Outcome = (typeof OUTCOMES)[number];
 
 export interface KeyedReply {
   readonly deadline: number;
   readonly outcome: Outcome;
-  /** If the offer was rejected: the address of the message that holds the key. */
+  /** If the offer was ignored: the address of the message that holds the key. */
   readonly holder: Buffer | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface KeyedReply {
  * Offers messages with business keys. Like `offer`, but a key is held by at most one delayed or retrying message. An
  * empty `key` means no key: such a message is added as by `offer`, and not indexed.
  *
- * `rule` says what to do if the key is held already: `reject`, `replace` or `keep`. `maxWait` may be empty; otherwise a
+ * `rule` says what to do if the key is held already: `ignore`, `replace` or `update`. `maxWait` may be empty; otherwise a
  * message is due at the latest that many milliseconds after the first offer since the key was last free.
  *
  * A retrying message is replaced for all groups that retry it, and its deadline is when it is due for the first of them.
@@ -96,11 +96,11 @@ local function decide(member, delay, deadline, key, rule, maxWait)
   if old and old.id == member:sub(2, 17) then
     return deadlineOf(old.address), outcomeIn(old.entry), false
   end
-  if old and rule == "reject" then return old.deadline, 1, old.address end
+  if old and rule == "ignore" then return old.deadline, 1, old.address end
 
   local since = old and sinceOf(old)
   local outcome = old and 2 or 0
-  if old and rule == "keep" then
+  if old and rule == "update" then
     deadline, outcome = old.deadline, 3
   else
     deadline = tonumber(deadline) or deadlineAfter(now, delay)

@@ -98,17 +98,17 @@ end
  * Decides whether a message dies, where no process holds its delivery any more, because the consumer has died. A process
  * that holds a delivery decides by `Held.isLast`.
  *
- * `orBury(entry, now, maxDeliveries, bury, giveBack)`: counts the failed delivery, and returns `bury(reason)` if the
- * message has had `maxDeliveries`, else `giveBack()` for an entry that tells that its consumer died. If `maxDeliveries`
+ * `orBury(entry, now, maxAttempts, bury, giveBack)`: counts the failed delivery, and returns `bury(reason)` if the
+ * message has had `maxAttempts`, else `giveBack()` for an entry that tells that its consumer died. If `maxAttempts`
  * is nil, no limit is known, and the message lives. `now` is what `clock()` returned.
  */
 export const orBury = defineFragment({
   needs: [failure],
   lua: /* lua */ `
-local function orBury(entry, now, maxDeliveries, bury, giveBack)
+local function orBury(entry, now, maxAttempts, bury, giveBack)
   local reason = "its consumer died in delivery " .. entry.n + 1
   countFailure(entry, reason, now)
-  if maxDeliveries and entry.n >= maxDeliveries then return bury(reason) end
+  if maxAttempts and entry.n >= maxAttempts then return bury(reason) end
   entry.d = "1"
   return giveBack()
 end

@@ -93,8 +93,8 @@ end
 });
 
 /**
- * `timeoutIn(name)`: the visibility timeout (milliseconds) in a consumer's name; nil for a foreign name.
- * `maxDeliveriesIn(name)`: the most deliveries of a message, as the name says; nil for a foreign name, and for one
+ * `timeoutIn(name)`: the lease timeout (milliseconds) in a consumer's name; nil for a foreign name.
+ * `maxAttemptsIn(name)`: the most attempts of a message, as the name says; nil for a foreign name, and for one
  * without this number, which older releases made. See `consumer-name.ts` in `reliable/group/`.
  */
 export const consumerName = defineFragment({
@@ -102,7 +102,7 @@ export const consumerName = defineFragment({
 local function timeoutIn(name)
   return tonumber(name:match("^delayline:(%d+):"))
 end
-local function maxDeliveriesIn(name)
+local function maxAttemptsIn(name)
   return tonumber(name:match("^delayline:%d+:([1-9]%d*):"))
 end
 `,
@@ -111,7 +111,7 @@ end
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
  * the stream or the group is missing.
- * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the visibility timeout in its name;
+ * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the lease timeout in its name;
  * `timeout` applies to a name without one.
  */
 export const consumersOf = defineFragment({

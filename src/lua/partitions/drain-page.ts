@@ -56,9 +56,9 @@ export interface DrainedPage extends Batch {
  * places (`placeOf`). What belongs here stays in flight for the next holder, who handles it first.
  *
  * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too: for each a failed attempt
- * is counted, as `reclaim` does. A message that has had `maxDeliveries`, as the consumer's name tells, migrates as a
+ * is counted, as `reclaim` does. A message that has had `maxAttempts`, as the consumer's name tells, migrates as a
  * dead letter; if the name does not tell it, no message dies. A consumer counts as dead if Redis has not seen it for
- * the visibility timeout in its name, or for `timeout` milliseconds if its name has none. Entries in flight for a live
+ * the lease timeout in its name, or for `timeout` milliseconds if its name has none. Entries in flight for a live
  * consumer stay, and count as left. Entries that no group still needs do not count. A message that is held back stays so,
  * and its delivery does not count.
  *
@@ -190,7 +190,7 @@ local function takeEntry(id, fields, group, lost)
     add(to, "entry", score, retryName(entry.a, group or entry.g or ""), packRetry(entry))
   end
   if lost then
-    orBury(entry, now, maxDeliveriesIn(lost), function(reason)
+    orBury(entry, now, maxAttemptsIn(lost), function(reason)
       add(to, "dead", "", "", cmsgpack.pack(deadFields(entry, group, reason)))
     end, moveOn)
   else

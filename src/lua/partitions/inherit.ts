@@ -23,7 +23,7 @@ export interface Inheritance {
  * Notes the holder's consumer, and passes to it what is in flight for the consumers of its predecessors, `limit`
  * entries of each at most, in the order of their places (`placeOf`). Those of one key have to be handled in this order,
  * and before any undelivered message. `counted` (1 or 0) is whether the lost delivery counts as an attempt; a message
- * that has had `maxDeliveries` attempts becomes a dead letter. A predecessor that kept a message without having handed
+ * that has had `maxAttempts` attempts becomes a dead letter. A predecessor that kept a message without having handed
  * it out has not attempted it, so nothing is counted; see `handOut`. A message that is held back stays so, for the rest
  * of its pause.
  *
@@ -33,7 +33,7 @@ export interface Inheritance {
 export const inherit = defineScript({
   name: "inherit",
   keys: ["stream", "dead", "holder", "unreadable"],
-  args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
+  args: ["process", "fence", "group", "consumer", "maxAttempts", "limit"],
   each: ["orphan", "counted"],
   needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle, streamId],
   lua: /* lua */ `
@@ -63,7 +63,7 @@ for each row do
   local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
     isOwn[ids[i]] = entry.g == group
     if entry.g and entry.g ~= group then return false end
-    return orBury(entry, now, tonumber(maxDeliveries), function(reason)
+    return orBury(entry, now, tonumber(maxAttempts), function(reason)
       local letter = appendDead(entry, group, reason)
       if type(letter) == "string" then buried = buried + 1 end
       return letter

@@ -31,7 +31,7 @@ export interface MakePlainReply {
  * in the stream go to the LIST and the stream is dropped. That has to be one step, or a process that watches the LIST
  * would move them back: it happens only if the stream has no more than `limit` entries.
  *
- * Nothing happens while a consumer is alive: Redis has seen it within the visibility timeout in its name. `timeout`
+ * Nothing happens while a consumer is alive: Redis has seen it within the lease timeout in its name. `timeout`
  * applies to names without one.
  *
  * A retrying message keeps its business key. One that is held back becomes a delayed one that is due when its pause is

@@ -19,7 +19,7 @@ export interface ReclaimReply {
 
 /**
  * Takes up to `limit` entries from a dead consumer, and makes their messages ready again for this group. For each it
- * counts a failed attempt: its consumer died. A message that has had `maxDeliveries` becomes a dead letter. Removes
+ * counts a failed attempt: its consumer died. A message that has had `maxAttempts` becomes a dead letter. Removes
  * the consumer once it has nothing in flight.
  *
  * A message that the consumer kept without having handed it out has not been attempted, so nothing is counted; see
@@ -34,7 +34,7 @@ export interface ReclaimReply {
 export const reclaim = defineScript({
   name: "reclaim",
   keys: ["stream", "timeouts", "businessKeys", "retries", "retrying", "dead", "unreadable"],
-  args: ["channel", "group", "consumer", "idle", "maxDeliveries", "limit"],
+  args: ["channel", "group", "consumer", "idle", "maxAttempts", "limit"],
   needs: [clock, consumersOf, deadLetter, heldBack, orBury, putRetry, settle],
   lua: /* lua */ `
 local isDead = false
@@ -58,7 +58,7 @@ local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
     return appendEntry(entry)
   end
   if deliveries[i] == 0 then return giveBack() end
-  return orBury(entry, now, tonumber(maxDeliveries), function(reason)
+  return orBury(entry, now, tonumber(maxAttempts), function(reason)
     buried = buried + 1
     return appendDead(entry, group, reason)
   end, giveBack)

@@ -380,7 +380,7 @@ const RETRIES = Buffer.from("r");
 const PAGE = 100;
 const PAGE_BYTES = 262_144;
 
-/** Milliseconds of silence after which a consumer counts as dead if its name carries no visibility timeout. */
+/** Milliseconds of silence after which a consumer counts as dead if its name carries no lease timeout. */
 const FOREIGN_TIMEOUT = 30_000;
 
 /** The lease of a change on a partition. */

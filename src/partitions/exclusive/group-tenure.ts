@@ -125,7 +125,7 @@ export class GroupTenure implements Tenure {
     await this.#own.prepare({ signal: this.#ending.signal });
     const { member, settings } = this.#own;
     try {
-      const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
+      const { entries, buried } = await this.#lease.inherit(member, settings.maxAttempts);
       this.#hasInherited = true;
       this.#putAside(this.#own.adopt(entries));
       this.#counters.dead += buried;

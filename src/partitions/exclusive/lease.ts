@@ -119,12 +119,12 @@ export class Lease {
   /**
    * Passes the deliveries that predecessors left in flight to this process's consumer. They have to be handled first.
    */
-  async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<Inheritance> {
+  async inherit({ group, consumer }: Membership, maxAttempts: number): Promise<Inheritance> {
     const rows = this.#orphans.map((orphan) => ({
       orphan: orphan.replace(/^=/, ""),
       counted: orphan.startsWith("=") ? 0 : 1,
     }));
-    const args = { ...this.#own, group, consumer, maxDeliveries, limit: MAX_INHERITED };
+    const args = { ...this.#own, group, consumer, maxAttempts, limit: MAX_INHERITED };
     const inherited = await this.#run(inherit, args, rows).catch((error: unknown) => {
       throw new RedisError(`cannot take from partition "${this.#claim.part.queue.name}"`, error);
     });

@@ -13,7 +13,7 @@ export interface TakeManyOptions extends TakeOptions {
    * The largest number of messages to take, 1 to 10,000. If the process dies, all of them are lost; those of a reliable
    * queue are delivered again.
    */
-  readonly max: number;
+  readonly limit: number;
   /**
    * How long to wait for the first message, in milliseconds; 0 does not wait. For no limit leave it out: `Infinity` is
    * refused. Defaults to no limit.
@@ -38,10 +38,10 @@ export interface SubscribeOptions<T = unknown> {
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
-  checkOptions("takeMany option", options, ["max", "timeout", "signal"]);
-  const { max, timeout, signal } = options;
+  checkOptions("takeMany option", options, ["limit", "timeout", "signal"]);
+  const { limit, timeout, signal } = options;
   checkSignal(signal);
-  checkWhole("max", max, 1, MAX_AT_ONCE);
+  checkWhole("limit", limit, 1, MAX_AT_ONCE);
   if (timeout !== undefined) checkDuration("timeout", timeout, { endless: "leave it out" });
   return options;
 }

@@ -142,10 +142,13 @@ export function whichOf(idOrKey: string): { readonly id: Buffer | ""; readonly k
 
 /** The {@link MessageId} of the message with this address: the inverse of {@link parseMessageId}. */
 export function messageIdAt(address: Buffer): MessageId {
-  // See `packAddress` for the two forms.
-  const whole = address.readUInt32BE(0) * 2 ** 32 + address.readUInt32BE(4);
-  const deadline = address[0] === 0 ? whole : address.readDoubleBE(0);
-  return formatMessageId(deadline, address.subarray(8));
+  return formatMessageId(deadlineIn(address), address.subarray(8));
+}
+
+/** The deadline in an address; any number if another program wrote it. See {@link packAddress} for its two forms. */
+export function deadlineIn(address: Buffer): number {
+  if (address[0] !== 0) return address.readDoubleBE(0);
+  return address.readUInt32BE(0) * 2 ** 32 + address.readUInt32BE(4);
 }
 
 /**

@@ -94,10 +94,10 @@ export class Consuming<T> {
     this.#partitions = partitions;
   }
 
-  /** Takes deliveries that the caller settles within the visibility timeout or extends; none if none came in time. */
-  async take(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
+  /** Takes deliveries that the caller settles within the lease timeout or extends; none if none came in time. */
+  async take(limit: number, wait: WaitOptions): Promise<Delivery<T>[]> {
     this.#checkShared();
-    const taken = await this.#takeForUser(max, wait);
+    const taken = await this.#takeForUser(limit, wait);
     for (const { held } of taken) {
       held.isGiven = true;
       held.group.limit(held);
@@ -120,7 +120,7 @@ export class Consuming<T> {
 
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     this.#checkShared();
-    const { max, concurrency, onError } = checkBatchSubscribe(options);
+    const { limit, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
     const handle = handlingBy<T, readonly Delivery<T>[]>({
       ...this.#host,
@@ -128,7 +128,7 @@ export class Consuming<T> {
       call: handler,
       onError,
     });
-    return this.#attend(new Subscription(this.#handling(max, handle, concurrency)));
+    return this.#attend(new Subscription(this.#handling(limit, handle, concurrency)));
   }
 
   route(
@@ -143,7 +143,7 @@ export class Consuming<T> {
   }
 
   /**
-   * Yields deliveries one by one. A lease lasts as long as the body of the loop runs, and for a visibility timeout
+   * Yields deliveries one by one. A lease lasts as long as the body of the loop runs, and for a lease timeout
    * after that if the body has not settled the delivery.
    */
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
@@ -173,25 +173,25 @@ export class Consuming<T> {
   }
 
   /** As {@link #take}, for calls of the user; also publishes a {@link TakeEvent}. */
-  async #takeForUser(max: number, wait: WaitOptions): Promise<Delivered<T>[]> {
-    if (!takes.hasSubscribers) return await this.#take(max, wait);
+  async #takeForUser(limit: number, wait: WaitOptions): Promise<Delivered<T>[]> {
+    if (!takes.hasSubscribers) return await this.#take(limit, wait);
     const event: TakeEvent = { queue: this.#open.queue.name, group: this.#settler.group };
     return await tracedQuietly(takes, event, async () => {
-      const taken = await this.#take(max, wait);
+      const taken = await this.#take(limit, wait);
       event.messages = taken.map(deliveredMessageOf);
       return taken;
     });
   }
 
   /**
-   * Takes up to `max` messages as soon as there is one; none if none came in time. A message that the codec cannot
+   * Takes up to `limit` messages as soon as there is one; none if none came in time. A message that the codec cannot
    * decode becomes a dead letter, and the wait goes on.
    */
-  async #take(max: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
+  async #take(limit: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
     const startedAt = timeout === Infinity ? 0 : performance.now();
     let left = timeout;
     for (;;) {
-      const taken = await this.#group.take(max, { signal, timeout: left });
+      const taken = await this.#group.take(limit, { signal, timeout: left });
       const delivered = this.#deliverAll(taken);
       if (delivered.length > 0 || taken.length === 0) return delivered;
       left = Math.max(0, timeout - (performance.now() - startedAt));

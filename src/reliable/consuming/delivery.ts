@@ -103,13 +103,35 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
+   * When the message was due (epoch ms on the Redis server's clock): the `deadline` that the offer or the last
+   * reschedule of the delayed message returned, and that its {@link id} begins with.
+   *
+   * The same on every delivery: a retry is due later, and {@link readyAt} says when it became ready. A message that a
+   * foreign program pushed to the ready LIST was due at an unknown time; here it is when it was taken over.
+   */
+  get deadline(): number {
+    return this.#held.deadline;
+  }
+
+  /**
+   * When the message became ready for this attempt (epoch ms on the Redis server's clock): on the first one its
+   * `deadline`, and as much later as it was moved late; on a retry the end of its pause.
+   *
+   * Unlike `deadline` it also moves without a failure: a message that was given back, because its consumer closed or a
+   * take was aborted, became ready anew then.
+   */
+  get readyAt(): number {
+    return this.#held.readyAt;
+  }
+
+  /**
    * When the lease ends if this process gives no further sign of life (epoch ms on the Redis server's clock).
    *
    * Each sign of life postpones it: in a handler without limit, and for a delivery that was taken by hand up to the
-   * end that `visibilityTimeout` or {@link extend} set.
+   * end that `leaseTimeout` or {@link extend} set.
    */
-  get deadline(): number {
-    return this.#held.group.deadlineOf(this.#held);
+  get leaseEndsAt(): number {
+    return this.#held.group.leaseEndOf(this.#held);
   }
 
   /**
@@ -140,7 +162,7 @@ export class Delivery<T = unknown> implements Content<T> {
 
   /**
    * Reports that the attempt failed. The message becomes ready for its group again, in `delay` milliseconds or as the
-   * queue's `retry` says. If this was delivery number `maxDeliveries`, the message becomes a dead letter instead.
+   * queue's `retry` says. If this was delivery number `maxAttempts`, the message becomes a dead letter instead.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
    */
@@ -169,7 +191,7 @@ export class Delivery<T = unknown> implements Content<T> {
   /**
    * Makes the lease of a delivery that was taken by hand end in `duration` milliseconds from now.
    *
-   * The process must still give a sign of life within each visibility timeout. In a handler, where the lease has no
+   * The process must still give a sign of life within each lease timeout. In a handler, where the lease has no
    * time limit, this only checks whether the lease is still held.
    *
    * @throws {TypeError | RangeError} if `duration` is not legal.

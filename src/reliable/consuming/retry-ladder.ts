@@ -8,7 +8,7 @@ import { checkDuration, checkOptions } from "../../queue/checks.ts";
  * `undefined` to make the message a dead letter. If it throws or returns anything else, the default ladder decides
  * and the error is reported. So a mistake in it loses no message.
  *
- * Short pauses cost a delivery each, as long as the trouble lasts or until `maxDeliveries` is reached.
+ * Short pauses cost a delivery each, as long as the trouble lasts or until `maxAttempts` is reached.
  */
 export type RetryOptions =
   readonly number[] | Backoff | ((attempt: number, error: unknown) => number | undefined);

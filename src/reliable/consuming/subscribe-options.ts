@@ -25,8 +25,8 @@ export interface ReliableSubscribeOptions<T = unknown> {
 /** Options of `subscribeBatch`. */
 export interface BatchSubscribeOptions<T = unknown> {
   /** The most messages per call of the handler: 1 to 10,000. */
-  readonly max: number;
-  /** How many handlers may run at once: 1 to 10,000. Each has up to `max` messages. Defaults to 1. */
+  readonly limit: number;
+  /** How many handlers may run at once: 1 to 10,000. Each has up to `limit` messages. Defaults to 1. */
   readonly concurrency?: number;
   /** Called with the error of a handler and its deliveries; otherwise as in {@link ReliableSubscribeOptions}. */
   readonly onError?: OnHandlerError<readonly Delivery<T>[]>;
@@ -59,9 +59,9 @@ export function checkReliableSubscribe<T>(
 export function checkBatchSubscribe<T>(
   options: BatchSubscribeOptions<T>,
 ): BatchSubscribeOptions<T> & Required<Pick<SubscribeOptions, "concurrency">> {
-  checkOptions("subscribe option", options, ["max", "concurrency", "onError"]);
-  const { max, concurrency = 1, onError } = options;
-  checkWhole("max", max, 1, MAX_AT_ONCE);
+  checkOptions("subscribe option", options, ["limit", "concurrency", "onError"]);
+  const { limit, concurrency = 1, onError } = options;
+  checkWhole("limit", limit, 1, MAX_AT_ONCE);
   checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
   if (onError !== undefined) checkFunction("onError", onError);
   return { ...options, concurrency };

@@ -8,7 +8,7 @@ export interface Membership {
 }
 
 /**
- * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<most deliveries>:<host>/<pid>:
+ * Returns a name for a new consumer of a group: `delayline:<lease timeout in ms>:<most attempts>:<host>/<pid>:
  * <uuid>`, without the space.
  *
  * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
@@ -16,15 +16,15 @@ export interface Membership {
  * a process that empties a removed partition does not know the group's settings. Scripts read the name, too; see
  * `lua/fragments/stream.ts`. And it shows people which process has a message in flight.
  *
- * @param visibilityTimeout milliseconds, rounded up.
- * @param maxDeliveries a whole number above 0.
+ * @param leaseTimeout milliseconds, rounded up.
+ * @param maxAttempts a whole number above 0.
  */
-export function newConsumerName(visibilityTimeout: number, maxDeliveries: number): string {
-  return `delayline:${Math.ceil(visibilityTimeout)}:${maxDeliveries}:${processName()}:${randomUUID()}`;
+export function newConsumerName(leaseTimeout: number, maxAttempts: number): string {
+  return `delayline:${Math.ceil(leaseTimeout)}:${maxAttempts}:${processName()}:${randomUUID()}`;
 }
 
-/** Returns the visibility timeout (milliseconds) in a consumer's name; undefined for a foreign name. */
-export function visibilityTimeoutOf(name: string): number | undefined {
+/** Returns the lease timeout (milliseconds) in a consumer's name; undefined for a foreign name. */
+export function leaseTimeoutOf(name: string): number | undefined {
   const timeout = NAME.exec(name)?.[1];
   return timeout === undefined ? undefined : Number(timeout);
 }

@@ -21,8 +21,8 @@ export interface GroupSettings {
   /** The id of the stream behind which the group begins, if it is created now. */
   readonly start: string;
   /** Milliseconds. */
-  readonly visibilityTimeout: number;
-  readonly maxDeliveries: number;
+  readonly leaseTimeout: number;
+  readonly maxAttempts: number;
 }
 
 /** What the only consumer of a partition does in its own way; see `GroupTenure`. */
@@ -84,8 +84,8 @@ export class Group implements Origin {
   ) {
     this.settings = settings;
     this.#queue = queue;
-    const { visibilityTimeout, maxDeliveries } = settings;
-    const consumer = newConsumerName(visibilityTimeout, maxDeliveries);
+    const { leaseTimeout, maxAttempts } = settings;
+    const consumer = newConsumerName(leaseTimeout, maxAttempts);
     this.#member = { group: settings.group, consumer };
     this.#held = new HeldDeliveries(this, (held) => {
       this.#keeper.forget(held);
@@ -95,7 +95,7 @@ export class Group implements Origin {
     const settling = { isExclusive: this.#isExclusive, keeping: only?.keeping };
     this.settlements = new Settlements(queue, this.#member, this.#held, settling);
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
-      visibilityTimeout,
+      leaseTimeout,
       readingSince: () => this.#reader.readingSince,
       onStranger: async (entryId) => {
         if (only === undefined) await this.#giveBackStranger(entryId);
@@ -159,7 +159,7 @@ export class Group implements Origin {
   }
 
   /** Ends the lease of a delivery in `duration` milliseconds, unless it is settled or limited anew before. */
-  limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
+  limit(held: Held, duration: number = this.settings.leaseTimeout): void {
     if (held.isHeld && !this.#isClosed) this.#keeper.limit(held, duration);
   }
 
@@ -192,7 +192,7 @@ export class Group implements Origin {
   }
 
   /** When the lease of a delivery ends unless it is extended or this process beats again (epoch ms). */
-  deadlineOf(held: Held): number {
+  leaseEndOf(held: Held): number {
     const endsAt = Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
     return this.now() + (endsAt - performance.now());
   }

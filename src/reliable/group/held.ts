@@ -1,9 +1,10 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Call } from "../../queue/call.ts";
+import { deadlineIn } from "../../queue/message/message.ts";
 
 /** The group that a delivery is from: it settles the delivery, and knows how long the lease lasts. */
 export interface Origin {
-  readonly settings: { readonly maxDeliveries: number };
+  readonly settings: { readonly maxAttempts: number };
   /** See `Settlements`. */
   readonly settlements: {
     ack(held: Held, call?: Call): Promise<boolean>;
@@ -18,8 +19,8 @@ export interface Origin {
   /** The estimated time of the group's Redis server (epoch ms). */
   now(): number;
   /** When the lease ends unless it is extended or this process beats again (epoch ms on the server's clock). */
-  deadlineOf(held: Held): number;
-  /** Ends the lease in `duration` milliseconds, or a visibility timeout, unless it is settled or limited anew before. */
+  leaseEndOf(held: Held): number;
+  /** Ends the lease in `duration` milliseconds, or a lease timeout, unless it is settled or limited anew before. */
   limit(held: Held, duration?: number): void;
 }
 
@@ -83,6 +84,11 @@ export class Held {
     return this.entry.isOrphan && this.entry.attempts >= SUSPECT_AFTER;
   }
 
+  /** When the message was due for its first attempt (epoch ms on the server's clock). */
+  get deadline(): number {
+    return deadlineIn(this.entry.address);
+  }
+
   /** When the message became ready for this attempt (epoch ms on the server's clock). */
   get readyAt(): number {
     // An entry's id begins with the instant at which it was added.
@@ -105,9 +111,9 @@ export class Held {
     this.#aborting?.abort(reason);
   }
 
-  /** Whether this is the last of the group's `maxDeliveries`: if it fails, the message dies. Scripts decide by `orBury`. */
+  /** Whether this is the last of the group's `maxAttempts`: if it fails, the message dies. Scripts decide by `orBury`. */
   get isLast(): boolean {
-    return this.attempt >= this.group.settings.maxDeliveries;
+    return this.attempt >= this.group.settings.maxAttempts;
   }
 
   /**

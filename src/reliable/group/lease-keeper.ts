@@ -10,7 +10,7 @@ import { performance } from "../../time/runtime.ts";
 /**
  * Keeps the leases of one consumer, and finds the deliveries that it has lost.
  *
- * A lease belongs to the consumer, not to an entry. Every third of the visibility timeout, and at least every 20 s,
+ * A lease belongs to the consumer, not to an entry. Every third of the lease timeout, and at least every 20 s,
  * the keeper sends a beat. It shows Redis that the consumer lives, which renews the lease of everything in flight for
  * it. The reply lists these entries, and the keeper compares them with the held deliveries:
  *
@@ -20,7 +20,7 @@ import { performance } from "../../time/runtime.ts";
  *   Since the reply may still be on its way, an entry counts as a stranger only if an earlier beat has listed it, and
  *   no read that was sent before that beat is still under way.
  *
- * If no beat succeeds for a whole visibility timeout, other processes may have reclaimed everything. Redis cannot be
+ * If no beat succeeds for a whole lease timeout, other processes may have reclaimed everything. Redis cannot be
  * asked, so the signals of all held deliveries are aborted.
  *
  * A delivery that was taken by hand also has a time limit of its own. It is given back when nobody has settled or
@@ -30,7 +30,7 @@ export class LeaseKeeper {
   readonly #queue: Queue;
   readonly #member: Membership;
   readonly #held: HeldDeliveries;
-  readonly #visibilityTimeout: number;
+  readonly #leaseTimeout: number;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
   readonly #timers = new Map<Held, DeadlineTimer>();
@@ -50,7 +50,7 @@ export class LeaseKeeper {
     member: Membership,
     held: HeldDeliveries,
     host: {
-      readonly visibilityTimeout: number;
+      readonly leaseTimeout: number;
       readonly readingSince: () => number;
       /** Gives back a stranger. Never rejects. */
       readonly onStranger: (entryId: string) => Promise<void>;
@@ -61,11 +61,11 @@ export class LeaseKeeper {
     this.#queue = queue;
     this.#member = member;
     this.#held = held;
-    this.#visibilityTimeout = host.visibilityTimeout;
+    this.#leaseTimeout = host.leaseTimeout;
     this.#readingSince = host.readingSince;
     this.#onStranger = host.onStranger;
     this.#onOverdue = host.onOverdue;
-    this.#interval = Math.min(host.visibilityTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
+    this.#interval = Math.min(host.leaseTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
     this.#beats = new Task(
       () => this.#beat(),
       `cannot keep the leases of queue "${queue.name}"`,
@@ -90,7 +90,7 @@ export class LeaseKeeper {
 
   /** When the consumer's leases end unless it beats again (`performance.now()`). */
   get leasesEndAt(): number {
-    return this.#freshAt + this.#visibilityTimeout;
+    return this.#freshAt + this.#leaseTimeout;
   }
 
   /** Ends the lease of one delivery in `duration` milliseconds, whatever limit it had before. */
@@ -194,7 +194,7 @@ export class LeaseKeeper {
 /** Milliseconds until the next beat after one that has failed, at first. */
 const RETRY = 500;
 
-/** Beats per visibility timeout. */
+/** Beats per lease timeout. */
 const BEATS_PER_TIMEOUT = 3;
 
 /** The longest interval between two beats (ms), so that strangers do not wait long where leases are long. */

@@ -25,8 +25,8 @@ import { performance } from "../../time/runtime.ts";
 export class ReclaimTask {
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #maxDeliveries: number;
-  readonly #visibilityTimeout: number;
+  readonly #maxAttempts: number;
+  readonly #leaseTimeout: number;
   readonly #watch: ReclaimWatch;
   readonly #task: Task;
   /** When to trim next (`performance.now()`). */
@@ -37,14 +37,14 @@ export class ReclaimTask {
   constructor(
     queue: Queue,
     member: Membership,
-    settings: { readonly visibilityTimeout: number; readonly maxDeliveries: number },
+    settings: { readonly leaseTimeout: number; readonly maxAttempts: number },
   ) {
     this.#queue = queue;
     this.#member = member;
-    this.#maxDeliveries = settings.maxDeliveries;
-    this.#visibilityTimeout = settings.visibilityTimeout;
-    const { visibilityTimeout } = settings;
-    this.#watch = new ReclaimWatch({ visibilityTimeout, self: member.consumer });
+    this.#maxAttempts = settings.maxAttempts;
+    this.#leaseTimeout = settings.leaseTimeout;
+    const { leaseTimeout } = settings;
+    this.#watch = new ReclaimWatch({ leaseTimeout, self: member.consumer });
     this.#task = new Task(
       () => this.#look(),
       `cannot reclaim messages of queue "${queue.name}"`,
@@ -78,8 +78,8 @@ export class ReclaimTask {
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     let failure: unknown;
     for (const { name, idle } of dead) {
-      const maxDeliveries = this.#maxDeliveries;
-      const args = { channel, group, consumer: name, idle, maxDeliveries, limit: RECLAIMED };
+      const maxAttempts = this.#maxAttempts;
+      const args = { channel, group, consumer: name, idle, maxAttempts, limit: RECLAIMED };
       try {
         let isLeft = true;
         while (isLeft && !this.#task.isStopped) {
@@ -95,7 +95,7 @@ export class ReclaimTask {
     }
     if (failure !== undefined) throw failure;
     const isLongGone = ({ inFlight, idle }: { inFlight: number; idle: number }) =>
-      inFlight === 0 && idle > Math.max(GONE * this.#visibilityTimeout, MINUTE);
+      inFlight === 0 && idle > Math.max(GONE * this.#leaseTimeout, MINUTE);
     for (const { name } of found.filter(isLongGone)) {
       if (name === consumer) continue;
       await queue.run(background, leave, { group, consumer: name });
@@ -131,6 +131,6 @@ const TRIM = 30_000;
 /** Milliseconds by which the look that is to trim may come before that instant. */
 const EARLY = 100;
 
-/** Visibility timeouts of silence after which a consumer with nothing in flight is removed; a minute at least. */
+/** Lease timeouts of silence after which a consumer with nothing in flight is removed; a minute at least. */
 const GONE = 10;
 const MINUTE = 60_000;

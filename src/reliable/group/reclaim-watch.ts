@@ -1,4 +1,4 @@
-import { visibilityTimeoutOf } from "./consumer-name.ts";
+import { leaseTimeoutOf } from "./consumer-name.ts";
 
 /** A consumer of a group, as Redis knows it. */
 export interface ConsumerState {
@@ -20,7 +20,7 @@ export interface Look {
 /**
  * Judges which consumers of a group are dead. It does no I/O: its owner asks Redis, and acts.
  *
- * A live consumer gives a sign of life every third of its visibility timeout. One that has messages in flight and was
+ * A live consumer gives a sign of life every third of its lease timeout. One that has messages in flight and was
  * silent for the whole timeout is dead. Redis measures the silence by its own clock, though. If somebody sets that
  * clock forward, all consumers seem silent at once. So a verdict takes **two looks**: the first when the silence has
  * lasted half the timeout, the second when it has lasted the whole timeout and half a timeout has passed since the
@@ -36,12 +36,12 @@ export interface Look {
 export class ReclaimWatch {
   readonly #self: string;
   /** Milliseconds. */
-  readonly #visibilityTimeout: number;
+  readonly #leaseTimeout: number;
   /** By name, the first look at each consumer that has been silent for half its timeout. */
   #firstLooks = new Map<string, FirstLook>();
 
-  constructor({ visibilityTimeout, self }: { visibilityTimeout: number; self: string }) {
-    this.#visibilityTimeout = visibilityTimeout;
+  constructor({ leaseTimeout, self }: { leaseTimeout: number; self: string }) {
+    this.#leaseTimeout = leaseTimeout;
     this.#self = self;
   }
 
@@ -54,10 +54,10 @@ export class ReclaimWatch {
   look(consumers: readonly ConsumerState[], now: number): Look {
     const dead: { name: string; idle: number }[] = [];
     const firstLooks = new Map<string, FirstLook>();
-    let lookIn = this.#visibilityTimeout / 6;
+    let lookIn = this.#leaseTimeout / 6;
     for (const { name, inFlight, idle } of consumers) {
       if (name === this.#self || inFlight === 0) continue;
-      const timeout = visibilityTimeoutOf(name) ?? this.#visibilityTimeout;
+      const timeout = leaseTimeoutOf(name) ?? this.#leaseTimeout;
       const half = timeout / 2;
       if (idle < half) {
         lookIn = Math.min(lookIn, half - idle);

@@ -92,8 +92,8 @@ describe.each(Object.keys(places))("on %s", (where) => {
       const reliable = line.getReliableQueue<string>(`${name}-reliable`, {
         partitions: 2,
         group: "a",
-        visibilityTimeout: 5000,
-        maxDeliveries: 20,
+        leaseTimeout: 5000,
+        maxAttempts: 20,
       });
       // The workers below name other numbers of partitions, but these are settled now.
       await Promise.all([plain.size(), reliable.size()]);
@@ -170,7 +170,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
         { within: 60_000 },
       );
       for (const queue of [plain, reliable]) {
-        const left = await line.getDelayedQueue<string>(queue.name).readAll();
+        const left = await line.getDelayedQueue<string>(queue.name).insertionOrder.readAll();
         expect(left.toSorted()).toEqual(LATE.toSorted());
         expect(await queue.clear()).toBe(LATE.length);
       }

@@ -15,7 +15,7 @@ const died = (attempt: number) => [attempt, `its consumer died in delivery ${att
 test("the number shrinks after processes have died in their handlers: every attempt counts, none is made twice", async () => {
   const name = uniqueName();
   const program = await bundle(new URL("../workers/attempts-worker.ts", import.meta.url));
-  const options = { visibilityTimeout: 1000, maxDeliveries: 2, partitions: 4 };
+  const options = { leaseTimeout: 1000, maxAttempts: 2, partitions: 4 };
   // It only offers, so it does not look for dead consumers.
   const line = newLine({ codec: "string" });
   const queue = line.getReliableQueue<string>(name, options);

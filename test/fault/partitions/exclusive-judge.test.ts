@@ -4,7 +4,7 @@ import type { StormNote } from "./storm-note.ts";
 
 // The judge of the storm finds each fault that is in a ledger, and none in a sound one.
 
-const RULES = { strict: true, retry: [300], maxDeliveries: 3 };
+const RULES = { strict: true, retry: [300], maxAttempts: 3 };
 const CALM: Disturbances = { stops: [], kills: [], redrives: [] };
 const NONE = { overlaps: 0, disordered: 0, fences: 0, pauses: 0, attempts: 0, unaborted: 0 };
 

@@ -31,7 +31,7 @@ export interface Rules {
   readonly strict: boolean;
   /** Milliseconds of pause after the first, second, ... failed attempt; the last one repeats. */
   readonly retry: readonly number[];
-  readonly maxDeliveries: number;
+  readonly maxAttempts: number;
 }
 
 /**
@@ -74,7 +74,7 @@ interface Run {
 export function judge(
   notes: readonly StormNote[],
   { stops, kills, redrives }: Disturbances,
-  { strict, retry, maxDeliveries }: Rules,
+  { strict, retry, maxAttempts }: Rules,
 ) {
   const stalls = notes.filter(({ what }) => what === "stall");
   const standstills = [
@@ -151,9 +151,7 @@ export function judge(
   /** Whether a message may have been dead at that moment. */
   function mayBeDead(ofMessage: readonly Run[], at: number): boolean {
     const before = ofMessage.filter(({ entered }) => entered < at);
-    return (
-      (before.at(-1)?.attempt ?? 0) + lossesIn(before.at(-1)?.entered ?? 0, at) >= maxDeliveries
-    );
+    return (before.at(-1)?.attempt ?? 0) + lossesIn(before.at(-1)?.entered ?? 0, at) >= maxAttempts;
   }
 
   /** How many processes may have lost a delivery between two moments. */
@@ -180,7 +178,7 @@ export function judge(
         const prior = before === undefined ? "nothing" : named(before);
         attempts.push(`${named(run)} follows ${prior}, with ${mayLack} losses`);
       }
-      if (run.attempt > maxDeliveries) attempts.push(`${named(run)} is more than ${maxDeliveries}`);
+      if (run.attempt > maxAttempts) attempts.push(`${named(run)} is more than ${maxAttempts}`);
       if (before?.end === "done" && !wasLost(before))
         attempts.push(`${named(run)} after ${named(before)} was done`);
 

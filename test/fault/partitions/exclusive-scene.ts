@@ -201,7 +201,7 @@ export class ExclusiveScene {
   }
 
   get #queueOptions(): ReliableQueueOptions<Order> & { partitions: number } {
-    return { partitions: this.#options.partitions, visibilityTimeout: 5000 };
+    return { partitions: this.#options.partitions, leaseTimeout: 5000 };
   }
 
   async #handle(

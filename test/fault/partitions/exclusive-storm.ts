@@ -145,16 +145,16 @@ export class ExclusiveStorm {
   private constructor(options: StormOptions, program: URL, changer: URL) {
     this.#options = options;
     const { url, ledgerUrl, strict } = options;
-    this.#rules = { strict, retry: [150, 300, 600], maxDeliveries: 4 };
+    this.#rules = { strict, retry: [150, 300, 600], maxAttempts: 4 };
     this.#redis = newRedis(url);
     this.#ledger = newRedis(ledgerUrl);
     this.#lines = [0, 1].map(() => newLineThatMayFail({ redis: url, callTimeout: 20_000 }));
-    const { retry, maxDeliveries } = this.#rules;
+    const { retry, maxAttempts } = this.#rules;
     this.#queue = this.#lines[0]!.getReliableQueue<StormOrder>(this.#name, {
       partitions: 2,
       retry,
-      maxDeliveries,
-      visibilityTimeout: 5000,
+      maxAttempts,
+      leaseTimeout: 5000,
     });
     this.#program = program;
     this.#changer = changer;
@@ -438,7 +438,7 @@ export class ExclusiveStorm {
   async #spare(): Promise<Worker> {
     const { url, ledgerUrl, strict } = this.#options;
     const name = `worker ${this.#workers.length}`;
-    const { retry, maxDeliveries } = this.#rules;
+    const { retry, maxAttempts } = this.#rules;
     const child = startChild(this.#program, {
       env: {
         REDIS: url,
@@ -447,7 +447,7 @@ export class ExclusiveStorm {
         NAME: name,
         STRICT: strict ? "yes" : "no",
         RETRY: JSON.stringify(retry),
-        MAX_DELIVERIES: String(maxDeliveries),
+        MAX_DELIVERIES: String(maxAttempts),
       },
     });
     const worker: Worker = { name, child, state: "leaving" };

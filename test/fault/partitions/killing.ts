@@ -32,7 +32,7 @@ export async function killWorkerOf(
   const { kind, name, abroad } = traffic;
   abroad.clear();
   // Short, so that the messages of the killed process are back soon.
-  const settings = { ...SETTINGS, visibilityTimeout: 1000, partitions: site.partitions };
+  const settings = { ...SETTINGS, leaseTimeout: 1000, partitions: site.partitions };
   const { address } = site;
   const own =
     kind === "plain" ? { codec: settings.codec, partitions: settings.partitions } : settings;

@@ -116,7 +116,7 @@ interface Variant {
   readonly offered: "one by one" | "together";
   readonly keys: "none" | "keys" | "partition keys" | "both";
   /** What becomes of an older message with the same key, if there is one. */
-  readonly onDuplicate?: "replace" | "keep";
+  readonly onDuplicate?: "replace" | "update";
   readonly numbers: readonly number[];
 }
 
@@ -132,7 +132,7 @@ const VARIANTS: readonly Variant[] = [
     kind: "reliable",
     offered: "one by one",
     keys: "keys",
-    onDuplicate: "keep",
+    onDuplicate: "update",
     numbers: [4, 2, 6],
   },
 ];
@@ -213,7 +213,7 @@ async function play(variant: Variant, progress: Progress) {
     const { delayed, ready, inFlight } = await other.stats();
     expect(delayed + ready + inFlight).toBe(0);
   });
-  const expected = { replace: "replaced", keep: "kept", add: "added" }[onDuplicate ?? "add"];
+  const expected = { replace: "replaced", update: "updated", add: "added" }[onDuplicate ?? "add"];
   return {
     results: results.map(({ id, outcome }) => `${outcome} ${id}`),
     expected: messages.map(({ payload }) => `${expected} ${stored.get(payload)}`),

@@ -190,7 +190,7 @@ test("a keyPrefix stands in front of every key, and one with a brace is refused"
   );
   const ready = line.getBlockingQueue<number>(name);
   const taken: number[] = [];
-  while (taken.length < 9) taken.push(...(await ready.takeMany({ max: 9 })));
+  while (taken.length < 9) taken.push(...(await ready.takeMany({ limit: 9 })));
   expect(taken.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
 
   const braced = new Redis(redisUrl(), { keyPrefix: "{app}:", lazyConnect: true });

@@ -27,7 +27,7 @@ const DELAYS = [50, 250] as const;
 export const CONCURRENCY = 8;
 
 /** How both kinds are opened, in other processes, too. A lease outlasts any pause of a server. */
-export const SETTINGS = { codec: "string", visibilityTimeout: 4000, retry: [100] } as const;
+export const SETTINGS = { codec: "string", leaseTimeout: 4000, retry: [100] } as const;
 
 export type Kind = "plain" | "reliable";
 

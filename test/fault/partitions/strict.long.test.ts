@@ -21,7 +21,7 @@ test("strict: a failed message keeps its pauses and its attempts, whoever leaves
   const redis = newRedis();
   // The third is shorter than the lease of the process that dies in it.
   const pauses = [4000, 9000, 1000, 4000];
-  const strict = { partitions: 1, exclusive: true, strict: true, retry: pauses, maxDeliveries: 5 };
+  const strict = { partitions: 1, exclusive: true, strict: true, retry: pauses, maxAttempts: 5 };
   const queue = newLine({ codec: "json" }).getReliableQueue<string>(name, strict);
   const program = await bundle(new URL("../workers/strict-worker.ts", import.meta.url));
   const start = async (diesAfter = 0): Promise<Child> => {

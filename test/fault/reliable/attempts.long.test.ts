@@ -32,7 +32,7 @@ const WORKERS = 3;
 const CUT = 30;
 
 /** Milliseconds. */
-const VISIBILITY = 600;
+const LEASE = 600;
 
 const MAX_DELIVERIES = 5;
 
@@ -49,8 +49,8 @@ test.each([
   async (_, own) => {
     const random = new Random(SEED);
     const options = {
-      visibilityTimeout: VISIBILITY,
-      maxDeliveries: MAX_DELIVERIES,
+      leaseTimeout: LEASE,
+      maxAttempts: MAX_DELIVERIES,
       retry: [20],
       ...own,
     };
@@ -172,7 +172,7 @@ class Workers {
     }
     if (trouble === "stall") {
       process.kill(worker.pid, "SIGSTOP");
-      await sleep(2 * VISIBILITY);
+      await sleep(2 * LEASE);
       process.kill(worker.pid, "SIGCONT");
       this.#working.push(worker);
     }

@@ -40,7 +40,7 @@ test(
     const redis = newRedis();
     const { stream, retrying } = queueKeys(name);
     const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
-    const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "1000" };
+    const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, LEASE: "1000" };
     const crew = await Crew.start(WORKERS, { ...env, WORK: "fail", PAUSE: "50" }, 1);
     const messages = upTo(COUNT).map((payload) => ({ payload, delay: Math.random() * 2_000 }));
     await queue.offerMany(messages);

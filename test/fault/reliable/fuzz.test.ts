@@ -154,7 +154,7 @@ test(
       const queue = line.getReliableQueue<string>(uniqueName("fuzz"), {
         codec,
         retry: [1],
-        maxDeliveries: 3,
+        maxAttempts: 3,
       });
       const fuzzed = new Case(seed, queue, redis);
       try {

@@ -39,7 +39,7 @@ export class GroupTraffic extends Offering {
     const open = (group: string) =>
       newLineThatMayFail(options()).getReliableQueue<number>(this.name, {
         group,
-        visibilityTimeout: 3_000,
+        leaseTimeout: 3_000,
         retry: [100],
       });
     this.#mail = open("mail");
@@ -133,7 +133,7 @@ export class GroupTraffic extends Offering {
     for (;;) {
       try {
         // One by one, the group would lag far behind after an outage.
-        const deliveries = await queue.takeMany({ max: 50 });
+        const deliveries = await queue.takeMany({ limit: 50 });
         for (const { payload } of deliveries) this.#note("audit", payload);
         await Promise.all(deliveries.map(acknowledge));
       } catch (error) {

@@ -67,12 +67,12 @@ class KeyStorm {
     const calledAt = performance.now();
     let what = pick(CALLS);
     // Several messages of a key, of which at most one holds it: the ledger would not know which one it replaces.
-    if (live.length > 1 && (what === "replace" || what === "keep")) what = "get";
+    if (live.length > 1 && (what === "replace" || what === "update")) what = "get";
     const check = (isReached: boolean, reply: unknown) => {
       this.#count(what);
       const isSure = before.from <= calledAt && before.until >= performance.now();
       if (only === undefined || only.mayBeKeyless || !isSure) return;
-      if (only.isDisplaced && (what === "offer" || what === "replace" || what === "keep")) return;
+      if (only.isDisplaced && (what === "offer" || what === "replace" || what === "update")) return;
       this.#count(`sure ${what}`);
       if (isReached) return;
       this.faults.push(`${what} of ${key} misses ${only.number}: ${JSON.stringify(reply)}`);
@@ -80,21 +80,21 @@ class KeyStorm {
     switch (what) {
       case "offer":
       case "replace":
-      case "keep": {
+      case "update": {
         const delay = Math.random() < 0.5 ? 0 : Math.random() * 60;
         const added = this.#note(key);
-        const onDuplicate = what === "offer" ? "reject" : what;
+        const onDuplicate = what === "offer" ? "ignore" : what;
         const offered = await queue.offer(added.number, delay, { key, onDuplicate });
         const { outcome } = offered;
-        check(outcome === "rejected" ? offered.id === only?.id : outcome !== "added", offered);
-        if (outcome === "rejected") {
+        check(outcome === "existing" ? offered.id === only?.id : outcome !== "added", offered);
+        if (outcome === "existing") {
           this.#notes.delete(added.number);
           this.#liveOf(key).delete(added);
           return;
         }
         added.id = offered.id;
         if (outcome !== "added" && only !== undefined) this.#finish(only, "replaced");
-        if (outcome !== "kept" && added.takenAt === 0) {
+        if (outcome !== "updated" && added.takenAt === 0) {
           added.waits = { from: performance.now(), until: calledAt + delay };
         }
         return;
@@ -216,7 +216,7 @@ const CALLS = [
   "offer",
   "offer",
   "replace",
-  "keep",
+  "update",
   "cancel",
   "get",
   "has",
@@ -245,7 +245,7 @@ test.each([
     const storm = new KeyStorm();
     const open = () => {
       const line = newLine();
-      const settings = { ...options, maxDeliveries: 1_000_000 };
+      const settings = { ...options, maxAttempts: 1_000_000 };
       return { line, queue: line.getReliableQueue<number>(name, settings) };
     };
     const [producers, consumers] = [

@@ -45,7 +45,7 @@ test(
     const proxy = await startProxy(server.url);
     const name = uniqueName();
     const { stream, retries, retrying, timeouts } = queueKeys(name);
-    const env = { REDIS: proxy.url, LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "3000" };
+    const env = { REDIS: proxy.url, LEDGER: redisUrl(), QUEUE: name, LEASE: "3000" };
     const crew = await Crew.start(WORKERS, { ...env, WORK: "stumble", PAUSE: "20" });
 
     let latest = performance.now() + LONGEST;

@@ -15,12 +15,12 @@ test("a message whose read takes many beats is delivered once, and is not reclai
   const roles = new Roles(proxy);
   const name = uniqueName();
   const line = newLine({ redis: proxy.url });
-  const queue = line.getReliableQueue<number>(name, { visibilityTimeout: 300 });
+  const queue = line.getReliableQueue<number>(name, { leaseTimeout: 300 });
   const taking = queue.take();
   await eventually(() => expect(roles.all("blocking").length).toBeGreaterThan(0));
   for (const connection of roles.all("blocking")) connection.delay.reply = 1500;
   await newLine({ transfer: false })
-    .getReliableQueue<number>(name, { visibilityTimeout: 300 })
+    .getReliableQueue<number>(name, { leaseTimeout: 300 })
     .offer(1, 0);
   const delivery = await taking;
   expect(delivery.attempt).toBe(1);

@@ -70,10 +70,10 @@ test(
   LONGEST + 120_000,
 );
 
-test("handlers that run longer than the visibility timeout keep their leases", async () => {
+test("handlers that run longer than the lease timeout keep their leases", async () => {
   const name = uniqueName();
   const redis = newRedis();
-  const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "2500" };
+  const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, LEASE: "2500" };
   // The handlers pause for up to twice this time.
   await Crew.start(2, { ...env, PAUSE: "3000" });
   const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);

@@ -76,7 +76,7 @@ async function settle(delivery: Delivery<string>): Promise<void> {
 async function takeByHand(): Promise<void> {
   for (;;) {
     try {
-      const deliveries = await queue.takeMany({ max: 5, timeout: 100 });
+      const deliveries = await queue.takeMany({ limit: 5, timeout: 100 });
       await Promise.all(deliveries.map((delivery) => settle(delivery).catch(() => {})));
     } catch (error) {
       if (error instanceof ClosedError) return;

@@ -79,8 +79,8 @@ const join = (): void => {
       strict: STRICT === "yes",
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own words.
       retry: JSON.parse(RETRY) as number[],
-      maxDeliveries: Number(MAX_DELIVERIES),
-      visibilityTimeout: 5000,
+      maxAttempts: Number(MAX_DELIVERIES),
+      leaseTimeout: 5000,
     })
     .subscribe(handle, {
       onError: (error) => {

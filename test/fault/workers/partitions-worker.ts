@@ -68,7 +68,7 @@ for (const one of [line, producer])
 const partitions = Number(PARTITIONS);
 const plainName = `${QUEUE}-plain`;
 const reliableName = `${QUEUE}-reliable`;
-const settings = { partitions, visibilityTimeout: 5000, retry: [150], maxDeliveries: 20 };
+const settings = { partitions, leaseTimeout: 5000, retry: [150], maxAttempts: 20 };
 
 const openDelayed = () => producer.getDelayedQueue<string>(plainName, { partitions });
 const openReliable = (client: Delayline, group = "a") =>
@@ -120,8 +120,9 @@ async function offer(
       wrong.push(`${options.key} is delayed twice: ${holder[0]}, ${entry[0]}`);
     }
     entry[2] = deadline;
-    if (outcome === "rejected") entry[1] = "never";
-    if (holder !== undefined && (outcome === "replaced" || outcome === "kept")) holder[1] = "never";
+    if (outcome === "existing") entry[1] = "never";
+    if (holder !== undefined && (outcome === "replaced" || outcome === "updated"))
+      holder[1] = "never";
     return { entry, id };
   } catch (error) {
     if (!(error instanceof OfferError)) throw error;
@@ -172,8 +173,8 @@ async function live(queue: Queue, key: string): Promise<void> {
     : remaining * Math.random() * (isById && isReliable ? 0.8 : 1.2);
   await sleep(Math.max(0, wait));
   if (choice < 0.4) {
-    const onDuplicate = (["replace", "keep", "reject"] as const)[Math.floor(choice / 0.14)];
-    await offer(queue, label, { ...own, onDuplicate: onDuplicate ?? "reject" }, entry);
+    const onDuplicate = (["replace", "update", "ignore"] as const)[Math.floor(choice / 0.14)];
+    await offer(queue, label, { ...own, onDuplicate: onDuplicate ?? "ignore" }, entry);
   } else if (choice < 0.6) {
     await cancel(queue, entry, key, hint);
   } else if (choice < 0.7) {
@@ -236,7 +237,7 @@ async function takePlain(): Promise<void> {
     try {
       // Takes give up now and then, so that messages arrive for nobody.
       const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
-      takings.plain.push(...(await queue.takeMany({ max: 10, signal })));
+      takings.plain.push(...(await queue.takeMany({ limit: 10, signal })));
     } catch (error) {
       if (!(error instanceof Error) || error.name === "ClosedError") return;
       if (error.name !== "TimeoutError") errors.push(`take: ${String(error)}`);

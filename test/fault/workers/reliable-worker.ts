@@ -19,7 +19,7 @@ import { LEDGER_SCRIPT, ledgerKeys } from "../reliable/handled.ts";
 
 endWithParent();
 const { REDIS = "", LEDGER = "", QUEUE = "", PAUSE = "50" } = process.env;
-const { CONCURRENCY = "20", VISIBILITY = "2000" } = process.env;
+const { CONCURRENCY = "20", LEASE = "2000" } = process.env;
 let { WORK: work = "complete" } = process.env;
 const { log, completed } = ledgerKeys(QUEUE);
 
@@ -31,8 +31,8 @@ function go(): void {
   const line = new Delayline({ redis: REDIS, codec: "json" });
   line.on("error", () => {});
   const queue = line.getReliableQueue<number>(QUEUE, {
-    visibilityTimeout: Number(VISIBILITY),
-    maxDeliveries: 1000,
+    leaseTimeout: Number(LEASE),
+    maxAttempts: 1000,
     retry: [100],
   });
   const handle = async (id: number, delivery: Delivery<number>) => {

@@ -22,7 +22,7 @@ async function takeWhileOpen(line: Delayline): Promise<void> {
   for (;;) {
     try {
       const signal = AbortSignal.timeout(Math.ceil(Math.random() * 50));
-      const payloads = await queue.takeMany({ max: 10, signal });
+      const payloads = await queue.takeMany({ limit: 10, signal });
       // Read after the messages arrived: so one was early if this is before its deadline.
       const at = await serverTime(redis);
       for (const payload of payloads) takings.push([payload, at]);

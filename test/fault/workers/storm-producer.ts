@@ -60,8 +60,8 @@ async function offer(options: OfferOptions = {}, holder?: Entry): Promise<Entry>
     const { deadline, outcome } = await queue.offer(entry[0], newDelay(), options);
     note(`offer: ${outcome}`);
     entry[2] = deadline;
-    if (outcome === "rejected") entry[1] = "never";
-    if (outcome === "replaced" || outcome === "kept") (holder as Entry)[1] = "never";
+    if (outcome === "existing") entry[1] = "never";
+    if (outcome === "replaced" || outcome === "updated") (holder as Entry)[1] = "never";
     if (isResending && performance.now() > sentAt + LONGEST_OUTAGE) {
       note("offer: late answer");
       entry[1] = "any";
@@ -113,9 +113,9 @@ async function live(key: string): Promise<void> {
   if (entry[1] !== "once") return;
   const choice = Math.random();
   if (choice < 0.4) {
-    const onDuplicate = (["replace", "keep", "reject"] as const)[Math.floor(choice / 0.14)];
+    const onDuplicate = (["replace", "update", "ignore"] as const)[Math.floor(choice / 0.14)];
     await sleep(Math.random() * 300);
-    await offer({ key, onDuplicate: onDuplicate ?? "reject" }, entry);
+    await offer({ key, onDuplicate: onDuplicate ?? "ignore" }, entry);
   } else if (choice < 0.9) {
     // Near its deadline, when it may just be moving.
     const remaining = entry[2] - (await line.serverTime());

@@ -17,7 +17,7 @@ test("with --cluster every command covers all nodes, whichever is named", async 
   const line = newLine({ redis: cluster, codec: "string" });
   const reminders = line.getDelayedQueue("reminders");
   for (let i = 0; i < 9; i++) await reminders.offer(`${i}`, HOUR, { key: `order:${i}` });
-  const invoices = line.getReliableQueue("invoices", { maxDeliveries: 1 });
+  const invoices = line.getReliableQueue("invoices", { maxAttempts: 1 });
   await invoices.offer("x", 0, { key: "invoice:1" });
   await (await invoices.take()).reject("no such customer");
   const parted = line.getReliableQueue("parted", { partitions: 6 });

@@ -51,7 +51,7 @@ async function fill(
     await queue.offerMany(delayed);
     return;
   }
-  const queue = line.getReliableQueue(name, { ...options, retry: () => HOUR, maxDeliveries: 5 });
+  const queue = line.getReliableQueue(name, { ...options, retry: () => HOUR, maxAttempts: 5 });
   const offer = async (text: string) =>
     await queue.offer(payloadOf(text), 0, { key: text, headers: { trace: `of ${text}` } });
   for (let i = 0; i < 10; i++) {

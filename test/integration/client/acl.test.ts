@@ -31,14 +31,14 @@ it("a queue needs no more access than docs/operations/setting-up.md says", async
   expect(await ready.take()).toBe(1);
   await delayed.offerMany(Array.from({ length: 3000 }, (_, i) => ({ payload: i, delay: 0 })));
   let taken = 0;
-  while (taken < 3000) taken += (await ready.takeMany({ max: 500 })).length;
+  while (taken < 3000) taken += (await ready.takeMany({ limit: 500 })).length;
   await delayed.offerMany([5, 6, 7, 8, 9].map((payload) => ({ payload, delay: 60_000 })));
-  expect(await delayed.readAll()).toEqual([5, 6, 7, 8, 9]);
-  expect(await delayed.contains(6)).toBe(true);
-  expect(await delayed.remove(6)).toBe(true);
-  expect(await delayed.poll()).toBe(5);
+  expect(await delayed.insertionOrder.readAll()).toEqual([5, 6, 7, 8, 9]);
+  expect(await delayed.insertionOrder.contains(6)).toBe(true);
+  expect(await delayed.insertionOrder.remove(6)).toBe(true);
+  expect(await delayed.insertionOrder.poll()).toBe(5);
   expect(await delayed.nextDeadline()).toBeGreaterThan(0);
-  expect(await delayed.pollLastAndOfferFirstTo(name)).toBe(9);
+  expect(await delayed.insertionOrder.pollLastAndOfferFirstTo(name)).toBe(9);
   expect(await ready.peek()).toBe(9);
   expect(await ready.poll()).toBe(9);
   await expect(ready.take({ signal: AbortSignal.timeout(10) })).rejects.toThrow();
@@ -121,7 +121,7 @@ it("a reliable queue needs no more access than docs/operations/setting-up.md say
   const admin = newRedis();
   const { url } = await newUser(admin, name);
   const line = newLine({ redis: url.href, codec: "string" });
-  const options = { visibilityTimeout: 1000, retry: [10] };
+  const options = { leaseTimeout: 1000, retry: [10] };
   const queue = line.getReliableQueue<string>(name, options);
   line.getReliableQueue<string>(name, { group: "other" }).subscribe(() => {});
 
@@ -185,13 +185,13 @@ it.each(["none", "redisson"] as const)(
       for (let i = 0; i < 50; i++) await offerAsRedisson(java, name, `${layout} ${i}`, 0, layout);
     }
     let taken = 0;
-    while (taken < 150) taken += (await ready.takeMany({ max: 50 })).length;
+    while (taken < 150) taken += (await ready.takeMany({ limit: 50 })).length;
     for (const layout of layouts) await offerAsRedisson(java, name, layout, 60_000, layout);
     await delayed.offer("ours", 60_000, { key: "ours" });
-    expect(await delayed.readAll()).toEqual([...layouts, "ours"]);
-    expect(await delayed.contains("old")).toBe(true);
-    expect(await delayed.remove("old")).toBe(true);
-    expect(await delayed.poll()).toBe("8-byte ids");
+    expect(await delayed.insertionOrder.readAll()).toEqual([...layouts, "ours"]);
+    expect(await delayed.insertionOrder.contains("old")).toBe(true);
+    expect(await delayed.insertionOrder.remove("old")).toBe(true);
+    expect(await delayed.insertionOrder.poll()).toBe("8-byte ids");
     expect(await delayed.cancel("ours")).toBe(true);
 
     await delayed.offer("due", 0, { key: "due" });

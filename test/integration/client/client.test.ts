@@ -105,10 +105,12 @@ describe("the address of Redis", () => {
       { payload: "a", delay: MINUTE },
       { payload: "b", delay: MINUTE },
     ]);
-    expect(await prefixed.getDelayedQueue(name).readAll()).toEqual(["a", "b"]);
-    expect(await prefixed.getDelayedQueue(name).remove("a")).toBe(true);
+    expect(await prefixed.getDelayedQueue(name).insertionOrder.readAll()).toEqual(["a", "b"]);
+    expect(await prefixed.getDelayedQueue(name).insertionOrder.remove("a")).toBe(true);
     const other = uniqueName("other");
-    expect(await prefixed.getDelayedQueue(name).pollLastAndOfferFirstTo(other)).toBe("b");
+    expect(await prefixed.getDelayedQueue(name).insertionOrder.pollLastAndOfferFirstTo(other)).toBe(
+      "b",
+    );
     expect(await newRedis().llen(`${prefix}${other}`)).toBe(1);
     expect(await plain.getDelayedQueue(name).size()).toBe(0);
   });
@@ -132,7 +134,7 @@ describe("a lent client", () => {
     await line.getDelayedQueue(name).offer("a", 5);
     expect(await line.getBlockingQueue(name).take()).toBe("a");
     line.getBlockingQueue(name).subscribe(() => {});
-    await line.getDelayedQueue(name).readAll();
+    await line.getDelayedQueue(name).insertionOrder.readAll();
     expect(look()).toEqual(before);
     await line.close();
     expect(look()).toEqual(before);
@@ -271,7 +273,7 @@ describe("close", () => {
     await line.getBlockingQueue(name).put("ready");
     await line.close();
     const next = newLine();
-    expect(await next.getDelayedQueue(name).readAll()).toEqual(["delayed"]);
+    expect(await next.getDelayedQueue(name).insertionOrder.readAll()).toEqual(["delayed"]);
     expect(await next.getBlockingQueue(name).readAll()).toEqual(["ready"]);
   });
 
@@ -293,22 +295,25 @@ describe("close", () => {
       ["size", (delayed) => delayed.size()],
       ["isEmpty", (delayed) => delayed.isEmpty()],
       ["nextDeadline", (delayed) => delayed.nextDeadline()],
-      ["peek", (delayed) => delayed.peek()],
-      ["poll", (delayed) => delayed.poll()],
-      ["poll with a limit", (delayed) => delayed.poll(1)],
-      ["readAll", (delayed) => delayed.readAll()],
-      ["iteration", (delayed) => collect(delayed)],
-      ["contains", (delayed) => delayed.contains(1)],
-      ["remove", (delayed) => delayed.remove(1)],
-      ["removeAll", (delayed) => delayed.removeAll([1])],
-      ["retainAll", (delayed) => delayed.retainAll([1])],
+      ["peek", (delayed) => delayed.insertionOrder.peek()],
+      ["poll", (delayed) => delayed.insertionOrder.poll()],
+      ["poll with a limit", (delayed) => delayed.insertionOrder.poll(1)],
+      ["readAll", (delayed) => delayed.insertionOrder.readAll()],
+      ["iteration", (delayed) => collect(delayed.insertionOrder)],
+      ["contains", (delayed) => delayed.insertionOrder.contains(1)],
+      ["remove", (delayed) => delayed.insertionOrder.remove(1)],
+      ["removeAll", (delayed) => delayed.insertionOrder.removeAll([1])],
+      ["retainAll", (delayed) => delayed.insertionOrder.retainAll([1])],
       ["clear", (delayed) => delayed.clear()],
-      ["pollLastAndOfferFirstTo", (delayed) => delayed.pollLastAndOfferFirstTo(name)],
+      [
+        "pollLastAndOfferFirstTo",
+        (delayed) => delayed.insertionOrder.pollLastAndOfferFirstTo(name),
+      ],
       ["take", (_, ready) => ready.take()],
       ["poll of the ready side", (_, ready) => ready.poll()],
       ["poll with a time-out", (_, ready) => ready.poll(10)],
-      ["takeMany", (_, ready) => ready.takeMany({ max: 1 })],
-      ["takeMany without waiting", (_, ready) => ready.takeMany({ max: 1, timeout: 0 })],
+      ["takeMany", (_, ready) => ready.takeMany({ limit: 1 })],
+      ["takeMany without waiting", (_, ready) => ready.takeMany({ limit: 1, timeout: 0 })],
       ["pollFromAny", (_, ready) => ready.pollFromAny([name], 10)],
       ["put", (_, ready) => ready.put(1)],
       ["putMany", (_, ready) => ready.putMany([1])],

@@ -68,7 +68,7 @@ const PLACES: Record<string, (act: Act) => Promise<AsyncDisposable | undefined>>
   "a handler of batches": async (act) => {
     const queue = line.getReliableQueue(name);
     await queue.offer(1, 0);
-    return queue.subscribeBatch(act, { max: 10 });
+    return queue.subscribeBatch(act, { limit: 10 });
   },
   "a route": async (act) => {
     const queue = line.getReliableQueue(name);

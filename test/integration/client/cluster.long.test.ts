@@ -25,7 +25,7 @@ it("works on a lent Redis Cluster: queues on every node, and aborts lose no mess
       // On a busy machine nothing arrives within 7 ms.
       for (let patience = 7; payloads.length < 20; patience++) {
         const signal = AbortSignal.timeout(patience);
-        const more = await ready.takeMany({ max: 3, signal }).catch(() => []);
+        const more = await ready.takeMany({ limit: 3, signal }).catch(() => []);
         payloads.push(...more);
       }
       return payloads;

@@ -39,7 +39,7 @@ test("Vitest's fake timers may be installed before the first connection", async 
 });
 
 test("all fake timers may be installed once the connections are open", async () => {
-  const queue = line.getReliableQueue(name, { retry: [20], visibilityTimeout: 100 });
+  const queue = line.getReliableQueue(name, { retry: [20], leaseTimeout: 100 });
   const attempts: number[] = [];
   const done = new Gate();
   await queue.offer("first", 0);

@@ -103,12 +103,12 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   ],
   [
     "an option of a reliable queue on the client",
-    () => new Delayline({ visibilityTimeout: 5000 } as never),
+    () => new Delayline({ leaseTimeout: 5000 } as never),
     [
       "option",
       "must be one of redis",
-      'got "visibilityTimeout"',
-      "visibilityTimeout is an option of getReliableQueue",
+      'got "leaseTimeout"',
+      "leaseTimeout is an option of getReliableQueue",
     ],
   ],
   [
@@ -128,7 +128,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "option",
       "must be one of redis",
       'got "retries"',
-      "use maxDeliveries, an option of getReliableQueue",
+      "use maxAttempts, an option of getReliableQueue",
     ],
   ],
   [
@@ -452,7 +452,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "queue option",
       "must be one of codec",
       'got "attempts"',
-      "use maxDeliveries, an option of getReliableQueue",
+      "use maxAttempts, an option of getReliableQueue",
     ],
   ],
   [
@@ -518,7 +518,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "reliable queue option",
       "must be one of codec",
       'got "attempts"',
-      "did you mean maxDeliveries?",
+      "did you mean maxAttempts?",
     ],
   ],
   [
@@ -528,7 +528,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "reliable queue option",
       "must be one of codec",
       'got "max_retries"',
-      "did you mean maxDeliveries?",
+      "did you mean maxAttempts?",
     ],
   ],
   [
@@ -543,7 +543,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "reliable queue option",
       "must be one of codec",
       'got "lockDuration"',
-      "did you mean visibilityTimeout?",
+      "did you mean leaseTimeout?",
     ],
   ],
   [
@@ -553,7 +553,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "reliable queue option",
       "must be one of codec",
       'got "visibility_timeout"',
-      "did you mean visibilityTimeout?",
+      "did you mean leaseTimeout?",
     ],
   ],
   [
@@ -563,7 +563,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "reliable queue option",
       "must be one of codec",
       'got "expireInSeconds"',
-      "did you mean visibilityTimeout?",
+      "did you mean leaseTimeout?",
     ],
   ],
   [
@@ -612,29 +612,29 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ],
   ],
   [
-    "visibilityTimeout in seconds",
-    (its) => its.line.getReliableQueue("q", { visibilityTimeout: 30 }),
-    ["visibilityTimeout", "must be a whole number between 100 and 86400000 ms", "got 30"],
+    "leaseTimeout in seconds",
+    (its) => its.line.getReliableQueue("q", { leaseTimeout: 30 }),
+    ["leaseTimeout", "must be a whole number between 100 and 86400000 ms", "got 30"],
   ],
   [
-    "visibilityTimeout with a unit",
-    (its) => its.line.getReliableQueue("q", { visibilityTimeout: "30s" } as never),
-    ["visibilityTimeout", "must be a whole number", "got string"],
+    "leaseTimeout with a unit",
+    (its) => its.line.getReliableQueue("q", { leaseTimeout: "30s" } as never),
+    ["leaseTimeout", "must be a whole number", "got string"],
   ],
   [
-    "visibilityTimeout of a week",
-    (its) => its.line.getReliableQueue("q", { visibilityTimeout: 7 * 86_400_000 }),
-    ["visibilityTimeout", "must be a whole number between 100 and 86400000 ms", "got 604800000"],
+    "leaseTimeout of a week",
+    (its) => its.line.getReliableQueue("q", { leaseTimeout: 7 * 86_400_000 }),
+    ["leaseTimeout", "must be a whole number between 100 and 86400000 ms", "got 604800000"],
   ],
   [
-    "maxDeliveries of 0",
-    (its) => its.line.getReliableQueue("q", { maxDeliveries: 0 }),
-    ["maxDeliveries", "must be a whole number between 1 and 1000000", "got 0"],
+    "maxAttempts of 0",
+    (its) => its.line.getReliableQueue("q", { maxAttempts: 0 }),
+    ["maxAttempts", "must be a whole number between 1 and 1000000", "got 0"],
   ],
   [
-    "maxDeliveries of Infinity",
-    (its) => its.line.getReliableQueue("q", { maxDeliveries: Infinity }),
-    ["maxDeliveries", "must be a whole number between 1 and 1000000", "got Infinity"],
+    "maxAttempts of Infinity",
+    (its) => its.line.getReliableQueue("q", { maxAttempts: Infinity }),
+    ["maxAttempts", "must be a whole number between 1 and 1000000", "got Infinity"],
   ],
   [
     "an empty group",
@@ -750,20 +750,20 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ],
   ],
   [
-    "another visibilityTimeout in a group",
-    (its) => its.line.getReliableQueue(its.reliable.name, { visibilityTimeout: 5000 }),
+    "another leaseTimeout in a group",
+    (its) => its.line.getReliableQueue(its.reliable.name, { leaseTimeout: 5000 }),
     [
-      "visibilityTimeout of group",
+      "leaseTimeout of group",
       "must be the same for all its handles in a client: the first one has 30000",
       "got 5000",
       "give it to the first one, or leave it out here",
     ],
   ],
   [
-    "another maxDeliveries in a group",
-    (its) => its.line.getReliableQueue(its.reliable.name, { maxDeliveries: 3 }),
+    "another maxAttempts in a group",
+    (its) => its.line.getReliableQueue(its.reliable.name, { maxAttempts: 3 }),
     [
-      "maxDeliveries of group",
+      "maxAttempts of group",
       "must be the same for all its handles in a client: the first one has 8",
       "got 3",
       "give it to the first one, or leave it out here",
@@ -897,7 +897,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "offer option",
       "must be one of key",
       'got "attempts"',
-      "use maxDeliveries, an option of getReliableQueue",
+      "use maxAttempts, an option of getReliableQueue",
     ],
   ],
   [
@@ -986,13 +986,13 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   ],
   [
     "onDuplicate as in SQL",
-    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "update" } as never),
-    ["onDuplicate", 'must be "reject", "replace" or "keep"', 'got "update"'],
+    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "nothing" } as never),
+    ["onDuplicate", 'must be "ignore", "replace" or "update"', 'got "nothing"'],
   ],
   [
     "maxWait without replace",
     (its) => its.delayed.offer("x", 5000, { key: "k", maxWait: 9000 }),
-    ["maxWait", 'goes with onDuplicate "replace"', 'got "reject"'],
+    ["maxWait", 'goes with onDuplicate "replace"', 'got "ignore"'],
   ],
   [
     "an instant as maxWait",
@@ -1163,6 +1163,21 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     "a misspelt key in offerMany",
     (its) => its.delayed.offerMany([{ payload: "x", delay: 5, kye: "k" }] as never),
     ["property of messages[0]", "must be one of payload", 'got "kye"', "did you mean key?"],
+  ],
+  [
+    "a message of offerMany with delay and at",
+    (its) => its.delayed.offerMany([{ payload: "x", delay: 5, at: new Date() } as never]),
+    ["messages[0]", "must have either delay or at", "got both"],
+  ],
+  [
+    "a message of offerMany with neither",
+    (its) => its.delayed.offerMany([{ payload: "x" } as never]),
+    ["messages[0]", "must have either delay or at", "got neither"],
+  ],
+  [
+    "a delay as at",
+    (its) => its.delayed.offerMany([{ payload: "x", at: 5000 }]),
+    ["messages[0].at", "must be between 100000000000", "got 5000", "a delay? use delay"],
   ],
   // Finding and changing.
   [
@@ -1358,26 +1373,26 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a number for takeMany",
     (its) => its.blocking.takeMany(10 as never),
-    ["takeMany options", "must be an object", "got 10", "such as { max }"],
+    ["takeMany options", "must be an object", "got 10", "such as { limit }"],
   ],
   [
-    "takeMany without max",
+    "takeMany without limit",
     (its) => its.blocking.takeMany({} as never),
-    ["max", "must be a whole number", "got undefined"],
+    ["limit", "must be a whole number", "got undefined"],
   ],
   [
     "takeMany of none",
-    (its) => its.blocking.takeMany({ max: 0 }),
-    ["max", "must be a whole number between 1 and 10000", "got 0"],
+    (its) => its.blocking.takeMany({ limit: 0 }),
+    ["limit", "must be a whole number between 1 and 10000", "got 0"],
   ],
   [
     "batchSize, as in SQS",
     (its) => its.reliable.takeMany({ batchSize: 10 } as never),
-    ["takeMany option", "must be one of max", 'got "batchSize"', "did you mean max?"],
+    ["takeMany option", "must be one of limit", 'got "batchSize"', "did you mean limit?"],
   ],
   [
     "takeMany without end",
-    (its) => its.blocking.takeMany({ max: 1, timeout: Infinity }),
+    (its) => its.blocking.takeMany({ limit: 1, timeout: Infinity }),
     [
       "timeout",
       "must be between 0 and 946728000000 ms (30 years)",
@@ -1393,7 +1408,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "drain of a negative number",
     (its) => its.blocking.drain(-1),
-    ["max", "must be a whole number between 0 and 9007199254740991", "got -1"],
+    ["limit", "must be a whole number between 0 and 9007199254740991", "got -1"],
   ],
   [
     "putMany of a text",
@@ -1468,7 +1483,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a batch without max",
     (its) => its.reliable.subscribeBatch(() => {}, {} as never),
-    ["max", "must be a whole number", "got undefined"],
+    ["limit", "must be a whole number", "got undefined"],
   ],
   [
     "routes without handlers",
@@ -1483,7 +1498,70 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "peek of a reliable queue",
     (its) => (its.reliable as never as { peek(): Promise<unknown> }).peek(),
-    ["peek", "must be called on", "", "the queue of getDelayedQueue"],
+    ["peek", "must be called as", "", "getDelayedQueue(name).insertionOrder.peek"],
+  ],
+  // Names until 0.1.
+  [
+    "visibilityTimeout",
+    (its) => its.line.getReliableQueue("q", { visibilityTimeout: 30_000 } as never),
+    [
+      "reliable queue option",
+      "must be one of codec",
+      'got "visibilityTimeout"',
+      "did you mean leaseTimeout?",
+    ],
+  ],
+  [
+    "maxDeliveries",
+    (its) => its.line.getReliableQueue("q", { maxDeliveries: 8 } as never),
+    [
+      "reliable queue option",
+      "must be one of codec",
+      'got "maxDeliveries"',
+      "did you mean maxAttempts?",
+    ],
+  ],
+  [
+    'onDuplicate "reject"',
+    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "reject" } as never),
+    ["onDuplicate", 'must be "ignore"', 'got "reject"', 'did you mean "ignore"?'],
+  ],
+  [
+    'onDuplicate "keep"',
+    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "keep" } as never),
+    ["onDuplicate", 'must be "ignore"', 'got "keep"', 'did you mean "update"?'],
+  ],
+  [
+    "max of takeMany",
+    (its) => its.blocking.takeMany({ max: 10 } as never),
+    ["takeMany option", "must be one of limit", 'got "max"', "did you mean limit?"],
+  ],
+  [
+    "max of subscribeBatch",
+    (its) => its.reliable.subscribeBatch(() => {}, { max: 10 } as never),
+    ["subscribe option", "must be one of limit", 'got "max"', "did you mean limit?"],
+  ],
+  ...[
+    "peek",
+    "readAll",
+    "contains",
+    "remove",
+    "removeAll",
+    "retainAll",
+    "poll",
+    "pollLastAndOfferFirstTo",
+  ].map((name): (typeof REFUSED)[number] => [
+    `${name} of a delayed queue`,
+    (its) => (its.delayed as never as Record<string, (x: unknown) => unknown>)[name]?.("x"),
+    [`${name} of a DelayedQueue`, "must be called as", "", `insertionOrder.${name}`],
+  ]),
+  [
+    "iterating a delayed queue",
+    async (its) => {
+      for await (const message of its.delayed as never as AsyncIterable<unknown>) return message;
+      return undefined;
+    },
+    ["a DelayedQueue", "must be iterated as", "", "for await (... of queue.insertionOrder)"],
   ],
   // Deliveries and dead letters.
   [
@@ -1852,7 +1930,7 @@ export const ACCEPTED: readonly (readonly [
   ],
   [
     "poll of the delayed queue with a timeout in mind",
-    (its) => its.accepted.poll(0),
+    (its) => its.accepted.insertionOrder.poll(0),
     "in Redisson, too, it takes messages out before they are due; the docs warn of it",
   ],
   [

@@ -34,14 +34,14 @@ describe("what a handle leaves out", () => {
 
   test("is what the first handle of the group has given", async () => {
     const line = newLine();
-    line.getReliableQueue(name, { visibilityTimeout: 5000, maxDeliveries: 1 });
+    line.getReliableQueue(name, { leaseTimeout: 5000, maxAttempts: 1 });
     const queue = line.getReliableQueue(name);
     await queue.offer("once", 0);
     const delivery = await queue.take();
     await delivery.nack({ reason: "the only attempt" });
     expect(await queue.deadLetters.size()).toBe(1);
     // Another group has options of its own.
-    line.getReliableQueue(name, { group: "audit", visibilityTimeout: 6000 });
+    line.getReliableQueue(name, { group: "audit", leaseTimeout: 6000 });
   });
 
   test("is the retry that an earlier handle of the group has given", async () => {
@@ -86,7 +86,7 @@ describe("what a handle leaves out", () => {
     await line.getDelayedQueue(name, { codec: "json" }).offer(5, 60_000);
     await line.close();
     const again = newLine();
-    const read = await again.getDelayedQueue(name, { codec: "string" }).peek();
+    const read = await again.getDelayedQueue(name, { codec: "string" }).insertionOrder.peek();
     expect(read).toBe("5");
   });
 });
@@ -120,14 +120,9 @@ describe("a handle is refused", () => {
   });
 
   test.each<[string, object, object, string]>([
-    [
-      "visibilityTimeout",
-      { visibilityTimeout: 5000 },
-      { visibilityTimeout: 6000 },
-      "5000, got 6000",
-    ],
-    ["visibilityTimeout", {}, { visibilityTimeout: 6000 }, "30000, got 6000"],
-    ["maxDeliveries", { maxDeliveries: 3 }, { maxDeliveries: 4 }, "3, got 4"],
+    ["leaseTimeout", { leaseTimeout: 5000 }, { leaseTimeout: 6000 }, "5000, got 6000"],
+    ["leaseTimeout", {}, { leaseTimeout: 6000 }, "30000, got 6000"],
+    ["maxAttempts", { maxAttempts: 3 }, { maxAttempts: 4 }, "3, got 4"],
     ["exclusive", { exclusive: true, partitions: 1 }, { exclusive: false }, "true, got false"],
   ])("for another %s of its group: %j, then %j", (option, first, second, values) => {
     const line = newLine({ transfer: false });
@@ -142,7 +137,7 @@ describe("a handle is refused", () => {
     const line = newLine({ transfer: false });
     line.getDelayedQueue(name, { codec: "json" });
     expect(() => line.getReliableQueue(name, { group: "g", codec: "string" })).toThrow(TypeError);
-    line.getReliableQueue(name, { group: "g", visibilityTimeout: 500 });
+    line.getReliableQueue(name, { group: "g", leaseTimeout: 500 });
   });
 });
 

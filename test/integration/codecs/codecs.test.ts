@@ -22,9 +22,9 @@ async function throughRedis(codec: CodecName | Codec, payload: unknown) {
   const delayed = line.getDelayedQueue(name, { codec });
   const ready = line.getBlockingQueue(name, { codec });
   await delayed.offer(payload, MINUTE);
-  const peeked = await delayed.peek();
-  const [read] = await delayed.readAll();
-  const polled = await delayed.poll();
+  const peeked = await delayed.insertionOrder.peek();
+  const [read] = await delayed.insertionOrder.readAll();
+  const polled = await delayed.insertionOrder.poll();
   await delayed.offer(payload, 0);
   const taken = await ready.take();
   await ready.putMany([payload, payload]);
@@ -61,17 +61,17 @@ describe("payloads come back unchanged", () => {
       }
       const line = newLine({ codec });
       expect(await line.getBlockingQueue(name).poll()).toBeUndefined();
-      expect(await line.getDelayedQueue(name).poll()).toBeUndefined();
+      expect(await line.getDelayedQueue(name).insertionOrder.poll()).toBeUndefined();
     },
   );
 
   test("null can be found and removed", async () => {
     const queue = newLine({ transfer: false }).getDelayedQueue(name);
     await queue.offerMany([null, 0, undefined].map((payload) => ({ payload, delay: MINUTE })));
-    expect(await queue.contains(null)).toBe(true);
-    expect(await queue.remove(undefined)).toBe(true);
-    expect(await queue.removeAll([null])).toBe(1);
-    expect(await queue.readAll()).toEqual([0]);
+    expect(await queue.insertionOrder.contains(null)).toBe(true);
+    expect(await queue.insertionOrder.remove(undefined)).toBe(true);
+    expect(await queue.insertionOrder.removeAll([null])).toBe(1);
+    expect(await queue.insertionOrder.readAll()).toEqual([0]);
   });
 });
 
@@ -120,8 +120,8 @@ describe("a codec", () => {
     const asJson = newLine({ transfer: false }).getDelayedQueue(name, { codec: "json" });
     const asText = newLine({ transfer: false }).getDelayedQueue<string>(name, { codec: "string" });
     await asJson.offer({ a: 1 }, MINUTE);
-    expect(await asText.readAll()).toEqual(['{"a":1}']);
-    expect(await asText.remove('{"a":1}')).toBe(true);
+    expect(await asText.insertionOrder.readAll()).toEqual(['{"a":1}']);
+    expect(await asText.insertionOrder.remove('{"a":1}')).toBe(true);
   });
 
   test("defaults to msgpack", async () => {
@@ -152,9 +152,9 @@ describe("Redisson's codecs", () => {
 
     const queue = newLine({ transfer: false }).getDelayedQueue(name, { codec });
     await queue.offer(payload, MINUTE);
-    expect(await queue.contains({ ...payload })).toBe(true);
-    expect(await queue.remove({ ...payload, total: 5 })).toBe(false);
-    expect(await queue.remove({ ...payload })).toBe(true);
+    expect(await queue.insertionOrder.contains({ ...payload })).toBe(true);
+    expect(await queue.insertionOrder.remove({ ...payload, total: 5 })).toBe(false);
+    expect(await queue.insertionOrder.remove({ ...payload })).toBe(true);
   });
 
   test("name the remedy for a Kryo object, and keep its bytes", async () => {

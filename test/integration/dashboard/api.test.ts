@@ -186,7 +186,7 @@ test("a process is one consumer, whatever the number of its partitions", async (
   const queue = newLine().getReliableQueue<string>(name, { partitions: 3, codec: "string" });
   for (const key of upTo(20)) await queue.offer("x", 0, { partitionKey: `${key}` });
   for (let taken = 0; taken < 20;) {
-    taken += (await queue.takeMany({ max: 20, timeout: 5_000 })).length;
+    taken += (await queue.takeMany({ limit: 20, timeout: 5_000 })).length;
   }
   const { perPartition } = await queue.stats();
   expect(perPartition.map((one) => one.consumers)).toEqual([1, 1, 1]);
@@ -313,7 +313,7 @@ test("dead letters come in pages, and can all be redriven or removed", async () 
   const board = newDashboard();
   await queue.offerMany(upTo(7).map((payload) => ({ payload, delay: 0 })));
   const taken: Delivery<number>[] = [];
-  while (taken.length < 7) taken.push(...(await queue.takeMany({ max: 7 })));
+  while (taken.length < 7) taken.push(...(await queue.takeMany({ limit: 7 })));
   await Promise.all(taken.map((delivery) => delivery.reject()));
   const pages = await pagesOf(board, `api/queues/${name}/messages?state=dead&limit=3`);
   expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);

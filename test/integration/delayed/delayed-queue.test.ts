@@ -47,81 +47,81 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.size()).toBe(0);
     expect(await queue.isEmpty()).toBe(true);
     expect(await queue.nextDeadline()).toBeUndefined();
-    expect(await queue.peek()).toBeUndefined();
-    expect(await queue.poll()).toBeUndefined();
-    expect(await queue.poll(5)).toEqual([]);
-    expect(await queue.readAll()).toEqual([]);
-    expect(await collect(queue)).toEqual([]);
-    expect(await queue.contains("a")).toBe(false);
-    expect(await queue.remove("a")).toBe(false);
-    expect(await queue.removeAll(["a"])).toBe(0);
-    expect(await queue.retainAll([])).toBe(0);
+    expect(await queue.insertionOrder.peek()).toBeUndefined();
+    expect(await queue.insertionOrder.poll()).toBeUndefined();
+    expect(await queue.insertionOrder.poll(5)).toEqual([]);
+    expect(await queue.insertionOrder.readAll()).toEqual([]);
+    expect(await collect(queue.insertionOrder)).toEqual([]);
+    expect(await queue.insertionOrder.contains("a")).toBe(false);
+    expect(await queue.insertionOrder.remove("a")).toBe(false);
+    expect(await queue.insertionOrder.removeAll(["a"])).toBe(0);
+    expect(await queue.insertionOrder.retainAll([])).toBe(0);
     expect(await queue.clear()).toBe(0);
-    expect(await queue.pollLastAndOfferFirstTo(uniqueName())).toBeUndefined();
+    expect(await queue.insertionOrder.pollLastAndOfferFirstTo(uniqueName())).toBeUndefined();
   });
 
   test("size counts the messages, and isEmpty says whether there are any", async () => {
     await offer("a", "b", "c");
     expect(await queue.size()).toBe(3);
     expect(await queue.isEmpty()).toBe(false);
-    await queue.poll();
+    await queue.insertionOrder.poll();
     expect(await queue.size()).toBe(2);
   });
 
   test("nextDeadline is the earliest, not that of the first inserted", async () => {
     const [, , last] = await offer("a", "b", "c");
     expect(await queue.nextDeadline()).toBe(last?.deadline);
-    await queue.remove("c");
+    await queue.insertionOrder.remove("c");
     expect(await queue.nextDeadline()).toBeLessThan((last?.deadline as number) + 1001);
     expect(await queue.nextDeadline()).toBeGreaterThan(last?.deadline as number);
   });
 
   test("peek returns the first inserted, which stays", async () => {
     await offer({ order: 1 }, "b");
-    expect(await queue.peek()).toEqual({ order: 1 });
-    expect(await queue.peek()).toEqual({ order: 1 });
+    expect(await queue.insertionOrder.peek()).toEqual({ order: 1 });
+    expect(await queue.insertionOrder.peek()).toEqual({ order: 1 });
     expect(await queue.size()).toBe(2);
   });
 
   describe("poll", () => {
     test("takes the first inserted, although it is due last", async () => {
       await offer("a", "b", "c");
-      expect(await queue.poll()).toBe("a");
-      expect(await queue.poll()).toBe("b");
-      expect(await queue.readAll()).toEqual(["c"]);
+      expect(await queue.insertionOrder.poll()).toBe("a");
+      expect(await queue.insertionOrder.poll()).toBe("b");
+      expect(await queue.insertionOrder.readAll()).toEqual(["c"]);
     });
 
     test("with a limit returns an array of that many, or of fewer if there are fewer", async () => {
       await offer("a", "b", "c", "d");
-      expect(await queue.poll(1)).toEqual(["a"]);
-      expect(await queue.poll(0)).toEqual([]);
-      expect(await queue.poll(2)).toEqual(["b", "c"]);
-      expect(await queue.poll(100)).toEqual(["d"]);
-      expect(await queue.poll(100)).toEqual([]);
+      expect(await queue.insertionOrder.poll(1)).toEqual(["a"]);
+      expect(await queue.insertionOrder.poll(0)).toEqual([]);
+      expect(await queue.insertionOrder.poll(2)).toEqual(["b", "c"]);
+      expect(await queue.insertionOrder.poll(100)).toEqual(["d"]);
+      expect(await queue.insertionOrder.poll(100)).toEqual([]);
     });
 
     test("with a limit takes more than one script can", async () => {
       await offer(...upTo(650));
-      expect(await queue.poll(450)).toEqual(upTo(450));
-      expect(await queue.readAll()).toEqual(upTo(650).slice(450));
+      expect(await queue.insertionOrder.poll(450)).toEqual(upTo(450));
+      expect(await queue.insertionOrder.readAll()).toEqual(upTo(650).slice(450));
     });
 
     test("with a limit takes more bytes than a page holds", async () => {
       const large = upTo(6).map((i) => `${i}`.repeat(400_000));
       await offer(...large);
-      expect(await queue.poll(5)).toEqual(large.slice(0, 5));
-      expect(await queue.poll(5)).toEqual(large.slice(5));
+      expect(await queue.insertionOrder.poll(5)).toEqual(large.slice(0, 5));
+      expect(await queue.insertionOrder.poll(5)).toEqual(large.slice(5));
     });
 
     test.each([-1, 1.5, NaN, Infinity])(
       "refuses a limit of %d, and takes nothing",
       async (limit) => {
         await offer("a");
-        await expect(queue.poll(limit)).rejects.toThrow(RangeError);
-        await expect(queue.poll(limit)).rejects.toThrow(
+        await expect(queue.insertionOrder.poll(limit)).rejects.toThrow(RangeError);
+        await expect(queue.insertionOrder.poll(limit)).rejects.toThrow(
           `limit must be a whole number between 0 and ${Number.MAX_SAFE_INTEGER}, got ${limit}`,
         );
-        await expect(queue.poll("1" as never)).rejects.toThrow(
+        await expect(queue.insertionOrder.poll("1" as never)).rejects.toThrow(
           new TypeError("limit must be a whole number, got string; convert it with Number"),
         );
         expect(await queue.size()).toBe(1);
@@ -130,16 +130,16 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
 
     test("skips messages that have gone", async () => {
       await offer("a", "b", "c", "d");
-      await queue.removeAll(["a", "c"]);
-      expect(await queue.poll()).toBe("b");
-      expect(await queue.poll(9)).toEqual(["d"]);
+      await queue.insertionOrder.removeAll(["a", "c"]);
+      expect(await queue.insertionOrder.poll()).toBe("b");
+      expect(await queue.insertionOrder.poll(9)).toEqual(["d"]);
     });
 
     test("by many at once returns each message to one", async () => {
       await offer(...upTo(60));
       const polled = await Promise.all([
-        ...upTo(20).map(() => queue.poll()),
-        ...upTo(5).map(() => queue.poll(10)),
+        ...upTo(20).map(() => queue.insertionOrder.poll()),
+        ...upTo(5).map(() => queue.insertionOrder.poll(10)),
       ]);
       expect(
         polled
@@ -153,29 +153,29 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   describe("reading all", () => {
     test("returns payloads in insertion order, not in the order of deadlines", async () => {
       await offer("a", "b", "c");
-      expect(await queue.readAll()).toEqual(["a", "b", "c"]);
+      expect(await queue.insertionOrder.readAll()).toEqual(["a", "b", "c"]);
       expect(await queue.size()).toBe(3);
     });
 
     test("returns equal payloads as often as they are stored", async () => {
       await offer("a", "a", "b", "a");
-      expect(await queue.readAll()).toEqual(["a", "a", "b", "a"]);
+      expect(await queue.insertionOrder.readAll()).toEqual(["a", "a", "b", "a"]);
     });
 
     test("covers many pages", async () => {
       await offer(...upTo(1050));
-      expect(await queue.readAll()).toEqual(upTo(1050));
+      expect(await queue.insertionOrder.readAll()).toEqual(upTo(1050));
       const large = upTo(6).map((i) => `${i}`.repeat(400_000));
       await queue.clear();
       await offer(...large);
-      expect(await queue.readAll()).toEqual(large);
+      expect(await queue.insertionOrder.readAll()).toEqual(large);
     });
   });
 
   describe("iterating", () => {
     test("yields each message's id, deadline and payload", async () => {
       const offered = await offer("a", "b");
-      expect(await collect(queue)).toEqual([
+      expect(await collect(queue.insertionOrder)).toEqual([
         { id: offered[0]?.id, deadline: offered[0]?.deadline, payload: "a" },
         { id: offered[1]?.id, deadline: offered[1]?.deadline, payload: "b" },
       ]);
@@ -185,7 +185,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       await offer(...upTo(500));
       for (let i = 0; i < 2; i++) {
         const seen: unknown[] = [];
-        for await (const { payload } of queue) {
+        for await (const { payload } of queue.insertionOrder) {
           seen.push(payload);
           if (seen.length === 3) break;
         }
@@ -201,8 +201,9 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     ])("misses no message that stays while others are removed %s", async (_, isRemoved) => {
       await offer(...upTo(1000));
       const seen: unknown[] = [];
-      for await (const { payload } of queue) {
-        if (seen.push(payload) === 250) await queue.removeAll(upTo(1000).filter(isRemoved));
+      for await (const { payload } of queue.insertionOrder) {
+        if (seen.push(payload) === 250)
+          await queue.insertionOrder.removeAll(upTo(1000).filter(isRemoved));
       }
       const staying = upTo(1000).filter((i) => !isRemoved(i));
       expect(seen).toEqual(expect.arrayContaining(staying));
@@ -214,18 +215,18 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       await offer(...upTo(1000));
       const seen = new Set<unknown>();
       const polled: unknown[] = [];
-      for await (const { payload } of queue) {
+      for await (const { payload } of queue.insertionOrder) {
         seen.add(payload);
-        if (seen.size % 100 === 0) polled.push(...(await queue.poll(150)));
+        if (seen.size % 100 === 0) polled.push(...(await queue.insertionOrder.poll(150)));
       }
-      expect([...seen]).toEqual(expect.arrayContaining(await queue.readAll()));
+      expect([...seen]).toEqual(expect.arrayContaining(await queue.insertionOrder.readAll()));
       expect(polled).toEqual(upTo(polled.length));
     });
 
     test("ends when everything is removed meanwhile", async () => {
       await offer(...upTo(500));
       const seen: unknown[] = [];
-      for await (const { payload } of queue) {
+      for await (const { payload } of queue.insertionOrder) {
         if (seen.push(payload) === 1) await queue.clear();
       }
       expect(seen.length).toBeLessThanOrEqual(200);
@@ -235,77 +236,77 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   describe("contains", () => {
     test("compares payloads by value, over many pages", async () => {
       await offer(...upTo(450), { order: 7, lines: [1, 2] });
-      expect(await queue.contains({ order: 7, lines: [1, 2] })).toBe(true);
-      expect(await queue.contains({ order: 7, lines: [2, 1] })).toBe(false);
-      expect(await queue.contains(449)).toBe(true);
-      expect(await queue.contains("449")).toBe(false);
+      expect(await queue.insertionOrder.contains({ order: 7, lines: [1, 2] })).toBe(true);
+      expect(await queue.insertionOrder.contains({ order: 7, lines: [2, 1] })).toBe(false);
+      expect(await queue.insertionOrder.contains(449)).toBe(true);
+      expect(await queue.insertionOrder.contains("449")).toBe(false);
     });
 
     test("no longer finds removed messages", async () => {
       await offer("a", "b");
-      await queue.poll();
-      expect(await queue.contains("a")).toBe(false);
-      expect(await queue.contains("b")).toBe(true);
+      await queue.insertionOrder.poll();
+      expect(await queue.insertionOrder.contains("a")).toBe(false);
+      expect(await queue.insertionOrder.contains("b")).toBe(true);
     });
   });
 
   describe("remove", () => {
     test("removes the first inserted of equal payloads, once per call", async () => {
       const [, first, , second] = await offer("x", "a", "b", "a", "c");
-      expect(await queue.remove("a")).toBe(true);
-      expect((await collect(queue)).map(({ id }) => id)).not.toContain(first?.id);
-      expect((await collect(queue)).map(({ id }) => id)).toContain(second?.id);
-      expect(await queue.contains("a")).toBe(true);
-      expect(await queue.remove("a")).toBe(true);
-      expect(await queue.contains("a")).toBe(false);
-      expect(await queue.remove("a")).toBe(false);
-      expect(await queue.readAll()).toEqual(["x", "b", "c"]);
+      expect(await queue.insertionOrder.remove("a")).toBe(true);
+      expect((await collect(queue.insertionOrder)).map(({ id }) => id)).not.toContain(first?.id);
+      expect((await collect(queue.insertionOrder)).map(({ id }) => id)).toContain(second?.id);
+      expect(await queue.insertionOrder.contains("a")).toBe(true);
+      expect(await queue.insertionOrder.remove("a")).toBe(true);
+      expect(await queue.insertionOrder.contains("a")).toBe(false);
+      expect(await queue.insertionOrder.remove("a")).toBe(false);
+      expect(await queue.insertionOrder.readAll()).toEqual(["x", "b", "c"]);
     });
 
     test("many calls at once remove as many as there are", async () => {
       await offer("a", "b", "a", "a");
-      const removed = await Promise.all(upTo(5).map(() => queue.remove("a")));
+      const removed = await Promise.all(upTo(5).map(() => queue.insertionOrder.remove("a")));
       expect(removed.filter(Boolean)).toHaveLength(3);
-      expect(await queue.readAll()).toEqual(["b"]);
+      expect(await queue.insertionOrder.readAll()).toEqual(["b"]);
     });
 
     test("finds a message far behind, and one that was offered again", async () => {
       await offer(...upTo(450));
-      expect(await queue.remove(449)).toBe(true);
+      expect(await queue.insertionOrder.remove(449)).toBe(true);
       await queue.offer(449, MINUTE);
-      expect(await queue.remove(449)).toBe(true);
+      expect(await queue.insertionOrder.remove(449)).toBe(true);
       expect(await queue.size()).toBe(449);
     });
   });
 
   test("removeAll removes every message with one of the payloads, and counts them", async () => {
     await offer("a", "b", "a", "c", "d", "b");
-    expect(await queue.removeAll(new Set(["a", "b", "x"]))).toBe(4);
-    expect(await queue.readAll()).toEqual(["c", "d"]);
-    expect(await queue.removeAll([])).toBe(0);
-    expect(await queue.removeAll(["a"])).toBe(0);
+    expect(await queue.insertionOrder.removeAll(new Set(["a", "b", "x"]))).toBe(4);
+    expect(await queue.insertionOrder.readAll()).toEqual(["c", "d"]);
+    expect(await queue.insertionOrder.removeAll([])).toBe(0);
+    expect(await queue.insertionOrder.removeAll(["a"])).toBe(0);
     expect(await queue.size()).toBe(2);
   });
 
   test("removeAll removes more than one script can", async () => {
     await offer(...upTo(1000));
-    expect(await queue.removeAll(upTo(1000).filter((i) => i % 3 !== 0))).toBe(666);
-    expect(await queue.readAll()).toEqual(upTo(1000).filter((i) => i % 3 === 0));
+    expect(await queue.insertionOrder.removeAll(upTo(1000).filter((i) => i % 3 !== 0))).toBe(666);
+    expect(await queue.insertionOrder.readAll()).toEqual(upTo(1000).filter((i) => i % 3 === 0));
   });
 
   test("retainAll removes all others, and counts them", async () => {
     await offer("a", "b", "a", "c");
-    expect(await queue.retainAll(["a", "c", "x"])).toBe(1);
-    expect(await queue.readAll()).toEqual(["a", "a", "c"]);
-    expect(await queue.retainAll([])).toBe(3);
+    expect(await queue.insertionOrder.retainAll(["a", "c", "x"])).toBe(1);
+    expect(await queue.insertionOrder.readAll()).toEqual(["a", "a", "c"]);
+    expect(await queue.insertionOrder.retainAll([])).toBe(3);
     expect(await queue.size()).toBe(0);
   });
 
   test("removeAll and retainAll take more payloads than one call to Redis could", async () => {
     await offer("a", ...upTo(500), "b");
-    expect(await queue.retainAll(["b", ...upTo(200_000)])).toBe(1);
-    expect(await queue.removeAll(upTo(200_000))).toBe(500);
-    expect(await queue.readAll()).toEqual(["b"]);
+    expect(await queue.insertionOrder.retainAll(["b", ...upTo(200_000)])).toBe(1);
+    expect(await queue.insertionOrder.removeAll(upTo(200_000))).toBe(500);
+    expect(await queue.insertionOrder.readAll()).toEqual(["b"]);
   });
 
   test("clear removes and counts all delayed messages; ready messages stay", async () => {
@@ -316,16 +317,16 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.clear()).toBe(0);
     expect(await redis.llen(name)).toBe(1);
     await offer("after");
-    expect(await queue.readAll()).toEqual(["after"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["after"]);
   });
 
   test("a payload that cannot be encoded is refused by searches, and nothing is removed", async () => {
     await offer("a");
     for (const search of [
-      queue.contains(odd),
-      queue.remove(odd),
-      queue.removeAll(["a", odd]),
-      queue.retainAll([odd]),
+      queue.insertionOrder.contains(odd),
+      queue.insertionOrder.remove(odd),
+      queue.insertionOrder.removeAll(["a", odd]),
+      queue.insertionOrder.retainAll([odd]),
     ]) {
       await expect(search).rejects.toMatchObject({ code: "ENCODE" });
     }
@@ -338,15 +339,15 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       const other = line.getBlockingQueue(uniqueName("other"));
       await other.put("was there before");
       await offer("a", "b", { order: 3 });
-      expect(await queue.pollLastAndOfferFirstTo(other.name)).toEqual({ order: 3 });
-      expect(await queue.pollLastAndOfferFirstTo(other.name)).toBe("b");
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(other.name)).toEqual({ order: 3 });
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(other.name)).toBe("b");
       expect(await other.readAll()).toEqual(["b", { order: 3 }, "was there before"]);
-      expect(await queue.readAll()).toEqual(["a"]);
+      expect(await queue.insertionOrder.readAll()).toEqual(["a"]);
     });
 
     test("moves to the queue's own ready messages just as well", async () => {
       await offer("a", "b");
-      expect(await queue.pollLastAndOfferFirstTo(name)).toBe("b");
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(name)).toBe("b");
       expect(await newLine().getBlockingQueue(name).take()).toBe("b");
     });
 
@@ -354,24 +355,28 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       await offer("a");
       const { ready, ...keys } = queueKeys(name);
       for (const bad of ["", "a}b", ...Object.values(keys)]) {
-        await expect(queue.pollLastAndOfferFirstTo(bad)).rejects.toThrow(/^queue name must/);
+        await expect(queue.insertionOrder.pollLastAndOfferFirstTo(bad)).rejects.toThrow(
+          /^queue name must/,
+        );
       }
-      expect(await queue.readAll()).toEqual(["a"]);
-      expect(await queue.pollLastAndOfferFirstTo(ready)).toBe("a");
+      expect(await queue.insertionOrder.readAll()).toEqual(["a"]);
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(ready)).toBe("a");
     });
 
     test("skips messages that have gone", async () => {
       await offer(...upTo(300));
-      await queue.removeAll(upTo(300).slice(1));
-      expect(await queue.pollLastAndOfferFirstTo(name)).toBe(0);
-      expect(await queue.pollLastAndOfferFirstTo(name)).toBeUndefined();
+      await queue.insertionOrder.removeAll(upTo(300).slice(1));
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(name)).toBe(0);
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(name)).toBeUndefined();
       expect(await redis.llen(name)).toBe(1);
     });
 
     test("refuses a name that no queue can have, and moves nothing", async () => {
       await offer("a");
-      await expect(queue.pollLastAndOfferFirstTo("a}b")).rejects.toThrow(TypeError);
-      await expect(queue.pollLastAndOfferFirstTo("")).rejects.toThrow("must not be empty");
+      await expect(queue.insertionOrder.pollLastAndOfferFirstTo("a}b")).rejects.toThrow(TypeError);
+      await expect(queue.insertionOrder.pollLastAndOfferFirstTo("")).rejects.toThrow(
+        "must not be empty",
+      );
       expect(await queue.size()).toBe(1);
     });
 
@@ -379,22 +384,22 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       const other = uniqueName("other");
       await redis.set(other, "no LIST");
       await offer("a");
-      await expect(queue.pollLastAndOfferFirstTo(other)).rejects.toMatchObject({
+      await expect(queue.insertionOrder.pollLastAndOfferFirstTo(other)).rejects.toMatchObject({
         code: "REDIS",
         reply: "WRONGTYPE",
       });
-      expect(await queue.readAll()).toEqual(["a"]);
-      expect(await queue.poll()).toBe("a");
+      expect(await queue.insertionOrder.readAll()).toEqual(["a"]);
+      expect(await queue.insertionOrder.poll()).toBe("a");
     });
   });
 
   describe("a removed message is never delivered:", () => {
     const ways: [string, (delayed: DelayedQueue<string>) => Promise<unknown>][] = [
-      ["poll", (delayed) => delayed.poll()],
-      ["poll with a limit", (delayed) => delayed.poll(1)],
-      ["remove", (delayed) => delayed.remove("dropped")],
-      ["removeAll", (delayed) => delayed.removeAll(["dropped"])],
-      ["retainAll", (delayed) => delayed.retainAll(["kept"])],
+      ["poll", (delayed) => delayed.insertionOrder.poll()],
+      ["poll with a limit", (delayed) => delayed.insertionOrder.poll(1)],
+      ["remove", (delayed) => delayed.insertionOrder.remove("dropped")],
+      ["removeAll", (delayed) => delayed.insertionOrder.removeAll(["dropped"])],
+      ["retainAll", (delayed) => delayed.insertionOrder.retainAll(["kept"])],
     ];
     /** Overdue, but nobody has moved it yet. */
     const due = new Date(1000);
@@ -430,7 +435,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     );
     const staying = upTo(1000).filter(isStaying);
     const seen: unknown[] = [];
-    for await (const { payload } of queue) {
+    for await (const { payload } of queue.insertionOrder) {
       if (seen.push(payload) === 1) {
         newLine({ interop }).getBlockingQueue(name);
         await eventually(async () => (await queue.size()) === staying.length);
@@ -446,7 +451,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     const delayed = line.getDelayedQueue<number>(name);
     await delayed.offerMany(upTo(500).map((i) => ({ payload: i, delay: (i * 7) % 100 })));
     const polled: number[] = [];
-    while (!(await delayed.isEmpty())) polled.push(...(await delayed.poll(3)));
+    while (!(await delayed.isEmpty())) polled.push(...(await delayed.insertionOrder.poll(3)));
     const delivered = await line.getBlockingQueue<number>(name).drain();
     expect([...polled, ...delivered].toSorted((a, b) => a - b)).toEqual(upTo(500));
   });
@@ -456,8 +461,8 @@ test("two handles see one queue", async () => {
   const line = newLine({ transfer: false });
   const [one, two] = [line.getDelayedQueue(name), line.getDelayedQueue(name)];
   await one.offer("a", MINUTE);
-  expect(await two.readAll()).toEqual(["a"]);
-  expect(await two.remove("a")).toBe(true);
+  expect(await two.insertionOrder.readAll()).toEqual(["a"]);
+  expect(await two.insertionOrder.remove("a")).toBe(true);
   expect(await one.isEmpty()).toBe(true);
 });
 

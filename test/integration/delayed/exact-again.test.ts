@@ -74,7 +74,7 @@ test("a task that starts makes the LIST exact: whole members, in order, without 
   expect(await redis.llen(keys.order)).toBe(500);
   newLine({ codec: "string", interop: "redisson" }).getDelayedQueue(name);
   await eventually(() => expectExact(payloads));
-  expect(await open("redisson").readAll()).toEqual(payloads);
+  expect(await open("redisson").insertionOrder.readAll()).toEqual(payloads);
 });
 
 test("a sweep clears the LIST where Java moved the last message", async () => {
@@ -129,8 +129,8 @@ test("changes made while the LIST is made exact are right at its end", async () 
         await queue.offer(`${message.payload}, new`, HOUR, { key, onDuplicate: "replace" });
       }
     }
-    if (i === 4) drop(await queue.poll());
-    if (i === 5) drop(await queue.pollLastAndOfferFirstTo(name));
+    if (i === 4) drop(await queue.insertionOrder.poll());
+    if (i === 5) drop(await queue.insertionOrder.pollLastAndOfferFirstTo(name));
     if (i === 6) {
       const early = ids.find((id) => id === ids[20]) as MessageId;
       drop((await queue.get(early))?.payload);

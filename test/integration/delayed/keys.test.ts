@@ -40,7 +40,7 @@ for (const interop of ["none", "redisson"] as const) {
       const plain = await delayed.offer("plain", LONG);
       expect((await delayed.get(plain.id))?.key).toBeUndefined();
       const all = [];
-      for await (const { key } of delayed) all.push(key);
+      for await (const { key } of delayed.insertionOrder) all.push(key);
       expect(all).toEqual(["order:1", "order:42", undefined]);
     });
 
@@ -77,7 +77,9 @@ for (const interop of ["none", "redisson"] as const) {
       const answers = await delayed.cancelMany([unknown, ...targets.slice(0, 200)]);
       expect(answers).toEqual([false, ...Array(200).fill(true)]);
       expect(await delayed.size()).toBe(50);
-      expect(await delayed.readAll()).toEqual(Array.from({ length: 50 }, (_, i) => `p${i + 200}`));
+      expect(await delayed.insertionOrder.readAll()).toEqual(
+        Array.from({ length: 50 }, (_, i) => `p${i + 200}`),
+      );
     });
 
     it("cancels a message once, however often one call names it", async () => {
@@ -99,12 +101,12 @@ for (const interop of ["none", "redisson"] as const) {
 
       expect(await delayed.offer("two", 5, { key: "k" })).toEqual({
         ...first,
-        outcome: "rejected",
+        outcome: "existing",
       });
       expect((await delayed.get("k"))?.payload).toBe("one");
 
-      const kept = await delayed.offer("three", 5, { key: "k", onDuplicate: "keep" });
-      expect(kept).toMatchObject({ deadline: first.deadline, outcome: "kept" });
+      const kept = await delayed.offer("three", 5, { key: "k", onDuplicate: "update" });
+      expect(kept).toMatchObject({ deadline: first.deadline, outcome: "updated" });
       expect(kept.id).not.toBe(first.id);
       expect(await delayed.get("k")).toMatchObject({ id: kept.id, payload: "three" });
       expect(await delayed.get(first.id)).toBeUndefined();
@@ -112,7 +114,7 @@ for (const interop of ["none", "redisson"] as const) {
       const replaced = await delayed.offer("four", 2 * LONG, { key: "k", onDuplicate: "replace" });
       expect(replaced.outcome).toBe("replaced");
       expect(replaced.deadline).toBeGreaterThanOrEqual(first.deadline + LONG);
-      expect(await delayed.readAll()).toEqual(["four"]);
+      expect(await delayed.insertionOrder.readAll()).toEqual(["four"]);
       expect(await delayed.size()).toBe(1);
     });
 
@@ -123,17 +125,17 @@ for (const interop of ["none", "redisson"] as const) {
         { payload: "plain", delay: LONG },
         { payload: "b", delay: LONG, key: "k" },
         { payload: "c", delay: LONG, key: "k", onDuplicate: "replace" },
-        { payload: "d", delay: 1, key: "k", onDuplicate: "keep" },
+        { payload: "d", delay: 1, key: "k", onDuplicate: "update" },
       ]);
       expect(results.map(({ outcome }) => outcome)).toEqual([
         "added",
         "added",
-        "rejected",
+        "existing",
         "replaced",
-        "kept",
+        "updated",
       ]);
       expect(results[2]?.id).toBe(results[0]?.id);
-      expect((await delayed.readAll()).toSorted()).toEqual(["d", "plain"]);
+      expect((await delayed.insertionOrder.readAll()).toSorted()).toEqual(["d", "plain"]);
       expect((await delayed.get("k"))?.deadline).toBe(results[3]?.deadline);
     });
 
@@ -153,7 +155,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await line.serverTime()).toBeGreaterThan(due?.deadline as number);
       expect(await delayed.has("k")).toBe(false);
       expect(await delayed.reschedule("k", 20)).toBeUndefined();
-      expect(await delayed.readAll()).toEqual(["later"]);
+      expect(await delayed.insertionOrder.readAll()).toEqual(["later"]);
     });
 
     it("lists a message once that is rescheduled to its own deadline", async () => {
@@ -166,7 +168,7 @@ for (const interop of ["none", "redisson"] as const) {
         expect((await delayed.get(id))?.key).toBe(`k${i}`);
       }
       const listed = [];
-      for await (const { payload } of delayed) listed.push(payload);
+      for await (const { payload } of delayed.insertionOrder) listed.push(payload);
       expect(listed).toEqual(Array.from({ length: count }, (_, i) => `m${i + 1}`));
       if (interop === "redisson") expect(await redis.llen(keys.order)).toBe(count);
     });
@@ -204,11 +206,11 @@ for (const interop of ["none", "redisson"] as const) {
         await eventually(async () => (await line.serverTime()) > end);
       };
       // How the key is first offered, and what happens before it is offered with maxWait again.
-      const firsts: OfferOptions[] = [{}, { onDuplicate: "keep" }, waiting];
+      const firsts: OfferOptions[] = [{}, { onDuplicate: "update" }, waiting];
       const between: ((key: string) => Promise<unknown>)[] = [
         async () => {},
         (key) => delayed.offer("later", 2 * LONG, { key, onDuplicate: "replace" }),
-        (key) => delayed.offer("kept", 2 * LONG, { key, onDuplicate: "keep" }),
+        (key) => delayed.offer("kept", 2 * LONG, { key, onDuplicate: "update" }),
         (key) => delayed.reschedule(key, 2 * LONG),
         (key) => delayed.offer("in vain", 2 * LONG, { key }),
       ];
@@ -262,7 +264,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect((await delayed.cancelWhere({ prefix: "app1:*" })).keys).toEqual(["app1:*:x"]);
       expect((await delayed.cancelWhere({ prefix: "app1:[a]" })).keys).toEqual(["app1:[a]:y"]);
       expect((await delayed.cancelWhere({ prefix })).count).toBe(700);
-      expect(await delayed.readAll()).toEqual(["app1:trans:other:1"]);
+      expect(await delayed.insertionOrder.readAll()).toEqual(["app1:trans:other:1"]);
       await expect(delayed.cancelWhere({ prefix: "" })).rejects.toThrow(TypeError);
     });
 
@@ -273,14 +275,14 @@ for (const interop of ["none", "redisson"] as const) {
         await delayed.offer("stays", LONG, { key: "stays" });
       };
       const doors: Record<string, () => Promise<unknown>> = {
-        poll: () => delayed.poll(),
-        remove: () => delayed.remove("x"),
-        removeAll: () => delayed.removeAll(["x"]),
-        retainAll: () => delayed.retainAll(["stays"]),
+        poll: () => delayed.insertionOrder.poll(),
+        remove: () => delayed.insertionOrder.remove("x"),
+        removeAll: () => delayed.insertionOrder.removeAll(["x"]),
+        retainAll: () => delayed.insertionOrder.retainAll(["stays"]),
         cancel: () => delayed.cancel("x"),
         pollLast: async () => {
           await delayed.reschedule("x", LONG);
-          await delayed.pollLastAndOfferFirstTo(name);
+          await delayed.insertionOrder.pollLastAndOfferFirstTo(name);
         },
         transfer: async () => {
           await delayed.reschedule("x", 0);
@@ -306,7 +308,7 @@ for (const interop of ["none", "redisson"] as const) {
         ),
       );
       const taken: string[] = [];
-      while (taken.length < 400) taken.push(...(await ready.takeMany({ max: 400 })));
+      while (taken.length < 400) taken.push(...(await ready.takeMany({ limit: 400 })));
       expect(taken).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
     });
   });
@@ -343,12 +345,12 @@ it("finds a message by the key in a structured trailer, and removes the entry wh
     // "a", in MessagePack.
     const member = packMember(id, Buffer.from([0xa1, 0x61]), "k", more);
     await run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
-      { member, delay, deadline: "", key: "k", rule: "reject", maxWait: "" },
+      { member, delay, deadline: "", key: "k", rule: "ignore", maxWait: "" },
     ]);
   };
   await put(LONG);
   expect(await delayed.get("k")).toMatchObject({ payload: "a", key: "k" });
-  expect(await delayed.offer("b", LONG, { key: "k" })).toMatchObject({ outcome: "rejected" });
+  expect(await delayed.offer("b", LONG, { key: "k" })).toMatchObject({ outcome: "existing" });
   expect(await delayed.reschedule("k", 2 * LONG)).toBeDefined();
   expect(await delayed.cancel("k")).toBe(true);
   expect(await redis.exists(keys.businessKeys)).toBe(0);
@@ -387,7 +389,7 @@ it("takes everything back when one of its keys has another type", async () => {
       await expect(failing).rejects.toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
       await redis.del(keys.businessKeys);
     }
-    expect(await delayed.readAll()).toEqual(["first"]);
+    expect(await delayed.insertionOrder.readAll()).toEqual(["first"]);
     expect(await delayed.size()).toBe(1);
   }
 });
@@ -403,7 +405,7 @@ it("refuses illegal keys and options, and sends nothing", async () => {
     [{ key: id }, /must not look like a message id/],
     [{ onDuplicate: "replace" }, /onDuplicate needs a key/],
     [{ maxWait: 5 }, /maxWait needs a key/],
-    [{ key: "k", maxWait: 5 }, /maxWait goes with onDuplicate "replace", got "reject"/],
+    [{ key: "k", maxWait: 5 }, /maxWait goes with onDuplicate "replace", got "ignore"/],
     [{ key: "k", onDuplicate: "replace", maxWait: -5 }, /maxWait must be between 0/],
     [{ key: "k", onDuplicate: "drop" as never }, /got "drop"/],
   ];
@@ -434,7 +436,7 @@ it("cancels, reschedules and finds Java's messages by id", async () => {
     await redis.rpush(keys.order, member);
   }
   const found = [];
-  for await (const message of delayed) found.push(message);
+  for await (const message of delayed.insertionOrder) found.push(message);
   expect(found.map(({ payload }) => payload)).toEqual(["j8", "j16"]);
   for (const { id, payload } of found) {
     expect((await delayed.get(id))?.payload).toBe(payload);

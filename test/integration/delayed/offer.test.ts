@@ -30,7 +30,7 @@ beforeEach(() => {
   queue = newLine({ transfer: false }).getDelayedQueue(name);
 });
 
-const payloadsInRedis = async () => await queue.readAll();
+const payloadsInRedis = async () => await queue.insertionOrder.readAll();
 
 /** The scripts that ran on the queue, once Redis knows them all. */
 async function watchScripts() {
@@ -375,7 +375,7 @@ describe("a payload", () => {
     const offer = bytes.offer(payload, MINUTE);
     payload.write("after!");
     await offer;
-    expect(await bytes.peek()).toEqual(Buffer.from("before"));
+    expect(await bytes.insertionOrder.peek()).toEqual(Buffer.from("before"));
   });
 });
 
@@ -388,7 +388,7 @@ describe("outstanding offers", () => {
       queue.offerMany([41, 42].map((payload) => ({ payload, delay: MINUTE }))),
     ]);
     expect(await scripts()).toBe(1);
-    expect(await queue.readAll()).toEqual(Array.from({ length: 43 }, (_, i) => i));
+    expect(await queue.insertionOrder.readAll()).toEqual(Array.from({ length: 43 }, (_, i) => i));
   });
 
   test("share one script with and without keys; without any key they use a smaller one", async () => {
@@ -463,7 +463,9 @@ describe("outstanding offers", () => {
         await new Promise((resolve) => setImmediate(resolve));
       }
       const ids = (await Promise.all(offers)).map(({ id }) => id);
-      expect(await fresh.readAll()).toEqual(Array.from({ length: 300 }, (_, i) => i));
+      expect(await fresh.insertionOrder.readAll()).toEqual(
+        Array.from({ length: 300 }, (_, i) => i),
+      );
       // Equal deadlines are delivered in the same order, too.
       expect(ids.toSorted()).toEqual(ids);
     }
@@ -476,6 +478,6 @@ describe("outstanding offers", () => {
     ]);
     expect(bad.status).toBe("rejected");
     expect(good.status).toBe("fulfilled");
-    expect(await queue.readAll()).toEqual(["good"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["good"]);
   });
 });

@@ -130,7 +130,7 @@ describe("transfer: false", () => {
     const moving = uniqueName("moving");
     await line.getDelayedQueue(moving).offer("goes", 0);
     expect(await line.getBlockingQueue(moving).take()).toBe("goes");
-    expect(await still.readAll()).toEqual(["stays"]);
+    expect(await still.insertionOrder.readAll()).toEqual(["stays"]);
     expect(await redis.llen(name)).toBe(0);
     expect(await subscriptions()).toBe(0);
 
@@ -144,7 +144,7 @@ describe("transfer: false", () => {
     const line = newLine({ redis: server.url, transfer: false });
     const delayed = line.getDelayedQueue(name);
     await delayed.offer("a", MINUTE);
-    await delayed.readAll();
+    await delayed.insertionOrder.readAll();
     await line.getBlockingQueue(name).put("b");
     await line.getBlockingQueue(name).peek();
     const clients = String(await newRedis(server.url).client("LIST"));

@@ -70,7 +70,7 @@ it("a group that nobody reads any more, beside one that works", async () => {
 
 it("messages that a foreign program has taken", async () => {
   const line = newLine({ redis: server.url, codec: "string" });
-  const orders = line.getReliableQueue("orders", { visibilityTimeout: 1000 });
+  const orders = line.getReliableQueue("orders", { leaseTimeout: 1000 });
   await orders.offer("a", 0);
   await eventually(async () => (await orders.stats()).ready === 1);
   const read = ["GROUP", "default", "script", "COUNT", 1, "STREAMS", keys.stream, ">"] as const;

@@ -57,7 +57,7 @@ test.each([
   const queue: ReliableQueue = line.getReliableQueue(name, {
     ...options,
     retry: () => HOUR,
-    maxDeliveries: 3,
+    maxAttempts: 3,
   });
   const offer = async (key: string) => await queue.offer("x", 0, { key, headers: { trace: key } });
   const seen = async (idOrKey: string) => {
@@ -107,7 +107,7 @@ test.each([
 ])("%s that runs long: since when, in which process", async (_, options, holders) => {
   const name = uniqueName();
   const line = newLine();
-  const queue = line.getReliableQueue(name, { ...options, visibilityTimeout: 100 });
+  const queue = line.getReliableQueue(name, { ...options, leaseTimeout: 100 });
   const [entered, done] = [new Gate(), new Gate()];
   onTestFinished(() => done.open());
   queue.subscribe(async (__, delivery) => {
@@ -151,7 +151,7 @@ test("a message is found in each group that has not settled it", async () => {
 
 test("messages beyond the first page are found", async () => {
   const name = uniqueName();
-  const queue = newLine().getReliableQueue(name, { retry: () => HOUR, maxDeliveries: 3 });
+  const queue = newLine().getReliableQueue(name, { retry: () => HOUR, maxAttempts: 3 });
   const handled = async (
     word: string,
     count: number,
@@ -164,7 +164,7 @@ test("messages beyond the first page are found", async () => {
     }));
     await queue.offerMany(rows);
     for (let left = count; left > 0;) {
-      const some = await queue.takeMany({ max: left });
+      const some = await queue.takeMany({ limit: left });
       await Promise.all(some.map(settle));
       left -= some.length;
     }

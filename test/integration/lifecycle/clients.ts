@@ -52,7 +52,7 @@ export const clients: Readonly<Record<string, Kind>> = {
           loop(line.getBlockingQueue(plain)),
           line.getReliableQueue(reliable).offer("a", 60_000),
           line.getReliableQueue(reliable).subscribe(() => {}),
-          line.getReliableQueue(reliable).subscribeBatch(() => {}, { max: 2 }),
+          line.getReliableQueue(reliable).subscribeBatch(() => {}, { limit: 2 }),
           line.getReliableQueue(reliable).route({ orders: () => {} }),
           loop(line.getReliableQueue(reliable)),
         ],

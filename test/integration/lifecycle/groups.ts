@@ -6,7 +6,7 @@ import { ReclaimTask } from "../../../src/reliable/group/reclaim-task.ts";
 import { ListWatch } from "../../../src/reliable/list-watch.ts";
 import { closeWithin, newOpen, type Kind } from "./running.ts";
 
-const SETTINGS = { group: "workers", start: "0", visibilityTimeout: 300, maxDeliveries: 3 };
+const SETTINGS = { group: "workers", start: "0", leaseTimeout: 300, maxAttempts: 3 };
 
 const MEMBER = { group: "workers", consumer: "me" };
 
@@ -71,7 +71,7 @@ export const groups: Readonly<Record<string, Kind>> = {
       const { shared, queue } = newOpen(url);
       const keeper = new LeaseKeeper(queue, MEMBER, newHeld(), {
         // The first beat comes at once.
-        visibilityTimeout: 3,
+        leaseTimeout: 3,
         readingSince: () => Infinity,
         onStranger: () => Promise.resolve(),
         onOverdue: () => {},

@@ -165,7 +165,9 @@ describe("the timeouts ZSET", () => {
     expect(Number.isSafeInteger(deadline)).toBe(true);
     expect(deadline).toBeLessThan(9e15);
     expect(await queue.nextDeadline()).toBe(deadline);
-    expect((await queue[Symbol.asyncIterator]().next()).value).toMatchObject({ deadline });
+    expect((await queue.insertionOrder[Symbol.asyncIterator]().next()).value).toMatchObject({
+      deadline,
+    });
   });
 });
 
@@ -262,8 +264,8 @@ describe("the channel", () => {
     const queue = line.getDelayedQueue(name);
     await queue.offerMany([1, 2, 3].map((delay) => ({ payload: delay, delay: delay * MINUTE })));
     const heard = await listen();
-    await queue.poll();
-    await queue.remove(2);
+    await queue.insertionOrder.poll();
+    await queue.insertionOrder.remove(2);
     await queue.clear();
     expect(await heard()).toEqual([]);
   });

@@ -80,8 +80,8 @@ test.for([...FOREVER, ...DUE, ...LATER])(
     }
     const number = asNumber(score);
     expect(await delayed.nextDeadline()).toBe(FOREVER.includes(score) ? Infinity : number);
-    expect(await delayed.readAll()).toEqual(["m0", "m1"]);
-    const messages = await collect(delayed);
+    expect(await delayed.insertionOrder.readAll()).toEqual(["m0", "m1"]);
+    const messages = await collect(delayed.insertionOrder);
     expect(messages.map(({ deadline }) => deadline)).toEqual([number, number]);
 
     for (const message of messages) expect(await delayed.get(message.id)).toEqual(message);
@@ -90,7 +90,7 @@ test.for([...FOREVER, ...DUE, ...LATER])(
     expect((await delayed.get(moved?.id as never))?.payload).toBe("m0");
     expect(await delayed.get(first)).toBeUndefined();
     expect(await delayed.cancelMany([first, second, second])).toEqual([false, true, false]);
-    expect(await delayed.readAll()).toEqual(["m0"]);
+    expect(await delayed.insertionOrder.readAll()).toEqual(["m0"]);
   },
 );
 
@@ -107,7 +107,7 @@ test("many messages with ids of 16 bytes are removed, whatever their scores", as
   }
   // Too many payloads to compare in Redis, so they are compared here.
   const others = Array.from({ length: 300 }, (_, i) => `other ${i}`);
-  expect(await delayed.removeAll([...others, ...scores])).toBe(scores.length);
+  expect(await delayed.insertionOrder.removeAll([...others, ...scores])).toBe(scores.length);
 });
 
 test.for([...FOREVER, ...DUE])(
@@ -125,7 +125,7 @@ test.for([...FOREVER, ...DUE])(
     }
     const keys = queueKeys(uniqueName());
     const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"), "k");
-    const row = { member, delay: 60_000, deadline: "", key: "k", rule: "reject", maxWait: "" };
+    const row = { member, delay: 60_000, deadline: "", key: "k", rule: "ignore", maxWait: "" };
     const send = () => run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [row]);
     await send();
     await redis.zadd(keys.timeouts, score, member);

@@ -144,14 +144,14 @@ describe("a server that does not know a script", () => {
       expect(await ready.take()).toBe("a");
       await delayed.offerMany(["b", "c", "d", "e"].map((payload) => ({ payload, delay: 60_000 })));
       await redis.script("FLUSH");
-      expect(await delayed.readAll()).toEqual(["b", "c", "d", "e"]);
+      expect(await delayed.insertionOrder.readAll()).toEqual(["b", "c", "d", "e"]);
       await redis.script("FLUSH");
-      expect(await delayed.remove("c")).toBe(true);
+      expect(await delayed.insertionOrder.remove("c")).toBe(true);
       await redis.script("FLUSH");
-      expect(await delayed.poll()).toBe("b");
+      expect(await delayed.insertionOrder.poll()).toBe("b");
       await redis.script("FLUSH");
       expect(await delayed.nextDeadline()).toBeTypeOf("number");
-      expect(await delayed.pollLastAndOfferFirstTo("orders")).toBe("e");
+      expect(await delayed.insertionOrder.pollLastAndOfferFirstTo("orders")).toBe("e");
       expect(await ready.take()).toBe("e");
       expect(await delayed.clear()).toBe(1);
       await redis.script("FLUSH");
@@ -183,7 +183,7 @@ describe("a server that does not know a script", () => {
     offer("a");
     await eventually(() => offers.length === 3);
     await Promise.all(offers);
-    expect(await queue.readAll()).toEqual(["to begin with", "a", "b", "c"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["to begin with", "a", "b", "c"]);
   });
 
   test("gets many offers in order all the same, and each once", async () => {
@@ -191,7 +191,7 @@ describe("a server that does not know a script", () => {
     const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders");
     const payloads = Array.from({ length: 1000 }, (_, i) => i);
     await queue.offerMany(payloads.map((payload) => ({ payload, delay: 60_000 })));
-    expect(await queue.readAll()).toEqual(payloads);
+    expect(await queue.insertionOrder.readAll()).toEqual(payloads);
   });
 });
 

@@ -96,7 +96,7 @@ test("a handler runs within the wrappers of all subscribers, and its event has t
   const single = line.getReliableQueue<number>(uniqueName());
   single.route({ k: note });
   const batch = line.getReliableQueue<number>(uniqueName());
-  batch.subscribeBatch(note, { max: 10 });
+  batch.subscribeBatch(note, { limit: 10 });
   const { id } = await single.offer(2, 0, { key: "k", headers: { a: "1" } });
   await batch.offer(3, 0);
   await eventually(() => handled.length === 3);
@@ -123,7 +123,7 @@ test("takes and settlements by the user are published, and those of a subscripti
   await plain.take();
   await plain.poll();
   await plain.poll(1000);
-  await plain.takeMany({ max: 1 });
+  await plain.takeMany({ limit: 1 });
   await plain.pollFromAny([]);
   await plain.drain();
   await plain.drain();

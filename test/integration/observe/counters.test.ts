@@ -26,8 +26,8 @@ test("a plain queue counts messages offered, moved, taken, cancelled, and handle
   await queue.offer(3, 60_000, { key: "k", onDuplicate: "replace" });
   expect(await queue.cancelMany(["k", "unknown"])).toEqual([true, false]);
   await queue.offerMany([4, 5, 6].map((payload) => ({ payload, delay: 60_000 })));
-  expect(await queue.remove(4)).toBe(true);
-  expect(await queue.poll()).toBe(5);
+  expect(await queue.insertionOrder.remove(4)).toBe(true);
+  expect(await queue.insertionOrder.poll()).toBe(5);
   expect(await queue.clear()).toBe(1);
   expect(seen(queue.counters)).toEqual({ offered: 5, cancelled: 3, taken: 1 });
 
@@ -55,7 +55,7 @@ test("a plain queue counts messages offered, moved, taken, cancelled, and handle
 
 test("a reliable queue counts the outcomes of deliveries", async () => {
   const line = newLine();
-  const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 2 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { maxAttempts: 2 });
   await queue.offer("by hand", 0);
   expect(await (await queue.take()).nack({ delay: 0 })).toBe(true);
   const again = await queue.take();
@@ -150,13 +150,13 @@ test("messages of a dead consumer are reclaimed, or become dead letters", async 
   const name = uniqueName();
   const redis = newRedis();
   const line = newLine();
-  const options = { visibilityTimeout: 1000, maxDeliveries: 2 };
+  const options = { leaseTimeout: 1000, maxAttempts: 2 };
   const queue = line.getReliableQueue<number>(name, options);
   await queue.offerMany([1, 2].map((payload) => ({ payload, delay: 0 })));
   const stream = `delayline_stream:{${name}}`;
   await eventually(async () => (await redis.xlen(stream)) === 2);
   await redis.xreadgroup("GROUP", "default", newConsumerName(1000, 8), "STREAMS", stream, ">");
-  const deliveries = await queue.takeMany({ max: 2 });
+  const deliveries = await queue.takeMany({ limit: 2 });
   if (deliveries.length === 1) deliveries.push(await queue.take());
   for (const delivery of deliveries) await delivery.ack();
   expect(queue.counters).toMatchObject({ reclaimed: 2, dead: 0, acknowledged: 2 });

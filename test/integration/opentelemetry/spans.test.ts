@@ -66,7 +66,7 @@ test("messages taken by hand get a span for a take that finds any, and one for e
   expect(await queue.poll(20)).toBeUndefined();
   await queue.offerMany([1, 2].map((payload) => ({ payload, delay: 0 })));
   await eventually(async () => (await queue.stats()).ready === 2);
-  const [first, second] = await queue.takeMany({ max: 2 });
+  const [first, second] = await queue.takeMany({ limit: 2 });
   expect(first?.headers).toEqual({ traceparent: expect.any(String) });
   await first?.extend(1000);
   await first?.nack({ delay: 60_000 });
@@ -146,7 +146,7 @@ test("a batch is one span, linked to the offers of all its messages", async () =
   const queue = newLine().getReliableQueue<number>(name);
   await Promise.all([queue.offer(1, 0), queue.offer(2, 0, { headers: { traceparent: "mine" } })]);
   await eventually(async () => (await queue.stats()).ready === 2);
-  queue.subscribeBatch(() => {}, { max: 2 });
+  queue.subscribeBatch(() => {}, { limit: 2 });
   await eventually(() => telemetry.named(`process ${name}`).length === 1);
   const [process] = telemetry.named(`process ${name}`);
   expect(process?.attributes["messaging.batch.message_count"]).toBe(2);

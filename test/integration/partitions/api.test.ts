@@ -62,23 +62,23 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.size()).toBe(0);
     expect(await queue.isEmpty()).toBe(true);
     expect(await queue.nextDeadline()).toBeUndefined();
-    expect(await queue.peek()).toBeUndefined();
-    expect(await queue.poll()).toBeUndefined();
-    expect(await queue.poll(5)).toEqual([]);
-    expect(await queue.readAll()).toEqual([]);
-    expect(await collect(queue)).toEqual([]);
+    expect(await queue.insertionOrder.peek()).toBeUndefined();
+    expect(await queue.insertionOrder.poll()).toBeUndefined();
+    expect(await queue.insertionOrder.poll(5)).toEqual([]);
+    expect(await queue.insertionOrder.readAll()).toEqual([]);
+    expect(await collect(queue.insertionOrder)).toEqual([]);
     expect(await collect(queue.soonest())).toEqual([]);
     expect(await collect(queue.find({ prefix: "k" }))).toEqual([]);
     expect(await queue.cancelMany([])).toEqual([]);
     expect(await queue.cancel("k")).toBe(false);
     expect(await queue.get("k")).toBeUndefined();
     expect(await queue.reschedule("k", 1)).toBeUndefined();
-    expect(await queue.contains("a")).toBe(false);
-    expect(await queue.remove("a")).toBe(false);
+    expect(await queue.insertionOrder.contains("a")).toBe(false);
+    expect(await queue.insertionOrder.remove("a")).toBe(false);
     expect(await queue.clear()).toBe(0);
     expect(await ready.poll()).toBeUndefined();
     expect(await ready.poll(20)).toBeUndefined();
-    expect(await ready.takeMany({ max: 3, timeout: 20 })).toEqual([]);
+    expect(await ready.takeMany({ limit: 3, timeout: 20 })).toEqual([]);
     expect(await ready.drain()).toEqual([]);
     expect(await ready.peek()).toBeUndefined();
     expect(await ready.size()).toBe(0);
@@ -101,9 +101,9 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     }
     const [first] = results;
     const again = await queue.offer(1000, 5, { key: "k0" });
-    expect(again).toEqual({ ...first, outcome: "rejected" });
-    const kept = await queue.offer(1001, 5, { key: "k0", onDuplicate: "keep" });
-    expect(kept).toMatchObject({ deadline: first?.deadline, outcome: "kept" });
+    expect(again).toEqual({ ...first, outcome: "existing" });
+    const kept = await queue.offer(1001, 5, { key: "k0", onDuplicate: "update" });
+    expect(kept).toMatchObject({ deadline: first?.deadline, outcome: "updated" });
     const options = { key: "k0", onDuplicate: "replace", maxWait: 1000 } as const;
     const replaced = await queue.offer(1002, LONG * 2, options);
     expect(replaced.outcome).toBe("replaced");
@@ -176,27 +176,27 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       "m7",
     ]);
     expect(await queue.nextDeadline()).toBe(soonest[0]?.deadline);
-    expect(await queue.readAll()).toEqual(inOrder);
-    expect((await collect(queue)).map(({ payload }) => payload)).toEqual(inOrder);
-    expect(await queue.peek()).toBe("m0");
-    expect(await queue.contains("m5")).toBe(true);
-    expect(await queue.remove("m5")).toBe(true);
-    expect(await queue.remove("m5")).toBe(false);
-    expect(await queue.removeAll(["m1", "m2", "none"])).toBe(2);
-    expect(await queue.retainAll(["m0", "m3", "m4", "m6", "m7"])).toBe(2);
-    expect(await queue.poll()).toBe("m0");
-    expect(await queue.poll(3)).toEqual(["m3", "m4", "m6"]);
-    expect(await queue.readAll()).toEqual(["m7"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(inOrder);
+    expect((await collect(queue.insertionOrder)).map(({ payload }) => payload)).toEqual(inOrder);
+    expect(await queue.insertionOrder.peek()).toBe("m0");
+    expect(await queue.insertionOrder.contains("m5")).toBe(true);
+    expect(await queue.insertionOrder.remove("m5")).toBe(true);
+    expect(await queue.insertionOrder.remove("m5")).toBe(false);
+    expect(await queue.insertionOrder.removeAll(["m1", "m2", "none"])).toBe(2);
+    expect(await queue.insertionOrder.retainAll(["m0", "m3", "m4", "m6", "m7"])).toBe(2);
+    expect(await queue.insertionOrder.poll()).toBe("m0");
+    expect(await queue.insertionOrder.poll(3)).toEqual(["m3", "m4", "m6"]);
+    expect(await queue.insertionOrder.readAll()).toEqual(["m7"]);
   });
 
   test("offers of one turn are read and polled in their order", async () => {
     const { queue } = open<number>();
     await queue.offer(0, LONG);
     await queue.offerMany(upTo(400).map((i) => ({ payload: i + 1, delay: LONG })));
-    expect(await queue.readAll()).toEqual(upTo(401));
-    expect(await queue.poll(250)).toEqual(upTo(250));
-    expect(await queue.poll()).toBe(250);
-    expect(await queue.poll(1000)).toEqual(upTo(150).map((i) => i + 251));
+    expect(await queue.insertionOrder.readAll()).toEqual(upTo(401));
+    expect(await queue.insertionOrder.poll(250)).toEqual(upTo(250));
+    expect(await queue.insertionOrder.poll()).toBe(250);
+    expect(await queue.insertionOrder.poll(1000)).toEqual(upTo(150).map((i) => i + 251));
   });
 
   test("due messages can be taken in every way", async () => {
@@ -209,7 +209,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await ready.poll(5000)).toBe(2);
     await put(3, 4, 5);
     const many: number[] = [];
-    while (many.length < 3) many.push(...(await ready.takeMany({ max: 5, timeout: 5000 })));
+    while (many.length < 3) many.push(...(await ready.takeMany({ limit: 5, timeout: 5000 })));
     expect(ascending(many)).toEqual([3, 4, 5]);
     const seen: number[] = [];
     const subscription = ready.subscribe((payload) => void seen.push(payload), { concurrency: 3 });
@@ -235,7 +235,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect((await ready.readAll()).toSorted()).toEqual(["a", "b", "c", "d"]);
     expect(["a", "b", "d"]).toContain(await ready.peek());
     expect(await ready.drain(1)).toHaveLength(1);
-    const taken = [await ready.poll(), ...(await ready.takeMany({ max: 1, timeout: 0 }))];
+    const taken = [await ready.poll(), ...(await ready.takeMany({ limit: 1, timeout: 0 }))];
     expect(taken).toHaveLength(2);
     expect(await ready.clear()).toBe(1);
     await ready.putMany(upTo(30).map(String));
@@ -270,7 +270,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     const line = newLine();
     const { queue, ready } = open({ codec }, line);
     await queue.offer("a", LONG);
-    await expect(queue.poll()).rejects.toThrow(DecodeError);
+    await expect(queue.insertionOrder.poll()).rejects.toThrow(DecodeError);
     await queue.offer("b", 0, { partitionKey: keys[2] as string });
     await expect(ready.take()).rejects.toThrow(DecodeError);
     const last = queueKeys(new PartitionNames(name).at(partitions - 1));
@@ -288,7 +288,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
   test("refuses operations that would span two slots", async () => {
     const { line, queue, ready } = open();
     await queue.offer("a", LONG);
-    await expect(queue.pollLastAndOfferFirstTo("other")).rejects.toThrow(TypeError);
+    await expect(queue.insertionOrder.pollLastAndOfferFirstTo("other")).rejects.toThrow(TypeError);
     const other = uniqueName();
     await expect(ready.pollFromAny([other])).rejects.toThrow(TypeError);
     await expect(ready.pollFromAny([other], 10)).rejects.toThrow(TypeError);
@@ -331,7 +331,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     await expect(line.setPartitions(name, 2)).rejects.toThrow(ClosedError);
     await expect(line.partitions(name)).rejects.toThrow(ClosedError);
     expect(() => line.getDelayedQueue(name, { partitions })).toThrow(ClosedError);
-    expect(await open().queue.readAll()).toEqual(["last"]);
+    expect(await open().queue.insertionOrder.readAll()).toEqual(["last"]);
   });
 
   describe("reliable", () => {
@@ -353,7 +353,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
         { payload: "c", delay: 0 },
       ]);
       const many = [];
-      while (many.length < 2) many.push(...(await queue.takeMany({ max: 5, timeout: 5000 })));
+      while (many.length < 2) many.push(...(await queue.takeMany({ limit: 5, timeout: 5000 })));
       expect(await Promise.all(many.map((one) => one.reject("bad")))).toEqual([true, true]);
       expect(await queue.deadLetters.size()).toBe(2);
       await queue.offer("d", 0);
@@ -388,7 +388,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       const [single, batch, routed]: number[][] = [[], [], []];
       queue.subscribe((n) => void single?.push(n), { concurrency: 4 });
       others.subscribeBatch((some) => void batch?.push(...some.map(({ payload }) => payload)), {
-        max: 5,
+        limit: 5,
       });
       openReliable<number>({ group: "routed" }, line).route(
         { k: (n) => void routed?.push(n) },
@@ -405,7 +405,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
 
     test("dead letters are those of all partitions", async () => {
       const line = newLineThatMayFail();
-      const queue = openReliable<number>({ maxDeliveries: 1 }, line);
+      const queue = openReliable<number>({ maxAttempts: 1 }, line);
       const failing = queue.subscribe(() => {
         throw new Error("no");
       });
@@ -433,7 +433,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     test("one group has one setting, and held messages go back at the end", async () => {
       const line = newLine();
       const queue = openReliable({}, line);
-      expect(() => openReliable({ maxDeliveries: 3 }, line)).toThrow(TypeError);
+      expect(() => openReliable({ maxAttempts: 3 }, line)).toThrow(TypeError);
       await queue.offer("a", 0);
       await queue.take();
       await line.close();
@@ -464,7 +464,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       await line.close();
       const { queue: plain } = open();
       expect(await plain.makePlain()).toMatchObject({ isPlain: true, consumers: 0 });
-      expect(await plain.readAll()).toEqual(["retrying"]);
+      expect(await plain.insertionOrder.readAll()).toEqual(["retrying"]);
     });
   });
 });
@@ -510,7 +510,7 @@ test("when the number changes, ids, keys and all messages stay", async () => {
       false,
     ]);
   }
-  expect(await queue.readAll()).toHaveLength(496);
+  expect(await queue.insertionOrder.readAll()).toHaveLength(496);
   expect(ascending(await ready.drain())).toEqual(upTo(300).map((i) => 1000 + i));
 });
 

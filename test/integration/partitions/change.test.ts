@@ -55,14 +55,14 @@ for (const who of ["old", "other"] as const) {
     const first = await queue.old.offer(1, MINUTE, { key });
     await queue.begin();
     await queue.pull(key);
-    expect(await queue[who].offer(2, MINUTE, { key, onDuplicate: "reject" })).toMatchObject({
-      outcome: "rejected",
+    expect(await queue[who].offer(2, MINUTE, { key, onDuplicate: "ignore" })).toMatchObject({
+      outcome: "existing",
       id: first.id,
     });
     expect(await queue[who].offer(3, MINUTE, { key, onDuplicate: "replace" })).toMatchObject({
       outcome: "replaced",
     });
-    expect(await queue.other.readAll()).toEqual([3]);
+    expect(await queue.other.insertionOrder.readAll()).toEqual([3]);
   });
 
   test(`a message that is moving is rescheduled and cancelled once (${who})`, async () => {
@@ -120,7 +120,7 @@ test("two clients change the number at once: both resolve, one number holds, not
   await queue.offerMany(upTo(500).map((payload) => ({ payload, delay: MINUTE })));
   await Promise.all([one.setPartitions(name, 5), other.setPartitions(name, 7)]);
   expect([5, 7]).toContain((await one.partitions(name)).length);
-  expectEachOnce(upTo(500), await queue.readAll());
+  expectEachOnce(upTo(500), await queue.insertionOrder.readAll());
 });
 
 test("an aborted change is finished by the next call", async () => {
@@ -134,7 +134,7 @@ test("an aborted change is finished by the next call", async () => {
   await expect(line.setPartitions(name, 8, { signal, onProgress })).rejects.toThrow("enough");
   expect(await queue.size()).toBeGreaterThanOrEqual(1900);
   await newLine().setPartitions(name, 8);
-  expectEachOnce(upTo(2000), await queue.readAll());
+  expectEachOnce(upTo(2000), await queue.insertionOrder.readAll());
 });
 
 test("a client closed during a change loses nothing", async () => {
@@ -149,7 +149,7 @@ test("a client closed during a change loses nothing", async () => {
   await expect(line.setPartitions(name, 8, { onProgress })).rejects.toThrow(ClosedError);
   await closing;
   await newLine().setPartitions(name, 8);
-  expectEachOnce(upTo(2000), await queue.readAll());
+  expectEachOnce(upTo(2000), await queue.insertionOrder.readAll());
 });
 
 test("a client with an old number learns the new one, and returns the same results as the others", async () => {
@@ -165,14 +165,14 @@ test("a client with an old number learns the new one, and returns the same resul
   const here = line.getDelayedQueue<number>(name, { partitions: 8 });
   await change(16);
   expect(await queue.size()).toBe(100);
-  expect((await queue.readAll()).length).toBe(100);
+  expect((await queue.insertionOrder.readAll()).length).toBe(100);
   expect(await queue.cancel(offered[0]?.id as string)).toBe(true);
   await change(2);
   expect(await queue.reschedule("k1", 2 * MINUTE)).toBeDefined();
   await change(7);
-  expect(await queue.offer(200, MINUTE, { key: "k2" })).toMatchObject({ outcome: "rejected" });
+  expect(await queue.offer(200, MINUTE, { key: "k2" })).toMatchObject({ outcome: "existing" });
   await change(3);
-  expect((await queue.readAll()).length).toBe(99);
+  expect((await queue.insertionOrder.readAll()).length).toBe(99);
   await change(8);
   await ready.putMany(upTo(20));
   await change(1);
@@ -191,7 +191,7 @@ test("an iteration continues while its partition disappears", async () => {
   await large.offerMany(upTo(40).map((i) => ({ payload: `${i}`.repeat(50_000), delay: MINUTE })));
   const redis = newRedis();
   let read = 0;
-  for await (const message of large) {
+  for await (const message of large.insertionOrder) {
     expect(message).toBeDefined();
     if (read++ > 0) continue;
     await line.setPartitions(`${name}-large`, 1);
@@ -219,7 +219,7 @@ test("a message that returns to its partition is read once", async () => {
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
   await queue.offerMany(upTo(300).map((payload) => ({ payload, delay: MINUTE })));
   for (const count of [8, 3, 8, 2]) await line.setPartitions(name, count);
-  expectEachOnce(upTo(300), await queue.readAll());
+  expectEachOnce(upTo(300), await queue.insertionOrder.readAll());
   expect(await queue.size()).toBe(300);
   expect(await queue.clear()).toBe(300);
 });

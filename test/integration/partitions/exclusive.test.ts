@@ -120,7 +120,7 @@ test("strict: a failed message is not overtaken by others with its key, even acr
     exclusive: true,
     strict: true,
     retry: [50],
-    maxDeliveries: 3,
+    maxAttempts: 3,
   };
   const handled: string[] = [];
   const waited: number[] = [];
@@ -180,7 +180,7 @@ test("strict: a failing key holds up only itself, and keeps its order", async ()
   const name = uniqueName("exclusive");
   const redis = newRedis();
   const line = newLine();
-  const strict = { partitions: 1, exclusive: true, strict: true, maxDeliveries: 3 };
+  const strict = { partitions: 1, exclusive: true, strict: true, maxAttempts: 3 };
   const queue = line.getReliableQueue<string>(name, { ...strict, retry: [1500] });
   const handled: string[] = [];
   queue.subscribe(
@@ -219,7 +219,7 @@ test("strict: who waits behind a failed message keeps its place when processes d
     exclusive: true,
     strict: true,
     retry: [300],
-    maxDeliveries: 1000,
+    maxAttempts: 1000,
   };
   const handled: string[] = [];
   let isFailing = true;
@@ -273,7 +273,7 @@ test("strict: the room beside the queue is bounded; then the partition waits, an
     exclusive: true,
     strict: true,
     retry: [500],
-    maxDeliveries: 1000,
+    maxAttempts: 1000,
   });
   const handled: string[] = [];
   let isFailing = true;
@@ -302,7 +302,7 @@ test("strict: a message that arrives while its partition is given up keeps its p
     exclusive: true,
     strict: true,
     retry: [50],
-    visibilityTimeout: 600,
+    leaseTimeout: 600,
   } as const;
   // What arrives in time is a matter of luck.
   for (let round = 0; round < 3; round++) {
@@ -496,7 +496,7 @@ test("only subscribe takes, once per client, one message at a time", async () =>
   const reliable = line.getReliableQueue(name, options);
   await expect(reliable.take()).rejects.toThrow("only subscribe");
   await expect(reliable[Symbol.asyncIterator]().next()).rejects.toThrow("only subscribe");
-  expect(() => reliable.subscribeBatch(() => {}, { max: 2 })).toThrow("only subscribe");
+  expect(() => reliable.subscribeBatch(() => {}, { limit: 2 })).toThrow("only subscribe");
   expect(() => reliable.route({})).toThrow("only subscribe");
   expect(() => reliable.subscribe(() => {}, { concurrency: 1 })).toThrow("concurrency");
   reliable.subscribe(() => {});

@@ -45,7 +45,7 @@ test("a plain queue in use gets partitions: nothing is lost or duplicated, and k
   const verdicts = await queue.cancelMany(upTo(100).map((i) => `k${i}`));
   expect(verdicts).not.toContain(false);
   expect(await queue.cancelMany(["k0", "k99"])).toEqual([false, false]);
-  expect(await queue.offer(-1, 0, { key: "k100" })).toMatchObject({ outcome: "rejected" });
+  expect(await queue.offer(-1, 0, { key: "k100" })).toMatchObject({ outcome: "existing" });
   expect(await queue.offer(700, 0, { key: "k101", onDuplicate: "replace" })).toMatchObject({
     outcome: "replaced",
   });
@@ -68,7 +68,7 @@ test("a plain queue in use gets partitions: nothing is lost or duplicated, and k
 
 test("a reliable queue gets partitions: retries, messages in flight, dead letters and groups stay", async () => {
   const old = newLine();
-  const options = { retry: [LONG], maxDeliveries: 2 };
+  const options = { retry: [LONG], maxAttempts: 2 };
   const before = old.getReliableQueue<string>(name, options);
   const audit = old.getReliableQueue<string>(name, { ...options, group: "audit" });
   expect(await audit.poll(1)).toBeUndefined();
@@ -140,7 +140,7 @@ test("an ordinary queue in use stays a part, for processes without partitions an
   expect(await before.cancel("yours")).toBe(false);
   await line.setPartitions(name, partitions);
   expect(await numbersOf()).toEqual([0, 1, 2, 3]);
-  const [java] = await collect(queue);
+  const [java] = await collect(queue.insertionOrder);
   expect(java?.payload).toBe("java, later");
   expect(await queue.cancel(java?.id ?? "")).toBe(true);
 
@@ -205,5 +205,5 @@ test("a change of the number also takes in what was left in the ordinary queue",
   await line.setPartitions(name, 3);
   expect(await numbersOf()).toEqual([0, 1, 2]);
   expect(await redis.exists(queueKeys(name).timeouts)).toBe(0);
-  expect((await queue.readAll()).toSorted()).toEqual(["left", "there"]);
+  expect((await queue.insertionOrder.readAll()).toSorted()).toEqual(["left", "there"]);
 });

@@ -10,7 +10,7 @@ test("each group reads all partitions, however many processes another group has"
   const taken: Record<string, number[]> = { many: [], one: [] };
   const subscribe = (group: string) =>
     newLine()
-      .getReliableQueue<number>(name, { partitions: P, group, visibilityTimeout: 30_000 })
+      .getReliableQueue<number>(name, { partitions: P, group, leaseTimeout: 30_000 })
       .subscribe((payload) => void taken[group]?.push(payload));
   for (let i = 0; i < 6; i++) subscribe("many");
   subscribe("one");

@@ -74,8 +74,8 @@ describe.each([{ transfer: true }, { transfer: false }])(
         ready.poll(),
         ready.poll(50),
         ready.drain(),
-        ready.takeMany({ max: 5, timeout: 0 }),
-        ready.takeMany({ max: 5, timeout: 50 }),
+        ready.takeMany({ limit: 5, timeout: 0 }),
+        ready.takeMany({ limit: 5, timeout: 50 }),
         ready.pollFromAny([uniqueName()], 50),
       ]);
       expect(await taken).toEqual([undefined, undefined, [], [], [], undefined]);
@@ -165,7 +165,7 @@ describe("transfer", () => {
     });
     await offering.resume();
     const taken: number[] = [];
-    while (taken.length < 5000) taken.push(...(await ready.takeMany({ max: 1000 })));
+    while (taken.length < 5000) taken.push(...(await ready.takeMany({ limit: 1000 })));
     expect(taken).toEqual(numbers(5000));
   });
 });
@@ -229,7 +229,7 @@ test("a storm of pauses loses and duplicates nothing", async () => {
       const signal = AbortSignal.timeout(1 + Math.floor(Math.random() * 20));
       const one = await ready.take({ signal }).catch(() => undefined);
       if (one !== undefined) received.push(one);
-      received.push(...(await ready.takeMany({ max: 10, timeout: Math.random() * 10 })));
+      received.push(...(await ready.takeMany({ limit: 10, timeout: Math.random() * 10 })));
       const popped = await third.getBlockingQueue<number>(name).poll();
       if (popped !== undefined) received.push(popped);
       await sleep(1);

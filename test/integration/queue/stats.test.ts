@@ -70,7 +70,7 @@ test.each(KINDS)(
     const queue: ReliableQueue<string> = line.getReliableQueue(name, {
       ...options,
       retry: () => HOUR,
-      maxDeliveries: 2,
+      maxAttempts: 2,
     });
     await queue.offerMany(["a", "b", "c", "d"].map((payload) => ({ payload, delay: 0 })));
     await until(queue, { kind: "reliable", delayed: 0, ready: 4, inFlight: 0 });
@@ -97,7 +97,7 @@ test.each(KINDS)(
 
 async function takeAll(queue: ReliableQueue<string>, count: number) {
   const taken = [];
-  while (taken.length < count) taken.push(...(await queue.takeMany({ max: count })));
+  while (taken.length < count) taken.push(...(await queue.takeMany({ limit: count })));
   return taken;
 }
 
@@ -157,7 +157,7 @@ test("the partitions of a queue hold what its numbers say, while messages retry 
   const name = uniqueName("stats");
   const line = newLine();
   const [queue, other] = ["one", "two"].map((group) =>
-    line.getReliableQueue<string>(name, { partitions: 2, visibilityTimeout: 30_000, group }),
+    line.getReliableQueue<string>(name, { partitions: 2, leaseTimeout: 30_000, group }),
   ) as [ReliableQueue<string>, ReliableQueue<string>];
   await queue.offer("later", HOUR);
   await queue.offerMany(Array.from({ length: 12 }, () => ({ payload: "x", delay: 0 })));

@@ -76,8 +76,8 @@ describe("a ready message that the codec cannot read", () => {
   });
 
   const manyWays: [string, () => Promise<unknown[]>][] = [
-    ["takeMany", () => queue.takeMany({ max: 10 })],
-    ["takeMany without waiting", () => queue.takeMany({ max: 10, timeout: 0 })],
+    ["takeMany", () => queue.takeMany({ limit: 10 })],
+    ["takeMany without waiting", () => queue.takeMany({ limit: 10, timeout: 0 })],
     ["drain", () => queue.drain()],
   ];
   test.each(manyWays)(
@@ -171,31 +171,34 @@ describe("a delayed message that the codec cannot read", () => {
   });
 
   test("is skipped by calls that read all, and reported", async () => {
-    expect(await delayedJson().readAll()).toEqual(["a", "b"]);
+    expect(await delayedJson().insertionOrder.readAll()).toEqual(["a", "b"]);
     await eventually(() => line.errors.length === 1);
     expectDecodeError(line.errors[0]);
-    expect((await collect(delayedJson())).map(({ payload }) => payload)).toEqual(["a", "b"]);
+    expect((await collect(delayedJson().insertionOrder)).map(({ payload }) => payload)).toEqual([
+      "a",
+      "b",
+    ]);
     await eventually(() => line.errors.length === 2);
     expect(await delayedJson().size()).toBe(3);
     expect(await quarantine()).toEqual([]);
   });
 
   test("makes peek reject, and stays", async () => {
-    await delayedJson().poll();
-    expectDecodeError(await failureOf(delayedJson().peek()));
+    await delayedJson().insertionOrder.poll();
+    expectDecodeError(await failureOf(delayedJson().insertionOrder.peek()));
     expect(await delayedJson().size()).toBe(2);
   });
 
   test("goes to the quarantine when it is polled", async () => {
     const queue = delayedJson();
-    expect(await queue.poll()).toBe("a");
-    expectDecodeError(await failureOf(queue.poll()));
+    expect(await queue.insertionOrder.poll()).toBe("a");
+    expectDecodeError(await failureOf(queue.insertionOrder.poll()));
     expect(await quarantine()).toEqual([GARBAGE]);
-    expect(await queue.poll()).toBe("b");
+    expect(await queue.insertionOrder.poll()).toBe("b");
   });
 
   test("goes to the quarantine when many are polled, and the others are returned", async () => {
-    expect(await delayedJson().poll(10)).toEqual(["a", "b"]);
+    expect(await delayedJson().insertionOrder.poll(10)).toEqual(["a", "b"]);
     expect(await quarantine()).toEqual([GARBAGE]);
     await eventually(() => line.errors.length === 1);
     expectDecodeError(line.errors[0]);
@@ -226,10 +229,10 @@ describe("a delayed message whose bytes have no known layout", () => {
     await redis.rpush(keys.order, "garbage");
     const queue = line.getDelayedQueue(name, { transfer: false });
     await queue.offer("good", MINUTE);
-    expect(await queue.peek()).toBe("good");
-    expect(await queue.readAll()).toEqual(["good"]);
-    expect(await queue.contains("good")).toBe(true);
-    expect(await queue.poll()).toBe("good");
+    expect(await queue.insertionOrder.peek()).toBe("good");
+    expect(await queue.insertionOrder.readAll()).toEqual(["good"]);
+    expect(await queue.insertionOrder.contains("good")).toBe(true);
+    expect(await queue.insertionOrder.poll()).toBe("good");
     expect(await unreadable()).toEqual(["garbage"]);
     expect(await queue.size()).toBe(0);
   });

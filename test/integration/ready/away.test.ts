@@ -23,7 +23,7 @@ test("poll and takeMany say that nothing was sent and nothing taken, where nothi
   const queue = newLineThatMayFail(options).getBlockingQueue(uniqueName());
   await Promise.all([
     expect(queue.poll(200)).rejects.toMatchObject(nothing),
-    expect(queue.takeMany({ max: 3, timeout: 200 })).rejects.toMatchObject(nothing),
+    expect(queue.takeMany({ limit: 3, timeout: 200 })).rejects.toMatchObject(nothing),
   ]);
 });
 

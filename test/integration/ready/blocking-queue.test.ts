@@ -55,7 +55,7 @@ describe("take", () => {
   test("serves the first caller first, although later waiters want more or have a timeout", async () => {
     const first = queue.take();
     await someoneWaits(redis, name);
-    const second = queue.takeMany({ max: 10 });
+    const second = queue.takeMany({ limit: 10 });
     const third = queue.poll(MINUTE);
     await queue.put("a");
     expect(await first).toBe("a");
@@ -84,7 +84,7 @@ describe("take", () => {
 
   test("by all handles of a queue shares one connection", async () => {
     const other = line.getBlockingQueue(name);
-    const takes = [queue.take(), other.take(), queue.poll(MINUTE), other.takeMany({ max: 2 })];
+    const takes = [queue.take(), other.take(), queue.poll(MINUTE), other.takeMany({ limit: 2 })];
     await someoneWaits(redis, name);
     const named = String(await redis.client("LIST"))
       .split("\n")
@@ -102,11 +102,11 @@ describe("take", () => {
     await queue.put("a");
     const reason = new Error("no longer needed");
     await expect(queue.take({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    await expect(queue.takeMany({ max: 1, signal: AbortSignal.abort(reason) })).rejects.toBe(
+    await expect(queue.takeMany({ limit: 1, signal: AbortSignal.abort(reason) })).rejects.toBe(
       reason,
     );
     await expect(
-      queue.takeMany({ max: 1, timeout: 0, signal: AbortSignal.abort(reason) }),
+      queue.takeMany({ limit: 1, timeout: 0, signal: AbortSignal.abort(reason) }),
     ).rejects.toBe(reason);
     expect(await queue.size()).toBe(1);
   });
@@ -188,7 +188,7 @@ describe("poll", () => {
       const others = [uniqueName("other"), uniqueName("other")] as const;
       for (const of of [name, ...others]) await redis.rpush(of, Buffer.from("a161", "hex"));
       expect(await queue.poll(timeout)).toBe("a");
-      expect(await line.getBlockingQueue(others[0]).takeMany({ max: 1, timeout })).toEqual(["a"]);
+      expect(await line.getBlockingQueue(others[0]).takeMany({ limit: 1, timeout })).toEqual(["a"]);
       expect(await queue.pollFromAny(others.slice(1), timeout)).toMatchObject({ payload: "a" });
     },
   );
@@ -228,7 +228,7 @@ describe("poll", () => {
       `timeout must be between 0 and 946728000000 ms (30 years), got ${timeout}`,
     );
     await expect(queue.pollFromAny([], timeout)).rejects.toThrow(RangeError);
-    await expect(queue.takeMany({ max: 1, timeout })).rejects.toThrow(RangeError);
+    await expect(queue.takeMany({ limit: 1, timeout })).rejects.toThrow(RangeError);
     expect(await queue.size()).toBe(1);
   });
 
@@ -245,24 +245,24 @@ describe("poll", () => {
 describe("takeMany", () => {
   test("takes the ready messages at once, up to max", async () => {
     await queue.putMany(upTo(7));
-    expect(await queue.takeMany({ max: 5 })).toEqual([0, 1, 2, 3, 4]);
-    expect(await queue.takeMany({ max: 5 })).toEqual([5, 6]);
+    expect(await queue.takeMany({ limit: 5 })).toEqual([0, 1, 2, 3, 4]);
+    expect(await queue.takeMany({ limit: 5 })).toEqual([5, 6]);
   });
 
   test("takes thousands at once", async () => {
     await queue.putMany(upTo(3000));
-    expect(await queue.takeMany({ max: 10_000 })).toEqual(upTo(3000));
+    expect(await queue.takeMany({ limit: 10_000 })).toEqual(upTo(3000));
   });
 
   test("returns as soon as there is a message", async () => {
-    const taking = queue.takeMany({ max: 100 });
+    const taking = queue.takeMany({ limit: 100 });
     await someoneWaits(redis, name);
     await queue.put("a");
     expect(await taking).toEqual(["a"]);
   });
 
   test("loses none of the messages that arrive together while it waits", async () => {
-    const taking = queue.takeMany({ max: 3 });
+    const taking = queue.takeMany({ limit: 3 });
     await someoneWaits(redis, name);
     await queue.putMany(upTo(5));
     const taken = await taking;
@@ -271,34 +271,34 @@ describe("takeMany", () => {
   });
 
   test("with a timeout of 0 does not wait", async () => {
-    expect(await queue.takeMany({ max: 5, timeout: 0 })).toEqual([]);
+    expect(await queue.takeMany({ limit: 5, timeout: 0 })).toEqual([]);
     await queue.putMany(["a", "b", "c"]);
-    expect(await queue.takeMany({ max: 2, timeout: 0 })).toEqual(["a", "b"]);
+    expect(await queue.takeMany({ limit: 2, timeout: 0 })).toEqual(["a", "b"]);
   });
 
   test("returns an empty array when no message came in time", async () => {
     const startedAt = performance.now();
-    expect(await queue.takeMany({ max: 5, timeout: 12.5 })).toEqual([]);
+    expect(await queue.takeMany({ limit: 5, timeout: 12.5 })).toEqual([]);
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(12.5);
   });
 
   test("rejects when it is aborted", async () => {
     const aborting = new AbortController();
-    const taking = queue.takeMany({ max: 5, timeout: MINUTE, signal: aborting.signal });
+    const taking = queue.takeMany({ limit: 5, timeout: MINUTE, signal: aborting.signal });
     await someoneWaits(redis, name);
     aborting.abort(new Error("enough"));
     await expect(taking).rejects.toThrow("enough");
   });
 
-  test.each([0, -1, 1.5, NaN, 10_001, Infinity])("refuses a max of %d", async (max) => {
-    await expect(queue.takeMany({ max })).rejects.toThrow(
-      new RangeError(`max must be a whole number between 1 and 10000, got ${max}`),
+  test.each([0, -1, 1.5, NaN, 10_001, Infinity])("refuses a limit of %d", async (limit) => {
+    await expect(queue.takeMany({ limit })).rejects.toThrow(
+      new RangeError(`limit must be a whole number between 1 and 10000, got ${limit}`),
     );
   });
 
   test("refuses to be called without a max", async () => {
     await expect(queue.takeMany({} as never)).rejects.toThrow(
-      new TypeError("max must be a whole number, got undefined"),
+      new TypeError("limit must be a whole number, got undefined"),
     );
   });
 });
@@ -331,12 +331,12 @@ describe("options", () => {
 
   test.each<[unknown, string]>([
     [
-      { max: 1, timeOut: 5 },
-      'takeMany option must be one of max, timeout, signal, got "timeOut"; did you mean timeout?',
+      { limit: 1, timeOut: 5 },
+      'takeMany option must be one of limit, timeout, signal, got "timeOut"; did you mean timeout?',
     ],
     [undefined, "takeMany options must be an object, got undefined"],
     [10, "takeMany options must be an object, got 10"],
-    ...noSignals.map(([signal, message]) => [{ max: 1, signal }, message] as [unknown, string]),
+    ...noSignals.map(([signal, message]) => [{ limit: 1, signal }, message] as [unknown, string]),
   ])("of takeMany are checked, and nothing is taken: %j", async (options, message) => {
     await redis.rpush(name, "a");
     await expect(queue.takeMany(options as never)).rejects.toThrow(message);
@@ -360,7 +360,7 @@ describe("options", () => {
     await queue.putMany(["a", "b", "c"]);
     expect(await queue.take(undefined)).toBe("a");
     expect(await queue.take({ signal: undefined } as never)).toBe("b");
-    const rest = { max: 5, timeout: undefined, signal: undefined } as never;
+    const rest = { limit: 5, timeout: undefined, signal: undefined } as never;
     expect(await queue.takeMany(rest)).toEqual(["c"]);
     await queue.subscribe(() => {}, { onError: undefined } as never).close();
   });
@@ -614,7 +614,7 @@ describe("iterating", () => {
 test("close ends every wait with a ClosedError, and messages stay in Redis", async () => {
   const waits = [
     queue.take(),
-    queue.takeMany({ max: 2 }),
+    queue.takeMany({ limit: 2 }),
     queue.poll(MINUTE),
     queue.pollFromAny([uniqueName("other")], MINUTE),
   ];

@@ -55,7 +55,7 @@ describe("a for await loop", () => {
     expect(bodies).toEqual([1]);
     const later = newLine({ transfer: false });
     expect(await later.getBlockingQueue(name).readAll()).toEqual([2]);
-    expect(await later.getDelayedQueue(name).readAll()).toEqual([2]);
+    expect(await later.getDelayedQueue(name).insertionOrder.readAll()).toEqual([2]);
   });
 
   test.each<[string, () => Promise<void>]>([

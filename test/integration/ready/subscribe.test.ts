@@ -229,7 +229,7 @@ describe("closing the client", () => {
     expect(handler.started).toEqual([7]);
     expect(await redis.llen(name)).toBe(1);
     const later = newLine({ transfer: false });
-    expect(await later.getDelayedQueue(name).readAll()).toEqual([70]);
+    expect(await later.getDelayedQueue(name).insertionOrder.readAll()).toEqual([70]);
     expect(await later.getBlockingQueue(next.name).readAll()).toEqual([7]);
   });
 
@@ -368,7 +368,7 @@ describe("with onError", () => {
     await closing;
     expect(steps).toEqual(["keeps 1", "kept 1", "closed"]);
     const later = newLine({ transfer: false });
-    expect(await later.getDelayedQueue(name).readAll()).toEqual([1]);
+    expect(await later.getDelayedQueue(name).insertionOrder.readAll()).toEqual([1]);
   });
 
   test.each<[string, (reason: Error) => unknown]>([

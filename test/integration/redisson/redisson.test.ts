@@ -54,9 +54,9 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     ];
     expect(await queue.size()).toBe(3);
     expect(await queue.nextDeadline()).toBe(deadlines[1]);
-    expect(await queue.peek()).toBe("a");
-    expect(await queue.readAll()).toEqual(["a", "b", "c"]);
-    const messages = await collect(queue);
+    expect(await queue.insertionOrder.peek()).toBe("a");
+    expect(await queue.insertionOrder.readAll()).toEqual(["a", "b", "c"]);
+    const messages = await collect(queue.insertionOrder);
     expect(messages.map(({ payload }) => payload)).toEqual(["a", "b", "c"]);
     expect(messages.map(({ deadline }) => deadline)).toEqual(deadlines);
     expect(messages.map(({ id }) => id)).toEqual([
@@ -77,15 +77,15 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
       const queue = line.getDelayedQueue<string>(name);
       for (const payload of ["a", "b", "c", "d", "e", "f"]) await offer(payload, MINUTE);
 
-      expect(await queue.contains("c")).toBe(true);
-      expect(await queue.contains("x")).toBe(false);
-      expect(await queue.remove("c")).toBe(true);
-      expect(await queue.remove("c")).toBe(false);
-      expect(await queue.poll()).toBe("a");
-      expect(await queue.removeAll(["e", "x"])).toBe(1);
-      expect(await queue.pollLastAndOfferFirstTo(name)).toBe("f");
-      expect(await queue.retainAll(["d"])).toBe(1);
-      expect(await queue.readAll()).toEqual(["d"]);
+      expect(await queue.insertionOrder.contains("c")).toBe(true);
+      expect(await queue.insertionOrder.contains("x")).toBe(false);
+      expect(await queue.insertionOrder.remove("c")).toBe(true);
+      expect(await queue.insertionOrder.remove("c")).toBe(false);
+      expect(await queue.insertionOrder.poll()).toBe("a");
+      expect(await queue.insertionOrder.removeAll(["e", "x"])).toBe(1);
+      expect(await queue.insertionOrder.pollLastAndOfferFirstTo(name)).toBe("f");
+      expect(await queue.insertionOrder.retainAll(["d"])).toBe(1);
+      expect(await queue.insertionOrder.readAll()).toEqual(["d"]);
       expect(await queue.size()).toBe(1);
       if (interop === "redisson") expect(await redis.llen(queueKeys(name).order)).toBe(1);
       expect(await queue.clear()).toBe(1);
@@ -96,9 +96,9 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   test("are cancelled by their ids, but those from before 3.21.1 by payload only", async () => {
     const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
     await offer("a", MINUTE);
-    const [message] = await collect(queue);
+    const [message] = await collect(queue.insertionOrder);
     expect(await queue.cancel(message!.id)).toBe(layout !== "old");
-    expect(await queue.remove("a")).toBe(layout === "old");
+    expect(await queue.insertionOrder.remove("a")).toBe(layout === "old");
     expect(await queue.size()).toBe(0);
   });
 
@@ -107,7 +107,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     for (const payload of payloads) await offer(payload, -1000);
     const ready = newLine({ codec: "string" }).getBlockingQueue<string>(name);
     const taken: string[] = [];
-    while (taken.length < 250) taken.push(...(await ready.takeMany({ max: 100 })));
+    while (taken.length < 250) taken.push(...(await ready.takeMany({ limit: 100 })));
     expect(taken.toSorted()).toEqual(payloads.toSorted());
     expect(await ready.size()).toBe(0);
   });
@@ -116,8 +116,8 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
 test("all layouts share one queue", async () => {
   for (const layout of layouts) await offerAsRedisson(redis, name, layout, MINUTE, layout);
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
-  expect(await queue.readAll()).toEqual(layouts);
-  expect(await queue.poll(2)).toEqual(layouts.slice(0, 2));
+  expect(await queue.insertionOrder.readAll()).toEqual(layouts);
+  expect(await queue.insertionOrder.poll(2)).toEqual(layouts.slice(0, 2));
 });
 
 describe("Redisson's transfer script", () => {
@@ -133,8 +133,8 @@ describe("Redisson's transfer script", () => {
     });
     expect(await redis.lrange(name, 0, -1)).toEqual(["first", "second", ""]);
     expect(await queue.size()).toBe(1);
-    expect(await queue.readAll()).toEqual(["later"]);
-    expect(await queue.peek()).toBe("later");
+    expect(await queue.insertionOrder.readAll()).toEqual(["later"]);
+    expect(await queue.insertionOrder.peek()).toBe("later");
   });
 
   test("and our task move side by side, none lost and none duplicated", async () => {
@@ -160,9 +160,9 @@ test("interop redisson can be switched off at any time", async () => {
   expect(await line.getBlockingQueue<string>(name).take()).toBe("a");
   const queue = line.getDelayedQueue<string>(name);
   await queue.offer("d", MINUTE);
-  expect(await queue.readAll()).toEqual(["b", "c", "d"]);
-  expect(await queue.contains("c")).toBe(true);
-  expect(await queue.poll(3)).toEqual(["b", "c", "d"]);
+  expect(await queue.insertionOrder.readAll()).toEqual(["b", "c", "d"]);
+  expect(await queue.insertionOrder.contains("c")).toBe(true);
+  expect(await queue.insertionOrder.poll(3)).toEqual(["b", "c", "d"]);
 });
 
 test.each(["none", "redisson"] as const)(
@@ -175,7 +175,7 @@ test.each(["none", "redisson"] as const)(
     await queue.offer("c", MINUTE, { key: "c" });
     await redis.del(queueKeys(name).order);
 
-    expect(await queue.readAll()).toEqual([]);
+    expect(await queue.insertionOrder.readAll()).toEqual([]);
     expect(await queue.size()).toBe(3);
     expect((await queue.get("b"))?.payload).toBe("b");
     expect(await queue.cancel(id)).toBe(true);

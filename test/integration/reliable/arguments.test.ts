@@ -55,12 +55,12 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...NOT_OPTIONS.map((options) => [0, options]),
   ],
   takeMany: [
-    ...[undefined, ...NOT_OPTIONS, {}, { max: 1, mxa: 2 }].map((options) => [options]),
-    ...withOption("max", NOT_COUNTS).map((options) => [options]),
+    ...[undefined, ...NOT_OPTIONS, {}, { limit: 1, limti: 2 }].map((options) => [options]),
+    ...withOption("limit", NOT_COUNTS).map((options) => [options]),
     ...withOption(
       "timeout",
       NOT_DURATIONS.filter((value) => value !== Infinity),
-    ).map((options) => [{ max: 1, ...options }]),
+    ).map((options) => [{ limit: 1, ...options }]),
   ],
   subscribe: [
     ...NOT_FUNCTIONS.map((handler) => [handler]),
@@ -69,12 +69,12 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     [nothing, { unknown: "ack" }],
   ],
   subscribeBatch: [
-    ...NOT_FUNCTIONS.map((handler) => [handler, { max: 1 }]),
+    ...NOT_FUNCTIONS.map((handler) => [handler, { limit: 1 }]),
     ...[undefined, null, "x", 7, {}].map((options) => [nothing, options]),
-    ...withOption("concurrency", NOT_COUNTS).map((options) => [nothing, { max: 1, ...options }]),
-    [nothing, { max: 1, onError: "x" }],
-    ...withOption("max", NOT_COUNTS).map((options) => [nothing, options]),
-    [nothing, { max: 1, orderBy: nothing }],
+    ...withOption("concurrency", NOT_COUNTS).map((options) => [nothing, { limit: 1, ...options }]),
+    [nothing, { limit: 1, onError: "x" }],
+    ...withOption("limit", NOT_COUNTS).map((options) => [nothing, options]),
+    [nothing, { limit: 1, orderBy: nothing }],
   ],
   route: [
     ...[undefined, null, "x", 7, [], {}, new Map([["a", nothing]])].map((routes) => [routes]),

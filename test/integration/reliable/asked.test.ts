@@ -33,7 +33,7 @@ function lose(proxy: TcpProxy, what: "request" | "reply", sha: string): void {
 }
 
 /** A queue behind a proxy, with one message. */
-async function newQueue(options: { readonly visibilityTimeout?: number } = {}) {
+async function newQueue(options: { readonly leaseTimeout?: number } = {}) {
   const proxy = await startProxy(redisUrl());
   const line = newLineThatMayFail({ redis: proxy.url, codec: "string" });
   const queue = line.getReliableQueue<string>(uniqueName(), { retry: [1], ...options });
@@ -95,7 +95,7 @@ test.each(cases)("%s, whose %s is lost, holds if the handler %s", async (call, w
 });
 
 test("a delivery that was taken by hand: the ack that was lost is tried again when its time is over", async () => {
-  const { proxy, queue } = await newQueue({ visibilityTimeout: 300 });
+  const { proxy, queue } = await newQueue({ leaseTimeout: 300 });
   const delivery = await queue.take();
   lose(proxy, "request", ack.sha);
   await expect(delivery.ack()).rejects.toThrow(RedisError);

@@ -49,7 +49,7 @@ test("close() ends in time although Redis refuses to take a message back", async
     .exec();
   await admin.call("ACL", "SETUSER", "default", "-xadd");
   // The other message is a suspect. It waits until nothing else is held; by then nobody waits for it.
-  expect(await queue.takeMany({ max: 2 })).toHaveLength(1);
+  expect(await queue.takeMany({ limit: 2 })).toHaveLength(1);
   await eventually(() => line.errors.length > 0);
   await expectToClose(line);
 });

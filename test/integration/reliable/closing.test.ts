@@ -36,7 +36,7 @@ function leaveRunning(): void {
 async function takenByOther(count: number): Promise<Record<string, number>> {
   const taken: Delivery<string>[] = [];
   while (taken.length < count) {
-    const some = await other.takeMany({ max: count, timeout: 3_000 });
+    const some = await other.takeMany({ limit: count, timeout: 3_000 });
     if (some.length === 0) break;
     taken.push(...some);
   }
@@ -138,7 +138,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
         await first[0]?.ack();
         await gate.opened;
       },
-      { max: 3 },
+      { limit: 3 },
     );
     await offer("a", "b", "c");
     await eventually(() => first.length > 0);
@@ -155,7 +155,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
 
 test("close() of the client gives back deliveries taken by hand, and aborts their signals", async () => {
   await offer("a", "b");
-  const [a, b] = (await queue.takeMany({ max: 2 })) as [Delivery<string>, Delivery<string>];
+  const [a, b] = (await queue.takeMany({ limit: 2 })) as [Delivery<string>, Delivery<string>];
   const acking = a.ack();
   await line.close();
   expect(await acking).toBe(true);
@@ -168,7 +168,7 @@ test("close() of the client gives back deliveries taken by hand, and aborts thei
 });
 
 test("close() makes a delivery taken by hand a dead letter if it was the last attempt", async () => {
-  const once = line.getReliableQueue<string>(name, { group: "once", maxDeliveries: 1 });
+  const once = line.getReliableQueue<string>(name, { group: "once", maxAttempts: 1 });
   await once.offer("x", 0);
   const delivery = await once.take();
   await line.close();
@@ -214,9 +214,9 @@ test("close() ends waits and later calls, and a message that arrives at that mom
   expect(await takenByOther(1)).toEqual({ x: fulfilled.length + 1 });
   await expect(queue.take()).rejects.toThrow(ClosedError);
   await expect(queue.poll()).rejects.toThrow(ClosedError);
-  await expect(queue.takeMany({ max: 1 })).rejects.toThrow(ClosedError);
+  await expect(queue.takeMany({ limit: 1 })).rejects.toThrow(ClosedError);
   expect(() => queue.subscribe(() => {})).toThrow(ClosedError);
-  expect(() => queue.subscribeBatch(() => {}, { max: 1 })).toThrow(ClosedError);
+  expect(() => queue.subscribeBatch(() => {}, { limit: 1 })).toThrow(ClosedError);
   expect(() => queue.route({ a: () => {} })).toThrow(ClosedError);
   await expect(queue.offer("y", 0)).rejects.toThrow(ClosedError);
   await expect(queue.deadLetters.size()).rejects.toThrow(ClosedError);

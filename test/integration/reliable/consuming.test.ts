@@ -102,12 +102,12 @@ describe("poll", () => {
 test("takeMany takes ready messages, up to max, or none if none came in time", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
-  expect(await queue.takeMany({ max: 5, timeout: 20 })).toEqual([]);
+  expect(await queue.takeMany({ limit: 5, timeout: 20 })).toEqual([]);
   await queue.offerMany(readyNow(upTo(7)));
   await readyCount(name, 7);
-  const some = await queue.takeMany({ max: 5 });
+  const some = await queue.takeMany({ limit: 5 });
   expect(some.map(({ payload }) => payload)).toEqual([0, 1, 2, 3, 4]);
-  const others = await queue.takeMany({ max: 5, timeout: 0 });
+  const others = await queue.takeMany({ limit: 5, timeout: 0 });
   expect(others.map(({ payload }) => payload)).toEqual([5, 6]);
   // Each delivery is settled separately.
   const [first, second, ...rest] = [...some, ...others] as [
@@ -140,7 +140,7 @@ describe("subscribeBatch", () => {
         const [first] = deliveries;
         if (first?.payload === 0) await first.nack({ delay: 60_000 });
       },
-      { max: 10 },
+      { limit: 10 },
     );
     await readyCount(name, 0);
     expect(sizes).toEqual([10, 10, 5]);
@@ -149,7 +149,7 @@ describe("subscribeBatch", () => {
 
   test("retries the messages that a throwing handler has not settled, and reports the error once", async () => {
     const line = newLine();
-    const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxDeliveries: 2 });
+    const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxAttempts: 2 });
     const attempts: number[] = [];
     const told: number[] = [];
     await queue.offerMany(readyNow(upTo(3)));
@@ -159,7 +159,7 @@ describe("subscribeBatch", () => {
         await deliveries.find(({ payload }) => payload === 0)?.ack();
         throw new Error("no");
       },
-      { max: 10, onError: (_, deliveries) => told.push(deliveries.length) },
+      { limit: 10, onError: (_, deliveries) => told.push(deliveries.length) },
     );
     await eventually(async () => (await queue.deadLetters.size()) === 2);
     expect(attempts).toEqual([1, 1, 1, 2, 2]);
@@ -197,7 +197,7 @@ describe("orderBy", () => {
 
   test("may use the delivery; undefined means no order; an error of orderBy fails the handler", async () => {
     const line = newLineThatMayFail();
-    const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+    const queue = line.getReliableQueue<string>(uniqueName(), { maxAttempts: 1 });
     let count = 0;
     queue.subscribe(() => count++, {
       orderBy: (payload, { key }) => {
@@ -280,7 +280,7 @@ describe("route", () => {
   test('unknown "leave" puts the message back for a second, uncounted, for another process that knows it', async () => {
     const name = uniqueName();
     const line = newLine();
-    const queue = line.getReliableQueue<number>(name, { maxDeliveries: 1 });
+    const queue = line.getReliableQueue<number>(name, { maxAttempts: 1 });
     const subscription = queue.route({ a: () => {} }, { unknown: "leave" });
     const before = await line.serverTime();
     const { id } = await queue.offer(1, 0, { key: "b" });
@@ -292,7 +292,7 @@ describe("route", () => {
     });
     await subscription.close();
     const attempts: number[] = [];
-    const other = newLine().getReliableQueue<number>(name, { maxDeliveries: 1 });
+    const other = newLine().getReliableQueue<number>(name, { maxAttempts: 1 });
     other.route({ b: (_, { attempt }) => void attempts.push(attempt) });
     await eventually(() => attempts.length === 1);
     expect(attempts).toEqual([1]);
@@ -301,15 +301,15 @@ describe("route", () => {
 });
 
 describe("for await", () => {
-  test("a lease lasts while the body runs, and then for a visibility timeout", async () => {
+  test("a lease lasts while the body runs, and then for a lease timeout", async () => {
     const name = uniqueName();
-    const options = { visibilityTimeout: 600 };
+    const options = { leaseTimeout: 600 };
     const queue = newLine().getReliableQueue<string>(name, options);
     const other = newLine().getReliableQueue<string>(name, options);
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
-      // For three visibility timeouts no other consumer gets it.
+      // For three lease timeouts no other consumer gets it.
       expect(await other.poll(1800)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;
@@ -322,7 +322,7 @@ describe("for await", () => {
   });
 
   test("a delivery that its body did not settle comes back while the loop goes on", async () => {
-    const queue = newLine().getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100 });
+    const queue = newLine().getReliableQueue<string>(uniqueName(), { leaseTimeout: 100 });
     await queue.offer("x", 0);
     const attempts: number[] = [];
     for await (const delivery of queue) {

@@ -43,7 +43,7 @@ test("a delivery has the offered values, and an acknowledged message is gone", a
 test("after a nack, a throw and an expired lease the id stays and the attempt grows; a redrive starts at 1 again", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
-  const options = { retry: [0], visibilityTimeout: 1000, maxDeliveries: 5 };
+  const options = { retry: [0], leaseTimeout: 1000, maxAttempts: 5 };
   const queue = line.getReliableQueue<string>(name, options);
   const headers = { a: "b" };
   const { id } = await queue.offer("x", 0, { key: "k", headers });
@@ -106,7 +106,7 @@ test("of two settlements at once one returns true", async () => {
 
 test("after a nack in a handler, neither its return nor a throw changes anything", async () => {
   const [name, line] = [uniqueName(), newLineThatMayFail()];
-  const queue = line.getReliableQueue<"returns" | "throws">(name, { maxDeliveries: 2 });
+  const queue = line.getReliableQueue<"returns" | "throws">(name, { maxAttempts: 2 });
   const seen: string[] = [];
   queue.subscribe(
     async (payload, delivery) => {
@@ -137,7 +137,7 @@ test("a nack that is not awaited wins over the return of its handler", async () 
 test("an ack in a handler stands even if the handler throws afterwards", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<string>(name, { maxDeliveries: 1 });
+  const queue = line.getReliableQueue<string>(name, { maxAttempts: 1 });
   queue.subscribe(async (_, delivery) => {
     await delivery.ack();
     throw new Error("too late");
@@ -147,16 +147,16 @@ test("an ack in a handler stands even if the handler throws afterwards", async (
   await expectNothingLeft(name);
 });
 
-test("an unsettled delivery comes back after the visibility timeout, and its ack returns false", async () => {
+test("an unsettled delivery comes back after the lease timeout, and its ack returns false", async () => {
   const line = newLine();
-  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 300 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { leaseTimeout: 300 });
   const { id } = await queue.offer("x", 0);
   const before = await line.serverTime();
   const first = await queue.take();
-  expect(first.deadline - before).toBeGreaterThan(290);
-  expect(first.deadline - (await line.serverTime())).toBeLessThanOrEqual(310);
+  expect(first.leaseEndsAt - before).toBeGreaterThan(290);
+  expect(first.leaseEndsAt - (await line.serverTime())).toBeLessThanOrEqual(310);
   const second = await queue.take();
-  expect((await line.serverTime()) - first.deadline).toBeGreaterThan(-50);
+  expect((await line.serverTime()) - first.leaseEndsAt).toBeGreaterThan(-50);
   expect(second).toMatchObject({ id, attempt: 2 });
   expect(first.signal.aborted).toBe(true);
   expect(await first.ack()).toBe(false);
@@ -164,10 +164,10 @@ test("an unsettled delivery comes back after the visibility timeout, and its ack
   expect(await second.ack()).toBe(true);
 });
 
-test("maxDeliveries also limits deliveries that nobody settles", async () => {
+test("maxAttempts also limits deliveries that nobody settles", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName(), {
-    visibilityTimeout: 100,
-    maxDeliveries: 2,
+    leaseTimeout: 100,
+    maxAttempts: 2,
   });
   const { id } = await queue.offer("x", 0);
   expect((await queue.take()).attempt).toBe(1);
@@ -182,7 +182,7 @@ test("maxDeliveries also limits deliveries that nobody settles", async () => {
 test("an extended delivery stays, in this process and for others", async () => {
   const name = uniqueName();
   // A busy machine may stand still for a second.
-  const options = { visibilityTimeout: 2000 };
+  const options = { leaseTimeout: 2000 };
   const line = newLine();
   const queue = line.getReliableQueue<string>(name, options);
   const other = newLine().getReliableQueue<string>(name, options);
@@ -190,14 +190,14 @@ test("an extended delivery stays, in this process and for others", async () => {
   const delivery = await queue.take();
   expect(await delivery.extend(60_000)).toBe(true);
   // The lease lasts as long as the process beats. This is its end without a further beat.
-  expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(2010);
+  expect(delivery.leaseEndsAt - (await line.serverTime())).toBeLessThanOrEqual(2010);
   expect(await other.poll(4000)).toBeUndefined();
   expect(delivery.signal.aborted).toBe(false);
   expect(delivery.attempt).toBe(1);
   expect(await delivery.ack()).toBe(true);
 });
 
-test("an extension may be shorter than the visibility timeout", async () => {
+test("an extension may be shorter than the lease timeout", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName());
   await queue.offer("x", 0);
   const delivery = await queue.take();
@@ -212,7 +212,7 @@ test("when another consumer took the lease, the signal is aborted and settlement
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
-  const queue = newLine().getReliableQueue<string>(name, { visibilityTimeout: 300 });
+  const queue = newLine().getReliableQueue<string>(name, { leaseTimeout: 300 });
   await queue.offer("x", 0);
   let delivery: Delivery<string> | undefined;
   let finish: (() => void) | undefined;
@@ -236,7 +236,7 @@ test("when another consumer took the lease, the signal is aborted and settlement
 });
 
 test("the first 1,000 characters of the reason of a reject or nack are kept", async () => {
-  const queue = newLine().getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+  const queue = newLine().getReliableQueue<string>(uniqueName(), { maxAttempts: 1 });
   await queue.offerMany(["a", "b", "c", "d"].map((payload) => ({ payload, delay: 0 })));
   const settle = {
     a: (delivery: Delivery) => delivery.reject("spoilt"),
@@ -262,7 +262,7 @@ test("a settlement whose reply is lost rejects, and works when it is called agai
   });
   const queue = line.getReliableQueue<string>(uniqueName());
   await queue.offerMany(["a", "b"].map((payload) => ({ payload, delay: 0 })));
-  const deliveries = await queue.takeMany({ max: 2 });
+  const deliveries = await queue.takeMany({ limit: 2 });
   expect(deliveries.length).toBe(2);
   const [a, b] = deliveries as [Delivery<string>, Delivery<string>];
   await server.kill();
@@ -298,7 +298,7 @@ test("large messages that fail in one turn are sent in several scripts of about 
   const payload = "x".repeat(100_000);
   await queue.offerMany(Array.from({ length: 25 }, () => ({ payload, delay: 0 })));
   const deliveries: Delivery<string>[] = [];
-  while (deliveries.length < 25) deliveries.push(...(await queue.takeMany({ max: 25 })));
+  while (deliveries.length < 25) deliveries.push(...(await queue.takeMany({ limit: 25 })));
   const counts: number[] = [];
   const onRun = (run: unknown) => {
     const { script, key, rows } = run as ScriptRun;

@@ -63,7 +63,7 @@ test("redrives all letters, removes one, clears all", async () => {
   };
   const takeAll = async (count: number): Promise<Delivery<number>[]> => {
     const all: Delivery<number>[] = [];
-    while (all.length < count) all.push(...(await queue.takeMany({ max: count })));
+    while (all.length < count) all.push(...(await queue.takeMany({ limit: count })));
     return all;
   };
   const numbers = Array.from({ length: 150 }, (_, i) => i);
@@ -94,7 +94,7 @@ function openJson(name: string) {
 const takings: Taking[] = [
   ["take", async (queue) => (await ack(await queue.take()))?.payload],
   ["poll", async (queue) => (await ack(await queue.poll(5_000)))?.payload],
-  ["takeMany", async (queue) => (await ack((await queue.takeMany({ max: 10 }))[0]))?.payload],
+  ["takeMany", async (queue) => (await ack((await queue.takeMany({ limit: 10 }))[0]))?.payload],
   [
     "for await",
     async (queue) => {
@@ -113,7 +113,7 @@ const takings: Taking[] = [
     "subscribeBatch",
     (queue) =>
       new Promise((resolve) => {
-        queue.subscribeBatch(([delivery]) => resolve(delivery?.payload), { max: 10 });
+        queue.subscribeBatch(([delivery]) => resolve(delivery?.payload), { limit: 10 });
       }),
   ],
 ];
@@ -176,7 +176,7 @@ test("an entry in a foreign format stays in flight while Redis refuses to put it
   const name = uniqueName();
   const { stream, unreadable } = queueKeys(name);
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 1000 });
+  const queue = line.getReliableQueue<string>(name, { leaseTimeout: 1000 });
   const taking = queue.take();
   await queue.size();
   const redis = newRedis();
@@ -199,7 +199,7 @@ test("a consumer whose messages cannot be reclaimed does not hold up those of an
   const name = uniqueName();
   const { stream, unreadable } = queueKeys(name);
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 1000 });
+  const queue = line.getReliableQueue<string>(name, { leaseTimeout: 1000 });
   await queue.offer("first", 0);
   const redis = newRedis();
   await eventually(async () => (await redis.xlen(stream)) === 1);
@@ -222,7 +222,7 @@ test("a consumer whose messages cannot be reclaimed does not hold up those of an
 
 test("an error whose message is not a string is handled like any other", async () => {
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { maxAttempts: 1 });
   queue.subscribe((payload) => {
     const error = payload === "rejected" ? new RejectError() : new TypeError();
     throw Object.assign(error, { message: { code: 7 } });

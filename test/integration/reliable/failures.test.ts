@@ -18,7 +18,7 @@ test("a message keeps its failures, of every kind, until it is acknowledged", as
   const name = uniqueName();
   const redis = newRedis();
   const line = newLine();
-  const options = { retry: [0], visibilityTimeout: 500, maxDeliveries: 9 };
+  const options = { retry: [0], leaseTimeout: 500, maxAttempts: 9 };
   const queue = line.getReliableQueue<string>(name, options);
   const other = line.getReliableQueue<string>(name, { ...options, group: "other" });
   expect(await other.poll()).toBeUndefined();
@@ -94,7 +94,7 @@ test.each([
 ])("%s: a message with a bare key is still found, wherever it is", async (_, options) => {
   const name = uniqueName();
   const line = newLine();
-  const queue = line.getReliableQueue<string>(name, { ...options, retry: [0], maxDeliveries: 3 });
+  const queue = line.getReliableQueue<string>(name, { ...options, retry: [0], maxAttempts: 3 });
   const { id } = await queue.offer("x", 0, { key: "order:42" });
   const inspector = new Inspector({ redis: redisUrl() });
   onTestFinished(() => inspector.close());
@@ -124,7 +124,7 @@ test.each([
 test("failures move with their messages to other partitions, and are dropped in a plain queue", async () => {
   const name = uniqueName();
   const line = newLine();
-  const queue = line.getReliableQueue<number>(name, { partitions: 2, maxDeliveries: 2 });
+  const queue = line.getReliableQueue<number>(name, { partitions: 2, maxAttempts: 2 });
   const ids: string[] = [];
   for (let i = 0; i < 6; i++) {
     ids.push((await queue.offer(i, 0, { key: `k${i}` })).id);

@@ -15,7 +15,7 @@ const worker = new URL("../../helpers/programs/reliable-worker.ts", import.meta.
 async function drain(queue: ReliableQueue<string>): Promise<string[]> {
   const payloads: string[] = [];
   for (;;) {
-    const deliveries = await queue.takeMany({ max: 100, timeout: 0 });
+    const deliveries = await queue.takeMany({ limit: 100, timeout: 0 });
     if (deliveries.length === 0) return payloads;
     for (const delivery of deliveries) {
       payloads.push(delivery.payload);
@@ -59,7 +59,7 @@ test("each group gets every message, and one consumer in each; the last group th
 test("a retry, a give-back and an expired lease concern only their own group", async () => {
   const name = uniqueName();
   const line = newLine();
-  const a = line.getReliableQueue<string>(name, { group: "a", visibilityTimeout: 600 });
+  const a = line.getReliableQueue<string>(name, { group: "a", leaseTimeout: 600 });
   const b = line.getReliableQueue<string>(name, { group: "b" });
   expect([await a.poll(), await b.poll()]).toEqual([undefined, undefined]);
   const { id } = await a.offer("x", 0);
@@ -126,7 +126,7 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
   const env = {
     REDIS: redisUrl(),
     QUEUE: name,
-    OPTIONS: JSON.stringify({ group: "crashing", visibilityTimeout: 2000 }),
+    OPTIONS: JSON.stringify({ group: "crashing", leaseTimeout: 2000 }),
     SUBSCRIBE: JSON.stringify({ concurrency: 5 }),
     MODE: "slow",
   };

@@ -71,7 +71,7 @@ describe.each([
     const id = await failOnce(queue, "k");
     const { deadline } = (await queue.get(id)) ?? {};
     const second = await queue.offer("second", 0, { key: "k" });
-    expect(second).toEqual({ id, deadline, outcome: "rejected" });
+    expect(second).toEqual({ id, deadline, outcome: "existing" });
     const [third] = await queue.offerMany([{ payload: "third", delay: 0, key: "k" }]);
     expect(third).toEqual(second);
     expect(await queue.size()).toBe(1);
@@ -80,15 +80,15 @@ describe.each([
     expect((await queue.offer("fourth", LATER, { key: "k" })).outcome).toBe("added");
   });
 
-  test.each(["replace", "keep"] as const)(
+  test.each(["replace", "update"] as const)(
     "lets an offer take its place (%s): a new message, whose attempts begin anew",
     async (onDuplicate) => {
       const queue = open();
       const id = await failOnce(queue, "k");
       const old = await queue.get(id);
       const second = await queue.offer("second", 2 * LATER, { key: "k", onDuplicate });
-      expect(second.outcome).toBe(onDuplicate === "keep" ? "kept" : "replaced");
-      if (onDuplicate === "keep") expect(second.deadline).toBe(old?.deadline);
+      expect(second.outcome).toBe(onDuplicate === "update" ? "updated" : "replaced");
+      if (onDuplicate === "update") expect(second.deadline).toBe(old?.deadline);
       else expect(second.deadline).toBeGreaterThan((old?.deadline ?? 0) + LATER / 2);
       expect(second.id).not.toBe(id);
       expect(await queue.get(id)).toBeUndefined();
@@ -162,7 +162,7 @@ test("a message that two groups retry holds its key until the last one has it ag
   expect(again).toMatchObject({ id: first.id, attempt: 2 });
   // In flight for one group, retrying in the other.
   expect(await a.get("k")).toMatchObject({ id: first.id });
-  expect((await a.offer("y", 0, { key: "k" })).outcome).toBe("rejected");
+  expect((await a.offer("y", 0, { key: "k" })).outcome).toBe("existing");
   expect(await a.cancel("k")).toBe(true);
   await again.ack();
   expect(await b.poll(50)).toBeUndefined();
@@ -214,12 +214,12 @@ test("a plain handle of a reliable queue sees the key as well", async () => {
 test("made plain, the queue still finds the message by its key", async () => {
   const name = uniqueName();
   const line = newLine();
-  await failOnce(line.getReliableQueue<string>(name, { visibilityTimeout: 1000 }), "k");
+  await failOnce(line.getReliableQueue<string>(name, { leaseTimeout: 1000 }), "k");
   await line.close();
   const plain = newLine().getDelayedQueue<string>(name);
   expect((await plain.makePlain()).isPlain).toBe(true);
   expect(await plain.get("k")).toMatchObject({ key: "k", payload: "first" });
-  expect((await plain.offer("again", 0, { key: "k" })).outcome).toBe("rejected");
+  expect((await plain.offer("again", 0, { key: "k" })).outcome).toBe("existing");
   expect(await plain.cancel("k")).toBe(true);
 });
 

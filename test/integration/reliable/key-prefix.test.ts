@@ -12,7 +12,7 @@ test.each(["shop:", "{shop}:"])(
     const prefix = `${uniqueName()}:${end}`;
     const redis = newRedis();
     const line = newLine({ redis: newRedis(redisUrl(), { keyPrefix: prefix }) });
-    const queue = line.getReliableQueue(name, { codec: "string", maxDeliveries: 2, retry: [10] });
+    const queue = line.getReliableQueue(name, { codec: "string", maxAttempts: 2, retry: [10] });
     const audit = line.getReliableQueue(name, { codec: "string", group: "audit" });
     expect(await audit.poll()).toBeUndefined();
 

@@ -103,7 +103,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   await producer.stop();
 
   // Messages that had failed once are delayed messages now.
-  const waiting = new Set(await operator.readAll());
+  const waiting = new Set(await operator.insertionOrder.readAll());
   expect(waiting.size).toBeGreaterThan(10);
   for await (const { id } of operator.soonest()) await operator.promote(id);
   const { offered } = producer;

@@ -10,7 +10,7 @@ const LATER = 60_000;
 
 test("a throw is retried after the pauses of the array, the last of which repeats, and then makes a dead letter", async () => {
   const line = newLine();
-  const options = { retry: [40, 90], maxDeliveries: 4 };
+  const options = { retry: [40, 90], maxAttempts: 4 };
   const queue = line.getReliableQueue<number>(uniqueName(), options);
   await line.serverTime();
   const seen: { attempt: number; at: number }[] = [];
@@ -40,7 +40,7 @@ test("a throw is retried after the pauses of the array, the last of which repeat
 
 test("a throw or a nack in the last delivery makes a dead letter at once", async () => {
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<string>(uniqueName(), { retry: [LATER], maxDeliveries: 1 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { retry: [LATER], maxAttempts: 1 });
   queue.subscribe(async (payload, delivery) => {
     if (payload === "throw") throw new Error("thrown");
     // A delay makes no difference.
@@ -60,7 +60,7 @@ test("a throw or a nack in the last delivery makes a dead letter at once", async
 test("the reason of a dead letter comes from what was thrown", async () => {
   const thrown: unknown[] = [new TypeError(""), "a text", null, { some: "thing" }];
   const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<number>(uniqueName(), { maxDeliveries: 1 });
+  const queue = line.getReliableQueue<number>(uniqueName(), { maxAttempts: 1 });
   queue.subscribe((n) => {
     throw thrown[n];
   });
@@ -242,7 +242,7 @@ test("clear removes delayed and retrying messages, and nothing else", async () =
   await queue.offer("ready", 0);
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 2);
   // A delayed queue shows delayed messages only.
-  expect(await line.getDelayedQueue(name).readAll()).toEqual(["delayed"]);
+  expect(await line.getDelayedQueue(name).insertionOrder.readAll()).toEqual(["delayed"]);
   expect(await queue.clear()).toBe(2);
   expect(await queue.isEmpty()).toBe(true);
   expect(await held.ack()).toBe(true);

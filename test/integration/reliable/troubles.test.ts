@@ -41,10 +41,10 @@ test("deliveries held while Redis is away are settled when it is back", async ()
   await eventually(() => seen.includes("after 1"));
 });
 
-test("after a visibility timeout without Redis, the signals of held deliveries are aborted", async () => {
+test("after a lease timeout without Redis, the signals of held deliveries are aborted", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({ redis: server.url });
-  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 1000 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { leaseTimeout: 1000 });
   await queue.offer("x", 0);
   const delivery = await queue.take();
   await delivery.extend(60_000);
@@ -64,7 +64,7 @@ test("a paused queue delivers nothing, not even a retry, and held deliveries can
   await queue.offer("in hand", 0);
   await queue.offer("retrying", 0);
   const [inHand, retrying] = await queue
-    .takeMany({ max: 2 })
+    .takeMany({ limit: 2 })
     .then(async (some) => (some.length === 2 ? some : [...some, await queue.take()]));
   await queue.offer("ready", 0);
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 3);
@@ -108,7 +108,7 @@ describe.each(["the group", "the stream"])("an operator destroys %s", (what) => 
   test("while handlers run: their acks find nothing, and the queue goes on", async () => {
     const name = uniqueName();
     const line = newLineThatMayFail();
-    const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 300 });
+    const queue = line.getReliableQueue<string>(name, { leaseTimeout: 300 });
     const gate = new Gate();
     const seen: string[] = [];
     const signals: AbortSignal[] = [];
@@ -187,15 +187,15 @@ test("a producer needs no reliable handle: its messages reach the same groups", 
 test("handles of one group in one client must agree on the group's options, and may differ in others", async () => {
   const name = uniqueName();
   const line = newLine();
-  const queue: ReliableQueue = line.getReliableQueue(name, { visibilityTimeout: 5_000 });
-  expect(() => line.getReliableQueue(name, { visibilityTimeout: 6_000 })).toThrow(TypeError);
-  expect(() => line.getReliableQueue(name, { visibilityTimeout: 6_000 })).toThrow(
-    /visibilityTimeout of group "default".*must be the same/,
+  const queue: ReliableQueue = line.getReliableQueue(name, { leaseTimeout: 5_000 });
+  expect(() => line.getReliableQueue(name, { leaseTimeout: 6_000 })).toThrow(TypeError);
+  expect(() => line.getReliableQueue(name, { leaseTimeout: 6_000 })).toThrow(
+    /leaseTimeout of group "default".*must be the same/,
   );
-  const options = { visibilityTimeout: 5_000, maxDeliveries: 3 };
-  expect(() => line.getReliableQueue(name, options)).toThrow(/maxDeliveries/);
+  const options = { leaseTimeout: 5_000, maxAttempts: 3 };
+  expect(() => line.getReliableQueue(name, options)).toThrow(/maxAttempts/);
   expect(line.getReliableQueue(name, { group: "other", ...options }).group).toBe("other");
-  const again = line.getReliableQueue(name, { visibilityTimeout: 5_000, retry: [60_000] });
+  const again = line.getReliableQueue(name, { leaseTimeout: 5_000, retry: [60_000] });
   await queue.offer("x", 0);
   await (await again.take()).nack();
   expect(Number(await queue.nextDeadline()) - (await line.serverTime())).toBeGreaterThan(50_000);
@@ -205,7 +205,7 @@ test("if the reply to a retry is lost and a beat finds the message gone, the tro
   const proxy = await startProxy(redisUrl());
   const line = newLineThatMayFail({ redis: proxy.url });
   // A beat every 33 ms; the settlement is tried again after 100 ms.
-  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100, retry: [0] });
+  const queue = line.getReliableQueue<string>(uniqueName(), { leaseTimeout: 100, retry: [0] });
   const seen: string[] = [];
   const handle = (payload: string, { attempt }: { readonly attempt: number }) => {
     seen.push(`${payload} ${attempt}`);

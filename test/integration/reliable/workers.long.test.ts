@@ -51,9 +51,9 @@ async function startWorker(
   return { child, told, ended: listen().catch(() => {}) };
 }
 
-test("a killed process's messages are back after the visibility timeout", async () => {
+test("a killed process's messages are back after the lease timeout", async () => {
   const name = uniqueName();
-  const options = { visibilityTimeout: 2000 };
+  const options = { leaseTimeout: 2000 };
   const line = newLine({ codec: "string" });
   const queue = line.getReliableQueue<string>(name, options);
   const sent = upTo(5).map(String);
@@ -63,13 +63,13 @@ test("a killed process's messages are back after the visibility timeout", async 
   await eventually(isStarted, { within: 30_000 });
   expect(await queue.poll(2_800)).toBeUndefined();
 
-  const taking = queue.takeMany({ max: 10 });
+  const taking = queue.takeMany({ limit: 10 });
   const killedAt = performance.now();
   await worker.child.kill("SIGKILL");
   const deliveries = [...(await taking)];
   const took = performance.now() - killedAt;
-  while (deliveries.length < 5) deliveries.push(...(await queue.takeMany({ max: 10 })));
-  console.log(`Back ${Math.round(took)} ms after the kill, with a visibility timeout of 2000 ms.`);
+  while (deliveries.length < 5) deliveries.push(...(await queue.takeMany({ limit: 10 })));
+  console.log(`Back ${Math.round(took)} ms after the kill, with a lease timeout of 2000 ms.`);
   // The last sign of life may have been a third of the timeout before the kill.
   expect(took).toBeGreaterThan(1200);
   // 2.5 s on a quiet machine. Without the group's own look it would take a sweep, 24 s away or more.
@@ -81,10 +81,10 @@ test("a killed process's messages are back after the visibility timeout", async 
   }
 });
 
-test("a message that kills its worker is started maxDeliveries times, and takes no other message with it", async () => {
+test("a message that kills its worker is started maxAttempts times, and takes no other message with it", async () => {
   const name = uniqueName();
   const most = 4;
-  const options = { visibilityTimeout: 1000, maxDeliveries: most };
+  const options = { leaseTimeout: 1000, maxAttempts: most };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const good = upTo(50).map((i) => `good ${i}`);
   const sent = [...good.slice(0, 10), "poison", ...good.slice(10)];
@@ -161,9 +161,9 @@ test("suspects are delivered one by one, with no other message in flight meanwhi
   expect(ofSuspects.map(([, inFlight]) => inFlight)).toEqual(upTo(6).map(() => 1));
 });
 
-test("a handler that blocks the event loop for three visibility timeouts loses its lease, and its ack returns false", async () => {
+test("a handler that blocks the event loop for three lease timeouts loses its lease, and its ack returns false", async () => {
   const name = uniqueName();
-  const options = { visibilityTimeout: 500 };
+  const options = { leaseTimeout: 500 };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const { id } = await queue.offer("x", 0);
   const worker = await startWorker(name, "block", options, {}, { BLOCK: "1600" });

@@ -16,7 +16,7 @@ test("a ladder of three days on a Cluster: each attempt at its instant, on which
     const line = newLine({ redis: cluster });
     const queue = line.getReliableQueue<string>(uniqueName("ladder"), {
       retry: [2 * MINUTE, HOUR, 3 * DAY],
-      maxDeliveries: 4,
+      maxAttempts: 4,
     });
     const attempts: string[] = [];
     const fail = (_: string, { attempt }: { attempt: number }) => {
@@ -43,7 +43,7 @@ test("two clients of a Cluster: partitions on several nodes, a lease that runs o
   onTestFinished(() => other.disconnect());
   const clock = await newClock({ now: EIGHT });
   const [producer, consumer] = [newLine({ redis: cluster }), newLine({ redis: other })];
-  const options = { partitions: 3, visibilityTimeout: MINUTE };
+  const options = { partitions: 3, leaseTimeout: MINUTE };
   const name = uniqueName("parts");
   const seen: string[] = [];
   const note = (text: string) => seen.push(`${text} at ${clock.now.toISOString()}`);
@@ -58,7 +58,7 @@ test("two clients of a Cluster: partitions on several nodes, a lease that runs o
   );
 
   const leased = producer.getReliableQueue<string>(uniqueName("lease"), {
-    visibilityTimeout: MINUTE,
+    leaseTimeout: MINUTE,
   });
   await leased.offer("report", 10 * SECOND);
   const first = await clock.until(leased.take());

@@ -11,7 +11,7 @@ test("a worker process that knows nothing of the clock is killed: its message co
   const clock = await newClock();
   const line = newLine();
   const name = uniqueName("killed");
-  const queue = line.getReliableQueue<string>(name, { codec: "string", visibilityTimeout: HOUR });
+  const queue = line.getReliableQueue<string>(name, { codec: "string", leaseTimeout: HOUR });
   await queue.offer("report", 0);
   await clock.settled();
   const worker = startChild<WorkerMessage>(
@@ -20,7 +20,7 @@ test("a worker process that knows nothing of the clock is killed: its message co
       env: {
         REDIS: redisUrl(),
         QUEUE: name,
-        OPTIONS: JSON.stringify({ visibilityTimeout: HOUR }),
+        OPTIONS: JSON.stringify({ leaseTimeout: HOUR }),
         MODE: "hold",
       },
     },

@@ -38,7 +38,7 @@ test("a handler that sleeps five hours keeps its lease of a minute", async () =>
   const name = uniqueName("long");
   const seen: string[] = [];
   for (const one of [line, other]) {
-    const queue = one.getReliableQueue<string>(name, { visibilityTimeout: MINUTE });
+    const queue = one.getReliableQueue<string>(name, { leaseTimeout: MINUTE });
     queue.subscribe(async (text, { attempt, signal }) => {
       seen.push(`${text} ${attempt}`);
       await clock.sleep("5 hours");

@@ -30,7 +30,7 @@ test("a ladder of three days: each attempt at its instant, then a dead letter", 
   const line = newLine();
   const queue = line.getReliableQueue<string>(uniqueName("ladder"), {
     retry: [2 * MINUTE, HOUR, 3 * DAY],
-    maxDeliveries: 4,
+    maxAttempts: 4,
   });
   const attempts: string[] = [];
   const fail = (_: string, { attempt }: { attempt: number }) => {
@@ -180,7 +180,7 @@ test("poll waits virtual time", async () => {
   const ready = line.getBlockingQueue<string>(uniqueName("poll"));
   expect(await clock.until(ready.poll(45 * MINUTE))).toBeUndefined();
   expect(clock.now.toISOString()).toBe("2026-03-28T08:45:00.000Z");
-  const many = ready.takeMany({ max: 10, timeout: 10 * SECOND });
+  const many = ready.takeMany({ limit: 10, timeout: 10 * SECOND });
   expect(await clock.until(many)).toEqual([]);
   expect(clock.now.toISOString()).toBe("2026-03-28T08:45:10.000Z");
 });
@@ -188,7 +188,7 @@ test("poll waits virtual time", async () => {
 test("a delivery that was taken by hand is given back when its time is over", async () => {
   const clock = await newClock();
   const line = newLine();
-  const queue = line.getReliableQueue<string>(uniqueName("by-hand"), { visibilityTimeout: HOUR });
+  const queue = line.getReliableQueue<string>(uniqueName("by-hand"), { leaseTimeout: HOUR });
   await queue.offer("notice", 0);
   const first = await clock.until(queue.take());
   await clock.advance(HOUR - 1);
@@ -215,7 +215,7 @@ test("a handler that sleeps longer than its lease keeps it", async () => {
     seen.push(signal.aborted ? "lost" : "done");
   };
   for (const one of [line, other]) {
-    one.getReliableQueue<string>(name, { visibilityTimeout: 5 * MINUTE }).subscribe(handle);
+    one.getReliableQueue<string>(name, { leaseTimeout: 5 * MINUTE }).subscribe(handle);
   }
   await line.getReliableQueue<string>(name).offer("render", 0);
   await clock.advance("29 min");
@@ -289,7 +289,7 @@ test("a message that Redis holds knows the virtual time: deadlines, ages, entrie
   const delivery = await clock.until(queue.take());
   await clock.advance(10 * SECOND);
   expect((await queue.stats()).oldestInFlightAge).toBe(10 * SECOND);
-  expect(delivery.deadline).toBe(Date.parse(EIGHT) + HOUR + 30 * SECOND);
+  expect(delivery.leaseEndsAt).toBe(Date.parse(EIGHT) + HOUR + 30 * SECOND);
   await delivery.ack();
 });
 

@@ -41,7 +41,7 @@ describe.each([
   test("a free key: the message is added, and indexed", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [late.delayed], order: [element(late)] });
-    expect(await offerOne(queue, later, "reject")).toEqual({ deadline: 3000, outcome: "added" });
+    expect(await offerOne(queue, later, "ignore")).toEqual({ deadline: 3000, outcome: "added" });
     expect(await queue.snapshot()).toEqual({
       timeouts: [later.delayed, late.delayed],
       order: [element(late), element(later)],
@@ -54,7 +54,7 @@ describe.each([
     const queue = await newMoves();
     const plain = message("p", 3000);
     await queue.seed(before);
-    expect(await offerOne(queue, plain, "reject")).toEqual({ deadline: 3000, outcome: "added" });
+    expect(await offerOne(queue, plain, "ignore")).toEqual({ deadline: 3000, outcome: "added" });
     expect(await queue.snapshot()).toEqual({
       timeouts: [old.delayed, plain.delayed, late.delayed],
       order: [...before.order, element(plain)],
@@ -66,9 +66,9 @@ describe.each([
     const queue = await newMoves();
     await queue.seed(before);
     const holder = bytes(old.address);
-    expect(await offerOne(queue, sooner, "reject")).toEqual({
+    expect(await offerOne(queue, sooner, "ignore")).toEqual({
       deadline: 2000,
-      outcome: "rejected",
+      outcome: "existing",
       holder,
     });
     expect(await queue.snapshot()).toEqual(before);
@@ -95,7 +95,7 @@ describe.each([
   test("keep: the new payload at the old deadline", async () => {
     const queue = await newMoves();
     await queue.seed(before);
-    expect(await offerOne(queue, later, "keep")).toEqual({ deadline: 2000, outcome: "kept" });
+    expect(await offerOne(queue, later, "update")).toEqual({ deadline: 2000, outcome: "updated" });
     const kept = message("n", 2000, KEY);
     expect(await queue.snapshot()).toEqual({
       timeouts: [kept.delayed, late.delayed],

@@ -142,7 +142,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
     fence: LAST + 1,
     group: "g",
     consumer: "me",
-    maxDeliveries: 3,
+    maxAttempts: 3,
     limit: 10,
   };
   const rows = [
@@ -208,7 +208,7 @@ test("with a full memory nothing is taken, and nothing inherited is lost", async
     fence: LAST + 1,
     group: "g",
     consumer: "me",
-    maxDeliveries: 3,
+    maxAttempts: 3,
     limit: 10,
   };
   const rows = [{ orphan: "dead", counted: 1 }];

@@ -37,10 +37,10 @@ const handing = (
 async function inheriting(
   { redis, keys }: Streams,
   orphan: string,
-  { at = NOW, consumer = "heir", counted = 1, maxDeliveries = 3 } = {},
+  { at = NOW, consumer = "heir", counted = 1, maxAttempts = 3 } = {},
 ) {
   await redis.hset(keys.holder, { holder: "p", fence: 1, orphans: orphan });
-  const args = { process: "p", fence: 1, group: "g", consumer, maxDeliveries, limit: 10 };
+  const args = { process: "p", fence: 1, group: "g", consumer, maxAttempts, limit: 10 };
   return await run(redis, scriptAt(at, inherit), keys, args, [{ orphan, counted }]);
 }
 

@@ -166,10 +166,10 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
       args: CHANNEL,
       rows: [
         offeredAs(o, "", ""),
-        offeredAs(n, n.key, "reject"),
-        offeredAs(message("r", 1700, b.key), b.key, "reject"),
+        offeredAs(n, n.key, "ignore"),
+        offeredAs(message("r", 1700, b.key), b.key, "ignore"),
         offeredAs(message("s", 1800, far.key), far.key, "replace"),
-        offeredAs(message("t", 1900, further.key), further.key, "keep"),
+        offeredAs(message("t", 1900, further.key), further.key, "update"),
       ],
     }),
   },
@@ -181,7 +181,7 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
     isTold: true,
     seed: seeded(delayedState(elements, far), {
       args: CHANNEL,
-      rows: [offeredAs(o, "", ""), offeredAs(n, n.key, "reject")],
+      rows: [offeredAs(o, "", ""), offeredAs(n, n.key, "ignore")],
     }),
   },
   {
@@ -195,7 +195,7 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
       rows: [offeredAs(n, n.key, "replace"), offeredAs(o, "", "")],
     }),
   },
-  ...(["reject", "replace", "keep"] as const).map((rule): Scenario => ({
+  ...(["ignore", "replace", "update"] as const).map((rule): Scenario => ({
     when: rule,
     script: offerKeyed[elements],
     rules: ["dead"],
@@ -203,7 +203,7 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
       args: CHANNEL,
       rows: [offeredAs(message("s", 1800, far.key), far.key, rule)],
     }),
-    ...(rule === "reject" && { changesNothing: true }),
+    ...(rule === "ignore" && { changesNothing: true }),
   })),
 ]);
 
@@ -482,7 +482,7 @@ const holds: Scenario[] = [
       await queue.deliver("g", "c1", 2);
       await queue.seed({ holder: { ...holder, orphans: "c1" } });
       return {
-        args: { ...owner, group: "g", consumer: "c2", maxDeliveries: 9, limit: 100 },
+        args: { ...owner, group: "g", consumer: "c2", maxAttempts: 9, limit: 100 },
         rows: [{ orphan: "c1", counted: 1 }],
       };
     },
@@ -746,7 +746,7 @@ const settling =
     return { args, rows };
   };
 
-const dead = { ...CHANNEL, group: "g", consumer: "c", idle: 0, maxDeliveries: 2, limit: 100 };
+const dead = { ...CHANNEL, group: "g", consumer: "c", idle: 0, maxAttempts: 2, limit: 100 };
 
 const settlements: Scenario[] = [
   { script: ack, seed: settling(mine, {}), rules: ["finished"] },
@@ -919,7 +919,7 @@ const failed: Scenario[] = [
       when: "replacing a retry",
       seed: seeded(holding, {
         args: CHANNEL,
-        rows: [offeredAs(n, far.key, "replace"), offeredAs(o, "another", "reject")],
+        rows: [offeredAs(n, far.key, "replace"), offeredAs(o, "another", "ignore")],
       }),
       rules: ["dead"],
       partly: NOT_TAKEN_BACK,

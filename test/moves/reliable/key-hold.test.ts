@@ -176,7 +176,7 @@ test("an offer that is sent again while its message retries is stored once", asy
   const before = { groups: ["g"], businessKeys: { k: indexEntry(one) }, ...waiting(FAR, "g") };
   await queue.seed(before);
   const offer = { member: bytes(one.member), delay: 5, deadline: "", key: "k", maxWait: "" };
-  for (const rule of ["reject", "replace", "keep"]) {
+  for (const rule of ["ignore", "replace", "update"]) {
     const args = { channel: queue.keys.channel };
     const { results } = await run(queue.redis, offerKeyed.addresses, queue.keys, args, [
       { ...offer, rule },

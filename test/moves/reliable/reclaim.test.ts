@@ -5,10 +5,10 @@ import { newStreams, type Streams } from "../../helpers/streams.ts";
 
 const reclaiming = (
   { redis, keys }: Streams,
-  { consumer = "dead", idle = 0, maxDeliveries = Infinity, limit = 100 } = {},
+  { consumer = "dead", idle = 0, maxAttempts = Infinity, limit = 100 } = {},
 ) => {
   const { channel } = keys;
-  return run(redis, reclaim, keys, { channel, group: "g", consumer, idle, maxDeliveries, limit });
+  return run(redis, reclaim, keys, { channel, group: "g", consumer, idle, maxAttempts, limit });
 };
 
 const DIED = "its consumer died in delivery";
@@ -54,7 +54,7 @@ test("reclaim: buries messages that have had all their deliveries", async () => 
   const queue = await newStreams("g");
   await queue.add("a", { p: "b", n: "1" }, { p: "c", n: "2" }, { p: "d", n: "7", t: "trailer" });
   await queue.deliver("g", "dead");
-  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+  expect(await reclaiming(queue, { maxAttempts: 3 })).toEqual({
     reclaimed: 2,
     buried: 2,
     isLeft: false,
@@ -145,13 +145,13 @@ test("reclaim: entries before a refusal are finished, the others stay with their
   await queue.add("a", { p: "b", n: "2" }, "c");
   await queue.deliver("g", "dead");
   await queue.redis.set(queue.keys.dead, "somebody else's");
-  await expect(reclaiming(queue, { maxDeliveries: 3 })).rejects.toThrow(/^WRONGTYPE/);
+  await expect(reclaiming(queue, { maxAttempts: 3 })).rejects.toThrow(/^WRONGTYPE/);
   expect(await queue.snapshot()).toEqual({
     stream: [{ p: "b", n: "2" }, { p: "c" }, { p: "a", ...once }],
     inFlight: { g: { dead: ["b", "c"] } },
   });
   await queue.redis.del(queue.keys.dead);
-  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+  expect(await reclaiming(queue, { maxAttempts: 3 })).toEqual({
     reclaimed: 1,
     buried: 1,
     isLeft: false,
@@ -171,7 +171,7 @@ test("reclaim: a message that is held back waits for the rest of its pause, and 
   await queue.deliver("g", "dead");
   // The second one was kept, and never handed out.
   await redis.xclaim(keys.stream, "g", "dead", 0, b, "RETRYCOUNT", 0, "JUSTID");
-  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+  expect(await reclaiming(queue, { maxAttempts: 3 })).toEqual({
     reclaimed: 2,
     buried: 1,
     isLeft: false,

@@ -47,7 +47,7 @@ const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
         ...mine,
         channel: "elsewhere",
         idle: 0,
-        maxDeliveries: 9,
+        maxAttempts: 9,
         limit: 100,
       }),
     {

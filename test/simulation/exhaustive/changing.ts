@@ -328,7 +328,7 @@ export const offersTo = (before: number, one: Located, delay = 1000): Program =>
       }
       sentBy.push(fact);
       const to = destinationOf(fact, bucket);
-      const row = { member, delay, deadline: "", key, rule: "reject", maxWait: "" };
+      const row = { member, delay, deadline: "", key, rule: "ignore", maxWait: "" };
       const args = { channel: keysAt(to).channel };
       const how = { label: `offers ${payload}`, offers: payload };
       const { results } = yield* process.run(fact, to, offerKeyed.addresses, args, [row], how);

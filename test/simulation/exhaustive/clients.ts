@@ -23,14 +23,14 @@ export const plainly = (payload: string, key = "") => message(payload, 0, key);
 
 interface Offered {
   readonly delay?: number;
-  readonly rule?: "reject" | "replace" | "keep";
+  readonly rule?: "ignore" | "replace" | "update";
   readonly maxWait?: number;
 }
 
 /** Offers a message, on the connection that sends again. */
 export const offers = (
   one: Message,
-  { delay = 1000, rule = "reject", maxWait }: Offered = {},
+  { delay = 1000, rule = "ignore", maxWait }: Offered = {},
 ): Program =>
   function* (log) {
     const how = { label: `offers ${one.payload}`, isResent: true, offers: one.payload };

@@ -134,11 +134,11 @@ function* givesBackStrangers(group: string, consumer: string): Flow<void> {
 }
 
 /** A process that takes a consumer for dead, rightly or not: it may only have stood still. */
-export const reclaims = (consumer: string, maxDeliveries = 10, group = GROUP, times = 1): Program =>
+export const reclaims = (consumer: string, maxAttempts = 10, group = GROUP, times = 1): Program =>
   function* () {
     for (let i = 0; i < times; i++) {
       try {
-        const args = { channel, group, consumer, idle: 0, maxDeliveries, limit: 1 };
+        const args = { channel, group, consumer, idle: 0, maxAttempts, limit: 1 };
         yield* call(reclaim, keys, args);
       } catch (error) {
         unlessLost(error);
@@ -203,7 +203,7 @@ export const drainsGroups = (
     for (const group of groups) yield* opens(group)(log);
     for (const group of groups) {
       for (const consumer of consumers) {
-        const args = { channel, group, consumer, idle: 0, maxDeliveries: 99, limit: 100 };
+        const args = { channel, group, consumer, idle: 0, maxAttempts: 99, limit: 100 };
         yield* call(reclaim, keys, args);
       }
     }

@@ -92,7 +92,7 @@ function* tenure(
       orphan: orphan.replace(/^=/, ""),
       counted: orphan.startsWith("=") ? 0 : 1,
     }));
-    const inheriting = { ...own, ...member, maxDeliveries: 9, limit: 10 };
+    const inheriting = { ...own, ...member, maxAttempts: 9, limit: 10 };
     const inherited = yield* call(inherit, keys, inheriting, rows);
     if (!inherited.isOurs) return (over(), true);
     for (const entry of inherited.entries) aside.push({ entry, until: entry.heldBackUntil ?? 0 });

@@ -43,7 +43,7 @@ const checkPlaces =
     const offered = about(events, "offered");
     const verdicts = about(events, "cancelled").map(([, flag]) => flag);
     const gone = verdicts.filter((flag) => flag === true).length;
-    const stored = seeded.length + offered.filter(([, outcome]) => outcome !== "rejected").length;
+    const stored = seeded.length + offered.filter(([, outcome]) => outcome !== "existing").length;
     const open = about(events, "offers").length - offered.length;
     const unknown = verdicts.filter((flag) => flag === "unknown").length;
     // A cancel that has crashed, or is under way, may have removed its message and not told yet.

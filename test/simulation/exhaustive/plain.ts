@@ -60,7 +60,7 @@ export const plainWorlds: readonly World[] = [
     check: both(checkPlaces([]), checkNotEarly([a, NOW + 1000])),
     ...common,
   },
-  ...(["reject", "replace", "keep"] as const).map((rule): World => ({
+  ...(["ignore", "replace", "update"] as const).map((rule): World => ({
     name: `two offers with one key, ${rule}`,
     clients: {
       one: offers(a, { delay: 1000, rule }),

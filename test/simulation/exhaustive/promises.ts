@@ -36,15 +36,15 @@ export function checkPlaces(seeded: readonly Message[]) {
     }
     const offered = about(events, "offered");
     for (const [payload, outcome] of offered) {
-      if (outcome === "rejected" && copies.has(String(payload)) && state.repeated.length === 0)
+      if (outcome === "existing" && copies.has(String(payload)) && state.repeated.length === 0)
         return `${payload} was rejected, and is there`;
     }
     const sum = [...copies.values()].reduce((total, count) => total + count, 0);
     const cancelled = about(events, "cancelled");
     const gone =
       cancelled.filter(([, flag]) => flag === true).length +
-      offered.filter(([, outcome]) => outcome === "replaced" || outcome === "kept").length;
-    const stored = seeded.length + offered.filter(([, outcome]) => outcome !== "rejected").length;
+      offered.filter(([, outcome]) => outcome === "replaced" || outcome === "updated").length;
+    const stored = seeded.length + offered.filter(([, outcome]) => outcome !== "existing").length;
     const open = about(events, "offers").length - offered.length;
     const unknown = cancelled.filter(([, flag]) => flag === "unknown").length;
     // Between a pop and the reply to the give-back only the process knows where a message is.

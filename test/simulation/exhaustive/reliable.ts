@@ -54,14 +54,14 @@ export const checkGroups =
         const outcome = offered.find(([p]) => p === payload)?.[1];
         const isOpen =
           about(events, "offers").some(([p]) => p === payload) && outcome === undefined;
-        most += outcome === "rejected" ? 0 : 1;
+        most += outcome === "existing" ? 0 : 1;
         const mayBeAcked = own("asks again").length > 0;
-        least += outcome === "rejected" || isOpen || mayBeAcked ? 0 : 1;
+        least += outcome === "existing" || isOpen || mayBeAcked ? 0 : 1;
       }
       const isOpen = about(events, "offers").length > offered.length;
       const gone =
         cancelled.filter(([, flag]) => flag === true).length +
-        offered.filter(([, outcome]) => outcome === "replaced" || outcome === "kept").length;
+        offered.filter(([, outcome]) => outcome === "replaced" || outcome === "updated").length;
       const unknown = cancelled.filter(([, flag]) => flag === "unknown").length + (isOpen ? 1 : 0);
       if (sum + gone > most + state.repeated.length) return `${sum + gone} of ${most} for ${group}`;
       if (sum + gone + unknown < least) return `only ${sum + gone} of ${least} for ${group}`;
@@ -196,7 +196,7 @@ export const reliableWorlds: readonly World[] = [
     faults: { lost: 1, crashes: 1 },
     ...promises({ messages: [a] }),
   },
-  ...(["reject", "replace", "keep"] as const).map((rule): World => ({
+  ...(["ignore", "replace", "update"] as const).map((rule): World => ({
     name: `retry against an offer with its key, ${rule}`,
     seed: ready([a]),
     clients: {

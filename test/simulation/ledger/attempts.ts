@@ -43,8 +43,8 @@ export const attempts: Rule = (story, promises) =>
       const count = (counts.get(attempt) ?? 0) + 1;
       counts.set(attempt, count);
       if (count > allowed) violations.push(`attempt made again: ${nameOfDelivery(delivery)}`);
-      if (attempt > (promises.maxDeliveries ?? Infinity))
-        violations.push(`more than maxDeliveries: ${nameOfDelivery(delivery)}`);
+      if (attempt > (promises.maxAttempts ?? Infinity))
+        violations.push(`more than maxAttempts: ${nameOfDelivery(delivery)}`);
       const expected = Math.min(10, attempt - 1);
       if (redrives === 0 ? failures !== expected : failures < expected)
         violations.push(`${failures} failures: ${nameOfDelivery(delivery)}`);
@@ -169,9 +169,9 @@ const GOING_ON = 100;
 
 /** Whether a delivery that was taken by hand was not settled in time. */
 function isExpired(before: Delivery, next: Delivery, promises: Promises): boolean {
-  const { visibilityTimeout = 30_000 } = promises;
+  const { leaseTimeout = 30_000 } = promises;
   const [first] = before.settlements;
-  return (first?.begun.at ?? next.at) - before.at >= visibilityTimeout * 0.9;
+  return (first?.begun.at ?? next.at) - before.at >= leaseTimeout * 0.9;
 }
 
 function isByHand({ end }: Delivery): boolean {
@@ -189,8 +189,8 @@ export const exactSettlements: Rule = (story, promises) =>
       if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
       // What the old master still sent has been forgotten.
       if (isUndone(delivery, story) || seemsDead(call.ended, story, promises)) return [];
-      const { visibilityTimeout = 30_000 } = promises;
-      if (call.ended.at - delivery.at >= visibilityTimeout * 0.9) return [];
+      const { leaseTimeout = 30_000 } = promises;
+      if (call.ended.at - delivery.at >= leaseTimeout * 0.9) return [];
       if (story.callsOf("close", "closeQueue").some(({ by }) => by === delivery.by)) return [];
       return [`${call.verb} refused without a reason: ${nameOfDelivery(delivery)}`];
     }),
@@ -230,7 +230,7 @@ function retryAt(before: Delivery, next: Delivery, story: Story, promises: Promi
 }
 
 /** **A message dies of its last delivery, or because it was rejected.** */
-export const deaths: Rule = (story, { maxDeliveries = Infinity }) =>
+export const deaths: Rule = (story, { maxAttempts = Infinity }) =>
   story.deaths.flatMap((death) => {
     const deliveries = story
       .deliveriesOf(death.n)
@@ -242,7 +242,7 @@ export const deaths: Rule = (story, { maxDeliveries = Infinity }) =>
         delivery.settlements.some(({ verb }) => verb === "reject"),
     );
     const what = `message ${death.n} in group ${death.group}, attempt ${death.attempt}`;
-    if (death.attempt < maxDeliveries && !isRejected) violations.push(`died too early: ${what}`);
+    if (death.attempt < maxAttempts && !isRejected) violations.push(`died too early: ${what}`);
     const offer = story.offers.get(death.n);
     if (offer === undefined) return [...violations, `dead, but never offered: ${what}`];
     const calls = deliveries.flatMap((delivery) => delivery.settlements);

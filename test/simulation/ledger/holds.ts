@@ -18,7 +18,7 @@ import type { Call, Offer, Story } from "./story.ts";
  * Only a `nack` by hand says when the message began to retry.
  */
 export function isRetrying(offer: Offer, call: Call, story: Story, promises: Promises): boolean {
-  const { isStrict = false, maxDeliveries = Infinity } = promises;
+  const { isStrict = false, maxAttempts = Infinity } = promises;
   const { ended } = call;
   // A message that failed in strict order stays in flight. With partitions, a retry may stay where its key is not looked for.
   if (promises.kind !== "reliable" || isStrict || story.callsOf("setPartitions").length > 0)
@@ -29,7 +29,7 @@ export function isRetrying(offer: Offer, call: Call, story: Story, promises: Pro
   return story.deliveriesOf(offer.n).some((delivery) => {
     const nack = delivery.settlements.find(({ verb }) => verb === "nack");
     if (nack?.ended === undefined || !tookEffect(nack, story)) return false;
-    if (nack.ended.index > call.begun.index || delivery.attempt >= maxDeliveries) return false;
+    if (nack.ended.index > call.begun.index || delivery.attempt >= maxAttempts) return false;
     const pause = pauseAfter(delivery, nack, promises);
     if (pause === undefined || nack.begun.now + pause <= story.latest(ended)) return false;
     const isChanged = changesOf(offer, story).some(

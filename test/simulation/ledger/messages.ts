@@ -101,7 +101,7 @@ function unexcused(missing: Offer[], story: Story, { capacity }: Promises): stri
     )
     .map((call) => ({
       call,
-      left: ((call.answer ?? call.args["max"]) as number | undefined) ?? Infinity,
+      left: ((call.answer ?? call.args["limit"]) as number | undefined) ?? Infinity,
     }));
   const due = missing
     .map((offer) => ({ offer, at: dueAt(offer, story) }))
@@ -132,7 +132,7 @@ function onTheWay({ process, at, until }: Fault, story: Story): number {
       const isGivenUp = error !== undefined || answer === 0;
       return begun.at <= until && (ended?.at ?? Infinity) + (isGivenUp ? GOING_BACK : 0) >= at;
     });
-  return sum(calls, ({ args }) => (args["max"] as number | undefined) ?? 1);
+  return sum(calls, ({ args }) => (args["limit"] as number | undefined) ?? 1);
 }
 
 /** Milliseconds that a message may be on its way back. */
@@ -273,7 +273,8 @@ export const deadlines: Rule = (story) => {
       return [`no result: ${nameOf(offer)}`];
     if ((offer.ended?.index ?? Infinity) > stepped) return [];
     const { delay, maxWait } = offer.args as { delay?: number; maxWait?: number };
-    if (offer.fate !== "stored" || offer.outcome === "kept" || offer.ended === undefined) return [];
+    if (offer.fate !== "stored" || offer.outcome === "updated" || offer.ended === undefined)
+      return [];
     if (delay === undefined || maxWait !== undefined || offer.deadline === undefined) return [];
     const exactly = offer.begun.now + delay - EXACT;
     const least = delay === 0 ? Math.floor(exactly) : exactly;

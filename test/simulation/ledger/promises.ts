@@ -30,8 +30,8 @@ export interface Promises {
   readonly areOffersInTurn?: boolean;
   /** Whether a consumer that waits gets its messages as soon as they are due. */
   readonly isPunctual?: boolean;
-  readonly visibilityTimeout?: number;
-  readonly maxDeliveries?: number;
+  readonly leaseTimeout?: number;
+  readonly maxAttempts?: number;
   /** The pauses of `retry`, without jitter. */
   readonly retry?: readonly number[];
   /** The milliseconds within which a call settles, beyond those for which its process stood still. */
@@ -55,7 +55,7 @@ export const LOSES_CONNECTION: readonly FaultKind[] = [
   "failover",
 ];
 
-/** After these a consumer may have been silent for its visibility timeout, or may have missed a reply. */
+/** After these a consumer may have been silent for its lease timeout, or may have missed a reply. */
 export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "stall", "crash", "rights"];
 
 /**
@@ -201,13 +201,13 @@ export function changesOf(offer: Offer, story: Story): Call[] {
 
 /** Whether an offer has taken the place of the message that held its key. */
 export function replaces({ outcome }: Offer): boolean {
-  return outcome === "replaced" || outcome === "kept";
+  return outcome === "replaced" || outcome === "updated";
 }
 
 /** Whether an offer, or a copy of it that was sent before, may have taken the place of the message that held its key. */
 export function mayReplace(offer: Offer, story: Story): boolean {
   const { onDuplicate } = offer.args as { onDuplicate?: string };
-  if (onDuplicate !== "replace" && onDuplicate !== "keep") return false;
+  if (onDuplicate !== "replace" && onDuplicate !== "update") return false;
   return offer.fate === "unknown" || replaces(offer) || copiesOf(offer, story) > 1;
 }
 
@@ -254,7 +254,7 @@ function offeredFor(offer: Offer, story: Story): number {
   // The deadline is that of the last copy, and an earlier one may have been delivered.
   const { delay, instant, onDuplicate, maxWait } = offer.args as Record<string, number | undefined>;
   // Nobody knows which deadline it has kept.
-  if (onDuplicate !== undefined && (String(onDuplicate) === "keep" || maxWait !== undefined))
+  if (onDuplicate !== undefined && (String(onDuplicate) === "update" || maxWait !== undefined))
     return 0;
   return instant ?? offer.begun.now + (delay ?? 0);
 }

@@ -240,7 +240,7 @@ export class Story {
         Pick<Offer, "id" | "deadline" | "outcome">
       >;
       Object.assign(offer, { id, deadline, outcome });
-      offer.fate = outcome === "rejected" ? "rejected" : "stored";
+      offer.fate = outcome === "existing" ? "rejected" : "stored";
     }
   }
 

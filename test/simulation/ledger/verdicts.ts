@@ -106,7 +106,7 @@ function notHeld(offer: Offer, others: Offer[], story: Story, promises: Promises
 function wrongHolder(offer: Offer, others: Offer[]): string[] {
   const until = offer.ended?.index ?? Infinity;
   if (others.some(({ fate, begun }) => fate === "unknown" && begun.index < until)) return [];
-  if (offer.outcome === "rejected" && offer.id !== undefined) {
+  if (offer.outcome === "existing" && offer.id !== undefined) {
     const { id } = offer;
     if (others.some((other) => other.id !== undefined && hexOf(other.id) === hexOf(id))) return [];
     return [`key: ${nameOf(offer)} was rejected for ${id}, which nobody offered`];

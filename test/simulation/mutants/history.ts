@@ -97,7 +97,7 @@ export const HISTORY: readonly Mutant[] = [
       {
         file: "lua/delayed/offer-keyed.ts",
         find: `if old and old.id == member:sub(2, 17) then`,
-        replace: `if old and rule ~= "reject" and old.id == member:sub(2, 17) then`,
+        replace: `if old and rule ~= "ignore" and old.id == member:sub(2, 17) then`,
       },
     ],
   },

@@ -139,7 +139,7 @@ export const RELIABLE: readonly Mutant[] = [
   },
   {
     name: "one-delivery-more",
-    breaks: "A message dies after one delivery more than maxDeliveries.",
+    breaks: "A message dies after one delivery more than maxAttempts.",
     worlds: ["reliable"],
     tests: [
       "unit/reliable/held.test.ts",
@@ -149,8 +149,8 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "reliable/group/held.ts",
-        find: `return this.attempt >= this.group.settings.maxDeliveries;`,
-        replace: `return this.attempt > this.group.settings.maxDeliveries;`,
+        find: `return this.attempt >= this.group.settings.maxAttempts;`,
+        replace: `return this.attempt > this.group.settings.maxAttempts;`,
       },
     ],
   },

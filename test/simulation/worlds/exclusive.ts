@@ -63,7 +63,7 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
       draw(sim, {
         partitions: random.between(1, 2),
         retry: random.pick([[300], [800, 100], [50, 1500]]),
-        maxDeliveries: random.between(3, 6),
+        maxAttempts: random.between(3, 6),
         failing: 0.4,
       }),
       {
@@ -96,7 +96,7 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
       takers: 0,
       partitions: random.between(1, 2),
       retry: random.pick([[300], [50, 1500]]),
-      maxDeliveries: 4,
+      maxAttempts: 4,
       failing: 0.4,
     });
     return [

@@ -82,9 +82,9 @@ function termsOf({ random }: Sim) {
   }
   return {
     plans,
-    maxDeliveries: random.between(1, 3),
+    maxAttempts: random.between(1, 3),
     retry: random.pick([[0], [50, 500], [10, 1000]]),
-    visibilityTimeout: random.pick([1000, 3000]),
+    leaseTimeout: random.pick([1000, 3000]),
   };
 }
 
@@ -155,8 +155,8 @@ async function review(shop: Shop, office: SimProcess, queue: ReliableQueue<numbe
 
 function optionsOf({ plans, ...options }: Terms, group: string): ReliableQueueOptions<number> {
   const { start = "0" } = plans.find((plan) => plan.group === group) ?? {};
-  const { maxDeliveries, retry, visibilityTimeout } = options;
-  return { group, start, maxDeliveries, retry, visibilityTimeout };
+  const { maxAttempts, retry, leaseTimeout } = options;
+  return { group, start, maxAttempts, retry, leaseTimeout };
 }
 
 function open(

@@ -34,7 +34,7 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
       view: 1,
     });
     const key = random.pick(KEYS);
-    const onDuplicate = random.pick(["reject", "replace", "keep"] as const);
+    const onDuplicate = random.pick(["ignore", "replace", "update"] as const);
     const delay = random.pick([0, 20, 100, random.between(1, 2000), random.between(1000, 8000)]);
     const maxWait = random.pick([undefined, 50, 1000]);
     const isAwaited = random.chance(0.6);

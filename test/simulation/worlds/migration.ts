@@ -18,9 +18,9 @@ export const migration: World = {
     sim.note({ terms });
     const shop = new Shop(sim);
     const options: ReliableQueueOptions<number> = {
-      maxDeliveries: terms.maxDeliveries,
+      maxAttempts: terms.maxAttempts,
       retry: terms.retry,
-      visibilityTimeout: terms.visibilityTimeout,
+      leaseTimeout: terms.leaseTimeout,
     };
     const office = shop.hire("office", { mayCrash: false });
     const queue = office.run(() => office.line.getDelayedQueue<number>(shop.queue));
@@ -74,9 +74,9 @@ function termsOf({ random }: Sim) {
   return {
     beginsReliable: random.chance(0.7),
     turns: random.between(1, 3),
-    maxDeliveries: random.between(2, 4),
+    maxAttempts: random.between(2, 4),
     retry: random.pick([[50], [10, 1000], [3000]]),
-    visibilityTimeout: random.pick([1000, 3000]),
+    leaseTimeout: random.pick([1000, 3000]),
   };
 }
 

@@ -171,7 +171,7 @@ async function rush({ sim }: Shop, clerk: Clerk, known: Target[]): Promise<void>
     const verb = random.weighted({ offer: 4, cancel: 3, reschedule: 1, get: 2 });
     const terms = random.chance(0.7) ? random.pick(KEYS) : { partitionKey: `p${random.int(3)}` };
     const delay = random.between(20, 4000);
-    const onDuplicate = random.pick(["reject", "replace", "keep"] as const);
+    const onDuplicate = random.pick(["ignore", "replace", "update"] as const);
     const pause = random.pick([0, 0.5, 2, 10, 400, 2000]);
     const chosen = known.length === 0 ? undefined : random.pick(known);
     const hint = random.chance(0.7) ? chosen?.partitionKey : undefined;

@@ -18,8 +18,8 @@ export const reliable: World = {
     const { random } = sim;
     const terms = termsOf(sim);
     sim.note({ terms });
-    const { groups, maxDeliveries, retry, visibilityTimeout, hasLanes, keyCount } = terms;
-    const optionsOf = (group: string) => ({ group, maxDeliveries, retry, visibilityTimeout });
+    const { groups, maxAttempts, retry, leaseTimeout, hasLanes, keyCount } = terms;
+    const optionsOf = (group: string) => ({ group, maxAttempts, retry, leaseTimeout });
     const shop = new Shop(sim);
     const founder = shop.hire("founder", { mayCrash: false });
     const [queue] = founder.run(() =>
@@ -41,7 +41,7 @@ export const reliable: World = {
           takeReliably(shop, process, {
             options: optionsOf(group),
             style,
-            longest: random.pick([50, 800, 2 * visibilityTimeout]),
+            longest: random.pick([50, 800, 2 * leaseTimeout]),
             failing: keyCount > 0 ? 0.6 : 0.25,
             impatience: random.pick([0.1, 0.9]),
             mayFreeze: true,
@@ -60,7 +60,7 @@ export const reliable: World = {
       );
       return new Clerk(shop.ledger, process, handle);
     });
-    if (terms.isClockSet) void setClock(shop, visibilityTimeout);
+    if (terms.isClockSet) void setClock(shop, leaseTimeout);
     await produce(shop, clerks, (clerk) =>
       keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
     );
@@ -92,9 +92,9 @@ type Terms = ReturnType<typeof termsOf>;
 function termsOf({ random }: Sim) {
   return {
     groups: random.chance(0.7) ? ["a"] : ["a", "b"],
-    maxDeliveries: random.between(1, 4),
+    maxAttempts: random.between(1, 4),
     retry: random.pick([[0], [50, 500], [10, 1000, 3000]]),
-    visibilityTimeout: random.pick([1000, 3000]),
+    leaseTimeout: random.pick([1000, 3000]),
     hasLanes: random.chance(0.3),
     /** How many business keys the offers share; 0 if each offer has a key of its own. */
     keyCount: random.pick([0, 0, 1, 3]),
@@ -104,13 +104,13 @@ function termsOf({ random }: Sim) {
 }
 
 /** Sets the server's clock forward a few times: nobody's lease ends by that. */
-async function setClock(shop: Shop, visibilityTimeout: number): Promise<void> {
+async function setClock(shop: Shop, leaseTimeout: number): Promise<void> {
   const { sim } = shop;
   await sim.go("somebody sets the clock", undefined, async () => {
     for (let i = 0; i < 4; i++) {
       await sim.sleep(sim.random.magnitude(50, 2000));
       if (shop.isEnding) return;
-      sim.fault({ kind: "clock-step", duration: visibilityTimeout * sim.random.between(1, 3) });
+      sim.fault({ kind: "clock-step", duration: leaseTimeout * sim.random.between(1, 3) });
     }
   });
 }
@@ -123,7 +123,7 @@ async function workOnKeys(shop: Shop, clerk: Clerk, keyCount: number): Promise<v
   for (let i = 0; i < count; i++) {
     const verb = random.weighted({ offer: 8, cancel: 2, has: 2, get: 1, reschedule: 1 });
     const key = `k:${random.int(keyCount)}`;
-    const onDuplicate = random.weighted({ reject: 6, replace: 1, keep: 1 });
+    const onDuplicate = random.weighted({ ignore: 6, replace: 1, update: 1 });
     const delay = random.pick([0, 0, 20, 3000]);
     const pause = random.pick([1, 20, 100, 500]);
     if (!sim.wants()) continue;

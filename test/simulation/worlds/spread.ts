@@ -68,13 +68,13 @@ async function workShift(shop: Shop, name: string, setting: Setting): Promise<vo
 }
 
 function take(shop: Shop, process: SimProcess, setting: Setting): void {
-  const { kind, maxDeliveries, retry, visibilityTimeout } = setting;
+  const { kind, maxAttempts, retry, leaseTimeout } = setting;
   if (kind === "plain") {
     if (shop.sim.random.chance(0.5)) takeOne(shop, process);
     else takePlainly(shop, process, shop.sim.random.pick(PLAIN_STYLES));
   } else {
     takeReliably(shop, process, {
-      options: { maxDeliveries, retry, visibilityTimeout },
+      options: { maxAttempts, retry, leaseTimeout },
       style: "subscribe",
       longest: 200,
       laneOf: (n) => `lane ${n % 3}`,

@@ -34,6 +34,6 @@ test("examples import the package by names that lead to its source, without a bu
 
 test("the README's pauses are all retries that its queue makes", () => {
   const { text } = readPage("README.md");
-  const [, pauses = "", deliveries] = /retry: \[(.*?)\],\n +maxDeliveries: (\d+)/.exec(text) ?? [];
+  const [, pauses = "", deliveries] = /retry: \[(.*?)\],\n +maxAttempts: (\d+)/.exec(text) ?? [];
   expect(Number(deliveries)).toBe(pauses.split(",").length + 1);
 });

@@ -404,15 +404,15 @@ test.each([
 describe("the options of an offer", () => {
   test.each<[object, object]>([
     [{}, {}],
-    [{ key: "k" }, { key: "k", rule: "reject", hash: HASH_OF_K }],
+    [{ key: "k" }, { key: "k", rule: "ignore", hash: HASH_OF_K }],
     [{ partitionKey: "k" }, { hash: HASH_OF_K }],
     [
       { key: "other", partitionKey: "k" },
-      { key: "other", rule: "reject", hash: HASH_OF_K },
+      { key: "other", rule: "ignore", hash: HASH_OF_K },
     ],
     [
-      { key: "k", onDuplicate: "keep" },
-      { key: "k", rule: "keep", hash: HASH_OF_K },
+      { key: "k", onDuplicate: "update" },
+      { key: "k", rule: "update", hash: HASH_OF_K },
     ],
     [
       { key: "k", onDuplicate: "replace" },
@@ -431,14 +431,14 @@ describe("the options of an offer", () => {
     [null, "offer options must be an object, got null; such as { key }"],
     [5, "offer options must be an object, got 5; such as { key }"],
     [{ key: 5 }, "key must be a string, got number; convert it with String"],
-    [{ onDuplicate: "keep" }, "onDuplicate needs a key"],
+    [{ onDuplicate: "update" }, "onDuplicate needs a key"],
     [{ maxWait: 5 }, "maxWait needs a key"],
     [{ partitionKey: 5 }, "partitionKey must be a string, got number; convert it with String"],
     [
       { key: "k", onDuplicate: "drop" },
-      'onDuplicate must be "reject", "replace" or "keep", got "drop"',
+      'onDuplicate must be "ignore", "replace" or "update", got "drop"',
     ],
-    [{ key: "k", maxWait: 5 }, 'maxWait goes with onDuplicate "replace", got "reject"'],
+    [{ key: "k", maxWait: 5 }, 'maxWait goes with onDuplicate "replace", got "ignore"'],
     [
       { key: "k", onDuplicate: "replace", maxWait: "5" },
       "maxWait must be a number of milliseconds, got string; convert it with Number",
@@ -468,8 +468,8 @@ describe("headers among the options of an offer", () => {
   });
 
   test("can be combined with the key and its rule", () => {
-    const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
-    const rule = { key: "k", rule: "keep", hash: HASH_OF_K };
+    const options = { key: "k", onDuplicate: "update", headers: { a: "1" } } as const;
+    const rule = { key: "k", rule: "update", hash: HASH_OF_K };
     expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });
   });
 
@@ -487,7 +487,7 @@ describe("headers among the options of an offer", () => {
     expect(() => checkNewMessage("messages[0]", newMessage, { takesHeaders: true })).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
       new TypeError(
-        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, partitionKey, got "headers"; headers is an option of an offer to a reliable queue',
+        'property of messages[0] must be one of payload, delay, at, key, onDuplicate, maxWait, partitionKey, got "headers"; headers is an option of an offer to a reliable queue',
       ),
     );
   });

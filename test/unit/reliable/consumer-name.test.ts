@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import {
   newConsumerName,
   processOf,
-  visibilityTimeoutOf,
+  leaseTimeoutOf,
 } from "../../../src/reliable/group/consumer-name.ts";
 
 const UUID = "9b2f0c1e-5a7d-4e3b-8f60-0123456789ab";
@@ -14,18 +14,18 @@ test.each([
   [1_000.2, 1_001],
   [8_990_000_000_000_000, 8_990_000_000_000_000],
 ])("a name contains its timeout of %d ms", (timeout, expected) => {
-  for (const maxDeliveries of [1, 8, 1_000_000]) {
-    const name = newConsumerName(timeout, maxDeliveries);
+  for (const maxAttempts of [1, 8, 1_000_000]) {
+    const name = newConsumerName(timeout, maxAttempts);
     expect(name).toMatch(/^delayline:\d+:\d+:[\w.-]+\/\d+:[\da-f-]{36}$/);
-    expect(name).toContain(`:${maxDeliveries}:`);
-    expect(visibilityTimeoutOf(name)).toBe(expected);
+    expect(name).toContain(`:${maxAttempts}:`);
+    expect(leaseTimeoutOf(name)).toBe(expected);
   }
 });
 
 test.each([`delayline:5000:${UUID}`, `delayline:5000:8:${UUID}`])(
   "a name of an older release has a timeout, and no process: %s",
   (name) => {
-    expect(visibilityTimeoutOf(name)).toBe(5_000);
+    expect(leaseTimeoutOf(name)).toBe(5_000);
     expect(processOf(name)).toBeUndefined();
   },
 );
@@ -69,5 +69,5 @@ test.each([
   `my-delayline:5000:${UUID}`,
   `\ndelayline:5000:${UUID}`,
 ])("%j is foreign", (name) => {
-  expect(visibilityTimeoutOf(name)).toBeUndefined();
+  expect(leaseTimeoutOf(name)).toBeUndefined();
 });

@@ -29,7 +29,7 @@ function newDelivery() {
     isOrphan: false,
     heldBackUntil: undefined,
   };
-  const group = { deadlineOf: (held) => (held === own ? 42 : NaN) } as Pick<Origin, "deadlineOf">;
+  const group = { leaseEndOf: (held) => (held === own ? 42 : NaN) } as Pick<Origin, "leaseEndOf">;
   const own: Held = new Held(entry, group as Origin, () => {});
   const content = { id: "5-aa" as never, payload: { a: 1 }, key: "k", headers: { h: "v" } };
   return { delivery: new Delivery(content, own, host), held: own, content, asked };
@@ -37,7 +37,7 @@ function newDelivery() {
 
 test("has what it was made of", () => {
   const { delivery, held, content } = newDelivery();
-  expect(delivery).toMatchObject({ ...content, attempt: 3, deadline: 42 });
+  expect(delivery).toMatchObject({ ...content, attempt: 3, leaseEndsAt: 42 });
   expect(delivery.signal).toBe(held.signal);
 });
 

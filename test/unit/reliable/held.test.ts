@@ -19,8 +19,8 @@ function entry(more: Partial<Entry> = {}): Entry {
 }
 
 /** A group that its deliveries ask for nothing but its settings. */
-function newGroup(maxDeliveries = 10): Origin {
-  return { settings: { maxDeliveries } } as Origin;
+function newGroup(maxAttempts = 10): Origin {
+  return { settings: { maxAttempts } } as Origin;
 }
 
 /** A delivery, and how often it has left. */
@@ -132,7 +132,7 @@ test("a settlement that is under way is awaited before it is decided what was as
   expect(await second).toBe(true);
 });
 
-test("the last delivery is number maxDeliveries, or a later one", () => {
+test("the last delivery is number maxAttempts, or a later one", () => {
   expect([2, 3, 4].map((most) => newHeld({ attempts: 2 }, newGroup(most)).held.isLast)).toEqual([
     true,
     true,

@@ -6,8 +6,8 @@ import { ReclaimWatch, type ConsumerState } from "../../../src/reliable/group/re
 const OURS = 6_000;
 const SELF = newConsumerName(OURS, 8);
 
-function newWatch(visibilityTimeout = OURS): ReclaimWatch {
-  return new ReclaimWatch({ visibilityTimeout, self: SELF });
+function newWatch(leaseTimeout = OURS): ReclaimWatch {
+  return new ReclaimWatch({ leaseTimeout, self: SELF });
 }
 
 /** A consumer with a timeout of 6 s. */

@@ -14,8 +14,8 @@ test("the defaults", () => {
   expect(group).toEqual({
     group: "default",
     start: "0",
-    visibilityTimeout: 30_000,
-    maxDeliveries: 8,
+    leaseTimeout: 30_000,
+    maxAttempts: 8,
   });
   expect(queue).toMatchObject({ transfer: true, interop: "none" });
   const pauses = [1, 2, 30].map((attempt) => retry.pauseAfter(attempt, undefined) ?? NaN);
@@ -29,15 +29,15 @@ test("given options are used, and undefined counts as not given", () => {
   const options = {
     group: "ä",
     start: "new",
-    visibilityTimeout: 100,
-    maxDeliveries: 1,
+    leaseTimeout: 100,
+    maxAttempts: 1,
     retry: [5],
   };
   const settings = reliableSettings(options as never);
-  const { group, visibilityTimeout, maxDeliveries } = options;
-  expect(settings.group).toEqual({ group, start: "$", visibilityTimeout, maxDeliveries });
+  const { group, leaseTimeout, maxAttempts } = options;
+  expect(settings.group).toEqual({ group, start: "$", leaseTimeout, maxAttempts });
   expect(settings.retry.pauseAfter(9, undefined)).toBe(5);
-  const nothing = { group: undefined, start: undefined, maxDeliveries: undefined };
+  const nothing = { group: undefined, start: undefined, maxAttempts: undefined };
   expect(groupOf({ ...nothing, retry: undefined })).toEqual(groupOf({}));
 });
 
@@ -63,12 +63,12 @@ const BAD: [options: object, message: RegExp][] = [
   [{ start: null }, /start must be .* or a Date/],
   [{ start: new Date(NaN) }, /start must be a valid date/],
   [{ start: new Date(-1) }, /start must not be before 1970, got 1969/],
-  [{ visibilityTimeout: 99 }, /visibilityTimeout must be a whole number between 100 and 86400000/],
-  [{ visibilityTimeout: 86_400_001 }, /visibilityTimeout must be .* got 86400001/],
-  [{ visibilityTimeout: 100.5 }, /visibilityTimeout must be a whole number/],
-  [{ visibilityTimeout: "1000" }, /visibilityTimeout must be a whole number, got string/],
-  [{ maxDeliveries: 0 }, /maxDeliveries must be a whole number between 1 and 1000000, got 0/],
-  [{ maxDeliveries: Infinity }, /maxDeliveries must be a whole number/],
+  [{ leaseTimeout: 99 }, /leaseTimeout must be a whole number between 100 and 86400000/],
+  [{ leaseTimeout: 86_400_001 }, /leaseTimeout must be .* got 86400001/],
+  [{ leaseTimeout: 100.5 }, /leaseTimeout must be a whole number/],
+  [{ leaseTimeout: "1000" }, /leaseTimeout must be a whole number, got string/],
+  [{ maxAttempts: 0 }, /maxAttempts must be a whole number between 1 and 1000000, got 0/],
+  [{ maxAttempts: Infinity }, /maxAttempts must be a whole number/],
   [{ retry: [] }, /retry must have at least one pause/],
   [{ retry: 5 }, /retry must be an array/],
   [{ retry: [-1] }, /retry\[0\] must be between 0 and/],
@@ -86,7 +86,7 @@ describe("options of subscriptions", () => {
     expect(checkReliableSubscribe({})).toEqual({ concurrency: 1 });
     const all = { concurrency: 10_000, onError: nothing, orderBy };
     expect(checkReliableSubscribe(all)).toEqual(all);
-    expect(checkBatchSubscribe({ max: 10_000 })).toEqual({ max: 10_000, concurrency: 1 });
+    expect(checkBatchSubscribe({ limit: 10_000 })).toEqual({ limit: 10_000, concurrency: 1 });
     expect(checkRoute({})).toEqual({ concurrency: 1, unknown: "reject" });
     for (const unknown of ["reject", "ack", "leave"] as const) {
       expect(checkRoute({ unknown, orderBy })).toEqual({ unknown, orderBy, concurrency: 1 });
@@ -99,10 +99,10 @@ describe("options of subscriptions", () => {
     [checkReliableSubscribe, { concurrency: 10_001 }, /concurrency must be .* between 1 and 10000/],
     [checkReliableSubscribe, { orderBy: "key" }, /orderBy must be a function, got string/],
     [checkReliableSubscribe, { onError: null }, /onError must be a function/],
-    [checkBatchSubscribe, {}, /max must be a whole number, got undefined/],
-    [checkBatchSubscribe, { max: 0 }, /max must be a whole number between 1 and 10000, got 0/],
-    [checkBatchSubscribe, { max: 1, orderBy }, /must be one of max, concurrency, onError/],
-    [checkBatchSubscribe, { max: 1, concurrency: 0 }, /concurrency must be/],
+    [checkBatchSubscribe, {}, /limit must be a whole number, got undefined/],
+    [checkBatchSubscribe, { limit: 0 }, /limit must be a whole number between 1 and 10000, got 0/],
+    [checkBatchSubscribe, { limit: 1, orderBy }, /must be one of limit, concurrency, onError/],
+    [checkBatchSubscribe, { limit: 1, concurrency: 0 }, /concurrency must be/],
     [checkRoute, { unknown: "drop" }, /unknown must be "reject", "ack" or "leave", got "drop"/],
     [checkRoute, { uknown: "ack" }, /got "uknown"/],
     [checkRoute, { concurrency: 1.5 }, /concurrency must be/],

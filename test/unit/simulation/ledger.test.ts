@@ -15,7 +15,7 @@ const RELIABLE: Promises = {
   kind: "reliable",
   groups: ["g"],
   capacity: 0,
-  maxDeliveries: 3,
+  maxAttempts: 3,
   retry: [1000],
 };
 
@@ -206,7 +206,7 @@ describe("a plain queue", () => {
         "p",
         "offer",
         { n: 2, delay: 0, key: "k" },
-        { answer: { id: "100-1", deadline: 100, outcome: "rejected" } },
+        { answer: { id: "100-1", deadline: 100, outcome: "existing" } },
       )
       .wait(200)
       .get("t", 1)
@@ -266,7 +266,7 @@ describe("a plain queue", () => {
     expect(both.judge(PLAIN)).toEqual([expect.stringContaining("not taken away")]);
     const free = delayed().wait(200).get("t", 1).offer("q", 2, 0, second, "replaced").get("t", 2);
     expect(free.judge(PLAIN)).toContainEqual(expect.stringContaining("though nobody held the key"));
-    const answer = { id: "100-77", deadline: 100, outcome: "rejected" };
+    const answer = { id: "100-77", deadline: 100, outcome: "existing" };
     const stranger = delayed().call("q", "offer", { n: 2, delay: 0, key: "k" }, { answer });
     expect(stranger.wait(200).get("t", 1).judge(PLAIN)).toEqual([
       expect.stringContaining("which nobody offered"),
@@ -378,7 +378,7 @@ describe("a reliable queue", () => {
       expect.stringContaining("attempt without those before it"),
     ]);
     const many = offered().add({ fault: "crash" }, "x").take("t", 1, 4, key).handled(1, "returned");
-    expect(many.judge(RELIABLE)).toEqual([expect.stringContaining("more than maxDeliveries")]);
+    expect(many.judge(RELIABLE)).toEqual([expect.stringContaining("more than maxAttempts")]);
     const failures = { ...key, failures: 2 };
     expect(offered().take("t", 1, 1, failures).handled(1, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("2 failures"),

@@ -13,7 +13,7 @@ test.each([
 });
 
 const OFFER = ["key", "onDuplicate", "maxWait", "partitionKey", "signal"];
-const RELIABLE = ["codec", "partitions", "group", "visibilityTimeout", "maxDeliveries", "retry"];
+const RELIABLE = ["codec", "partitions", "group", "leaseTimeout", "maxAttempts", "retry"];
 const CLIENT = ["redis", "codec", "callTimeout", "unreachableTimeout"];
 const RETRY = ["initial", "factor", "max", "jitter"];
 
@@ -25,13 +25,13 @@ describe("an unknown option", () => {
     ["singletonKey", OFFER, "; did you mean key?"],
     ["messageGroupId", OFFER, "; did you mean partitionKey?"],
     ["jobId", CLIENT, "; use key, an option of an offer"],
-    ["attempts", OFFER, "; use maxDeliveries, an option of getReliableQueue"],
-    ["attempts", RELIABLE, "; did you mean maxDeliveries?"],
+    ["attempts", OFFER, "; use maxAttempts, an option of getReliableQueue"],
+    ["attempts", RELIABLE, "; did you mean maxAttempts?"],
     ["backoff", RELIABLE, "; did you mean retry?"],
     ["backoff", OFFER, "; use retry, an option of getReliableQueue"],
-    ["lockDuration", RELIABLE, "; did you mean visibilityTimeout?"],
-    ["visibility_timeout", RELIABLE, "; did you mean visibilityTimeout?"],
-    ["visibility_timeout", CLIENT, "; visibilityTimeout is an option of getReliableQueue"],
+    ["lockDuration", RELIABLE, "; did you mean leaseTimeout?"],
+    ["visibility_timeout", RELIABLE, "; did you mean leaseTimeout?"],
+    ["lease_timeout", CLIENT, "; leaseTimeout is an option of getReliableQueue"],
     ["concurrency", RELIABLE, "; concurrency is an option of subscribe"],
     ["concurency", RELIABLE, "; did you mean concurrency, an option of subscribe?"],
     ["prefetch", RELIABLE, "; use concurrency, an option of subscribe"],
@@ -78,7 +78,7 @@ test("each option that is suggested is one in docs/guide/options.md, as is each 
   );
   const named = [...BROUGHT.flatMap(({ option }) => option ?? []), ...Object.keys(PLACES)];
   expect(
-    named.filter((name) => !documented.has(name) && !["prefix", "payload"].includes(name)),
+    named.filter((name) => !documented.has(name) && !["prefix", "payload", "at"].includes(name)),
   ).toEqual([]);
 });
 

@@ -96,7 +96,7 @@ function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
  */
 function isIdle(found: readonly Found[]): boolean {
   const consumers = found.flatMap(({ group }) => group.consumers);
-  const isHeld = consumers.some((one) => one.inFlight > 0 && one.visibilityTimeout !== undefined);
+  const isHeld = consumers.some((one) => one.inFlight > 0 && one.leaseTimeout !== undefined);
   return (isHeld || found.some(({ group }) => group.hasUnread)) && !consumers.some(isAlive);
 }
 
@@ -125,7 +125,7 @@ function withoutConsumer(report: QueueReport, group: string, found: readonly Fou
 }
 
 /**
- * Checks for messages in flight that nobody reclaims. Live consumers reclaim those of a dead one within a visibility
+ * Checks for messages in flight that nobody reclaims. Live consumers reclaim those of a dead one within a lease
  * timeout; in a group without live consumers (`isIdleGroup`) the lack of consumers is the finding.
  */
 function* checkOrphans(
@@ -135,11 +135,11 @@ function* checkOrphans(
 ): Generator<Finding> {
   for (const { part, group } of found) {
     for (const consumer of group.consumers) {
-      const { name, inFlight, idle, visibilityTimeout } = consumer;
+      const { name, inFlight, idle, leaseTimeout } = consumer;
       if (inFlight === 0) continue;
-      const isForeign = visibilityTimeout === undefined;
+      const isForeign = leaseTimeout === undefined;
       if (isIdleGroup) continue;
-      if (!isForeign && idle <= FORGOTTEN * visibilityTimeout + GRACE) continue;
+      if (!isForeign && idle <= FORGOTTEN * leaseTimeout + GRACE) continue;
       const { site, keys } = part;
       const list = redisCliAtKey(
         site,
@@ -153,11 +153,11 @@ function* checkOrphans(
         queue,
         what: `${count(inFlight, "message")} ${agree(inFlight, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
         why: isForeign
-          ? "it is not a consumer of this library, and shows no signs of life: live consumers reclaim its messages after their visibility timeout, and hand them out again while it may still work on them"
-          : `its visibility timeout of ${inWords(visibilityTimeout)} has passed twice, and nobody has reclaimed its messages`,
+          ? "it is not a consumer of this library, and shows no signs of life: live consumers reclaim its messages after their lease timeout, and hand them out again while it may still work on them"
+          : `its lease timeout of ${inWords(leaseTimeout)} has passed twice, and nobody has reclaimed its messages`,
         repair: isForeign
           ? `end that program, or give it a group of its own; to see the messages: ${list}`
-          : "start another consumer of the group: it reclaims them within a visibility timeout. Never run XGROUP DELCONSUMER: it loses them",
+          : "start another consumer of the group: it reclaims them within a lease timeout. Never run XGROUP DELCONSUMER: it loses them",
       };
     }
   }
@@ -172,7 +172,7 @@ function* checkInFlight(
 ): Generator<Finding> {
   const long = found.flatMap(({ group: { oldest, consumers } }) => {
     // Those of other programs are orphans.
-    const own = consumers.filter((one) => one.visibilityTimeout !== undefined && isAlive(one));
+    const own = consumers.filter((one) => one.leaseTimeout !== undefined && isAlive(one));
     return oldest.flatMap(({ consumer, age }) => {
       const holder = own.find(({ name }) => name === consumer);
       return holder === undefined || age < BOUNDS.inFlight ? [] : [{ ...holder, age }];
@@ -191,11 +191,11 @@ function* checkInFlight(
   };
 }
 
-function isAlive({ idle, visibilityTimeout }: ConsumerReport): boolean {
-  return idle <= (visibilityTimeout ?? 60_000) + GRACE;
+function isAlive({ idle, leaseTimeout }: ConsumerReport): boolean {
+  return idle <= (leaseTimeout ?? 60_000) + GRACE;
 }
 
-/** Visibility timeouts after which live consumers have reclaimed the messages of a dead one. */
+/** Lease timeouts after which live consumers have reclaimed the messages of a dead one. */
 const FORGOTTEN = 2;
 
 /** Milliseconds. */

@@ -3,7 +3,7 @@ import { ORDINARY } from "../../../partitions/ring/fact.ts";
 import { KEYS, otherNameOf, type QueueKeys } from "../../../queue/keys.ts";
 import type { ProcessName } from "../../../queue/process-name.ts";
 import type { RedisClient } from "../../../redis/client.ts";
-import { processOf, visibilityTimeoutOf } from "../../../reliable/group/consumer-name.ts";
+import { processOf, leaseTimeoutOf } from "../../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
 
 /** The contents of an ordinary queue, or of one partition. */
@@ -75,7 +75,7 @@ export interface ConsumerReport {
   /** Milliseconds since Redis last heard from it. */
   readonly idle: number;
   /** Milliseconds of silence after which it is dead; undefined if it is not a consumer of this library. */
-  readonly visibilityTimeout: number | undefined;
+  readonly leaseTimeout: number | undefined;
   /** Its process, in words; undefined if the name does not tell. */
   readonly process: string | undefined;
 }
@@ -208,7 +208,7 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
           name: String(consumer.get("name")),
           inFlight: Number(consumer.get("pending")),
           idle: Number(consumer.get("idle")),
-          visibilityTimeout: visibilityTimeoutOf(String(consumer.get("name"))),
+          leaseTimeout: leaseTimeoutOf(String(consumer.get("name"))),
           process: inWords(processOf(String(consumer.get("name")))),
         })),
       };
