@@ -254,6 +254,17 @@ describe("offerMany", () => {
     expect(await payloadsInRedis()).toEqual(["a", "b", "c"]);
   });
 
+  test("takes an instant for each message, as offerAt does", async () => {
+    const at = Date.now() + MINUTE;
+    const results = await queue.offerMany([
+      { payload: 1, at: new Date(at) },
+      { payload: 2, at: at - 0.5 },
+      { payload: 3, delay: 0, at: undefined },
+    ]);
+    expect(results.slice(0, 2).map(({ deadline }) => deadline)).toEqual([at, at]);
+    expect(results[2]?.deadline).toBeLessThan(at);
+  });
+
   test("keeps the order over many scripts", async () => {
     const payloads = Array.from({ length: 1050 }, (_, i) => i);
     const results = await queue.offerMany(
@@ -265,7 +276,7 @@ describe("offerMany", () => {
 
   test.each<[string, unknown, new () => Error, string]>([
     ["a bad delay", { payload: 3, delay: -1 }, RangeError, "messages[150].delay must be between 0"],
-    ["no delay", { payload: 3 }, TypeError, "messages[150].delay must be a number of millisec"],
+    ["no delay", { payload: 3 }, TypeError, "messages[150] must have either delay or at"],
     ["no message", null, TypeError, "null"],
     [
       "a payload that cannot be encoded",
