@@ -27,7 +27,7 @@ const webhooks = line.getReliableQueue<Webhook>(`webhooks-${process.pid}`, {
   exclusive: true, // one consumer per partition: the messages of a key are handled one after another
   strict: true, // a failed message comes before the later ones of its key
   retry: [100, 200, 400], // in production [10_000, 60_000, 600_000, 3_600_000]
-  maxDeliveries: 4,
+  maxAttempts: 4,
 });
 
 async function send(customer: string, event: string): Promise<void> {

@@ -24,4 +24,4 @@ export type Report =
 export const WORK = 1200;
 
 /** How long a dead worker's orders stay with it, in milliseconds. */
-export const VISIBILITY_TIMEOUT = 3000;
+export const LEASE_TIMEOUT = 3000;

@@ -6,7 +6,7 @@ import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import { formatCount, type Io, type Output } from "../session/output.ts";
 import { titleOf, type Crew, type CrewEvents, type Member } from "./crew.ts";
-import { keyOf, VISIBILITY_TIMEOUT, type Order, type Report } from "./order.ts";
+import { keyOf, LEASE_TIMEOUT, type Order, type Report } from "./order.ts";
 
 /** How many orders are placed at once; when the first is due, and the time from one to the next, in milliseconds. */
 const ORDERS = 10;
@@ -101,7 +101,7 @@ export class Story implements CrewEvents {
       holds === undefined ? "with nothing in its hands" : `with ${keyOf(holds)} in its hands`;
     this.#say(`${titleOf(member)} is dead, ${hands}`, "dead");
     if (holds !== undefined) {
-      const lease = formatDuration(VISIBILITY_TIMEOUT);
+      const lease = formatDuration(LEASE_TIMEOUT);
       this.#remark(
         `Its lease on ${keyOf(holds)} ends within ${lease}, then another worker gets it.`,
       );

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Delayline } from "../../../client/delayline.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { UsageError } from "../session/arguments.ts";
-import { VISIBILITY_TIMEOUT, WORK, type Order, type Report } from "./order.ts";
+import { LEASE_TIMEOUT, WORK, type Order, type Report } from "./order.ts";
 
 /**
  * Runs a worker of the demo in this process: handles one order after another, and reports to the process that started
@@ -16,7 +16,7 @@ export async function work(redis: string, queue: string, signal: AbortSignal): P
   await using line = new Delayline({ redis });
   // Redis may be gone for a moment. What is not acknowledged is delivered again.
   line.on("error", () => {});
-  const orders = line.getReliableQueue<Order>(queue, { visibilityTimeout: VISIBILITY_TIMEOUT });
+  const orders = line.getReliableQueue<Order>(queue, { leaseTimeout: LEASE_TIMEOUT });
   orders.subscribe(
     async ({ number: order }, { attempt }) => {
       report({ what: "taken", order, attempt, at: await line.serverTime() });
