@@ -70,7 +70,7 @@ test("a message is found among all queues in every state, by its id and by its k
 
 test("the life of a message: offered, due, failed, ready, taken, and what comes next", async () => {
   const line = newLine();
-  const queue = line.getReliableQueue(uniqueName(), { retry: [1, HOUR], maxDeliveries: 3 });
+  const queue = line.getReliableQueue(uniqueName(), { retry: [1, HOUR], maxAttempts: 3 });
   const { id, deadline } = await queue.offer("x", 0, { key: "k" });
   const look = async () => {
     const { sightings } = await find(id, { names: [queue.name] });
