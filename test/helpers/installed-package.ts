@@ -1,5 +1,16 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -102,6 +113,15 @@ export class User {
   /** Gives the user another package of this repository's dependencies. */
   async link(name: string): Promise<void> {
     await symlink(join(root, "node_modules", name), this.path(`node_modules/${name}`));
+  }
+
+  /** Makes `npx delayline` run, as npm does it. */
+  async linkCommand(): Promise<void> {
+    const manifest = await readFile(this.path("node_modules/delayline/package.json"), "utf8");
+    const { bin } = JSON.parse(manifest) as { bin: { delayline: string } };
+    await chmod(this.path(join("node_modules/delayline", bin.delayline)), 0o755);
+    await mkdir(this.path("node_modules/.bin"), { recursive: true });
+    await symlink(join("../delayline", bin.delayline), this.path("node_modules/.bin/delayline"));
   }
 
   /** Renames a file or a directory. */

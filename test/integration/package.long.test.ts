@@ -94,10 +94,10 @@ describe("the built package", () => {
     expect((await packed()).map(({ name }) => name).filter((name) => own.test(name))).toEqual([]);
   });
 
-  test("has at most 150 files, and 3 MB", async () => {
+  test("has at most 175 files, and 3.25 MB", async () => {
     const files = await packed();
-    expect(files.length).toBeLessThanOrEqual(150);
-    expect(files.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(3_000_000);
+    expect(files.length).toBeLessThanOrEqual(175);
+    expect(files.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(3_250_000);
   });
 
   test("loads at most five of its own files for the client", async () => {
@@ -147,7 +147,11 @@ describe("the built package", () => {
 
   test("holds everything that its README links to", async () => {
     const readme = await readFile(user.path("node_modules/delayline/README.md"), "utf8");
-    const links = Array.from(readme.matchAll(/\]\(([^)#\s]+)/g), ([, link = ""]) => link);
+    // Pictures are shown from the repository.
+    const links = Array.from(
+      readme.matchAll(/(?<!!\[[^\]]*)\]\(([^)#\s]+)/g),
+      ([, link = ""]) => link,
+    );
     const relative = links.filter((link) => !/^[a-z]+:/.test(link));
     expect(relative.length).toBeGreaterThan(5);
     const missing: string[] = [];

@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdir, readFile, symlink } from "node:fs/promises";
+import { cp, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InstalledPackage, root, type User } from "../helpers/installed-package.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
 import { uniqueName } from "../helpers/redis.ts";
 
 // The package as users get it, in every kind of project that they have: it compiles, and delivers.
@@ -219,13 +220,40 @@ test.each([
 
 test("npx delayline --help runs", async () => {
   const user = users.ioredis;
-  const manifest = await readFile(user.path("node_modules/delayline/package.json"), "utf8");
-  const { bin } = JSON.parse(manifest) as { bin: { delayline: string } };
-  // As npm does it.
-  await chmod(user.path(join("node_modules/delayline", bin.delayline)), 0o755);
-  await mkdir(user.path("node_modules/.bin"), { recursive: true });
-  await symlink(join("../delayline", bin.delayline), user.path("node_modules/.bin/delayline"));
+  await user.linkCommand();
   const args = ["--no-install", "delayline", "--help"];
   const { stdout } = await execute("npx", args, { cwd: user.directory });
   expect(stdout).toContain("usage: delayline <command>");
 });
+
+test("the README's first program and first command print what it shows, by copy and paste", async () => {
+  const server = await startOwnServer();
+  const readme = await readFile(join(root, "README.md"), "utf8");
+  const [, program = ""] = /^```js\n(.*?)^```$/ms.exec(readme) ?? [];
+  const [, shown = ""] = /^```console\n(.*?)^```$/ms.exec(readme) ?? [];
+  const [, file = ""] = /^\/\/ (\S+\.mjs)\b/.exec(program) ?? [];
+  // A directory with nothing but the package, ioredis and what they need.
+  const user = await installed.user("ioredis");
+  await user.linkCommand();
+  await user.write(file, program);
+
+  const commands = Array.from(shown.matchAll(/^\$ (.*)$/gm), ([, command = ""]) => command);
+  expect(commands).toEqual([`node ${file}`, "npx delayline get order:42"]);
+  const env = { ...process.env, REDIS_URL: server.url, npm_config_offline: "true" };
+  let printed = "";
+  for (const command of commands) {
+    // Without stderr, where a command gives hints to people.
+    const { stdout } = await execute("sh", ["-c", command], { cwd: user.directory, env });
+    printed += `$ ${command}\n${stdout}`;
+  }
+  expect(withoutInstants(printed)).toBe(withoutInstants(shown));
+});
+
+/** The text without what differs from run to run: ids, instants and durations. */
+function withoutInstants(text: string): string {
+  return text
+    .replaceAll(/\d{13}-[\da-f]{32}/g, "<id>")
+    .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g, "<instant>")
+    .replaceAll(/\b1[45]m( \d+s)?/g, "<a quarter>")
+    .replaceAll(/\([\d.]+s ago\)/g, "(<seconds> ago)");
+}

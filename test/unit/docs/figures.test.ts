@@ -22,6 +22,13 @@ test("every table of the benchmarks has a date, a commit and its raw results, if
   }
 });
 
+test("the README's figures are those of the benchmarks", () => {
+  const rows = tableUnder(readPage("README.md"), "Delayline");
+  expect(rows.length).toBeGreaterThan(1);
+  const measured = tableUnder(PAGE, "acknowledged");
+  expect(measured).toEqual(expect.arrayContaining(rows));
+});
+
 test("the memory of a message is what was measured, wherever it is told", () => {
   const { results } = JSON.parse(
     readFileSync(`${ROOT}docs/benchmarks/results/goals-memory-2026-11-23-6dccfdf.json`, "utf8"),

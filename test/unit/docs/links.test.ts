@@ -26,8 +26,8 @@ test.each(allPages())("$path: every link leads to a file, and to a heading of it
   expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
 });
 
-test("every promise in the README names a test that is there", () => {
-  const rows = tableUnder(readPage("README.md"), "What is promised, and what is not");
+test("every promise names a test that is there", () => {
+  const rows = tableUnder(readPage("docs/promises.md"), "Promises");
   expect(rows.length).toBeGreaterThan(10);
   expect(rows.filter((cells) => !wordsIn(cells.at(-1)).some(isTest))).toEqual([]);
 });

@@ -19,6 +19,15 @@ test("in a fresh clone each command of the README's works as it stands: nothing 
   }
 });
 
+test("the README is short: 120 lines, and a first program of 12", () => {
+  const { text } = readPage("README.md");
+  expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(120);
+  const [, program = ""] = /^```js\n(.*?)^```$/ms.exec(text) ?? [];
+  const lines = program.split("\n").filter((line) => line !== "" && !line.startsWith("//"));
+  expect(lines.length).toBeGreaterThan(5);
+  expect(lines.length).toBeLessThanOrEqual(12);
+});
+
 test("examples import the package by names that lead to its source, without a build", () => {
   const { compilerOptions } = JSON.parse(readFileSync(`${ROOT}tsconfig.json`, "utf8")) as {
     compilerOptions: { paths: Record<string, readonly string[]> };
@@ -34,6 +43,6 @@ test("examples import the package by names that lead to its source, without a bu
 
 test("the README's pauses are all retries that its queue makes", () => {
   const { text } = readPage("README.md");
-  const [, pauses = "", deliveries] = /retry: \[(.*?)\],\n +maxAttempts: (\d+)/.exec(text) ?? [];
+  const [, pauses = "", deliveries] = /retry: \[(.*?)\],.*\n +maxAttempts: (\d+)/.exec(text) ?? [];
   expect(Number(deliveries)).toBe(pauses.split(",").length + 1);
 });
