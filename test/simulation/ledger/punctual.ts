@@ -6,8 +6,8 @@ import type { Call, Delivery, Moment, Offer, Story } from "./story.ts";
  * **Punctual**: what falls due while a consumer waits is delivered soon.
  *
  * A lost wake-up costs the time until the next sweep, and a lost connection the time until it is noticed. So this is
- * asked only where nothing of the kind has happened since the deadline was set. A step of the clock and the death of a
- * process are no excuse.
+ * asked only where nothing of the kind has happened since the deadline was set. The death of a process is no excuse. A
+ * step of the clock is noticed with the next message, and with the next sweep at the latest.
  */
 export const punctual: Rule = (story, { isPunctual = false }) => {
   if (!isPunctual) return [];
@@ -24,7 +24,7 @@ export const punctual: Rule = (story, { isPunctual = false }) => {
       delivery.at - (delivery.now - set.deadline),
       set.call.ended?.at ?? Infinity,
       resumed,
-      ...stepped.map(({ at }) => at),
+      ...stepped.map(({ at }) => (at < set.call.begun.at ? at : at + SWEEP)),
     );
     const late = Math.round(delivery.at - dueAt);
     if (late <= LATEST || !hasWaited(delivery, dueAt, story)) return [];
@@ -95,8 +95,11 @@ function hasWaited(delivery: Delivery, dueAt: number, story: Story): boolean {
   return before.length > 0 && before.every(({ end }) => end !== undefined && end.at <= dueAt);
 }
 
-/** Milliseconds: more than a task that stands by needs, and than a step of the clock needs to be noticed. */
+/** Milliseconds: more than a task that stands by needs. */
 const LATEST = 1500;
+
+/** The most milliseconds between two sweeps of a task on duty. */
+const SWEEP = 60_000;
 
 /** Milliseconds that it may take until everybody is connected again. */
 const RECOVERY = 10_000;
