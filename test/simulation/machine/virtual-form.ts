@@ -102,7 +102,8 @@ function commands.XCLAIM(call, key, group, consumer, ...)
 end
 function commands.XGROUP(call, what, key, group, ...)
   local reply = call("XGROUP", what, key, group, ...)
-  if what == "DELCONSUMER" then forget(seenKey(key, group, (...))) end
+  local isRefused = type(reply) == "table" and reply.err
+  if what == "DELCONSUMER" and not isRefused then forget(seenKey(key, group, (...))) end
   return reply
 end
 `.trim();

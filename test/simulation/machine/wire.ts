@@ -42,6 +42,8 @@ export async function carry(
   const seconds = blockOf(command, words);
   if (seconds !== undefined) actual = blockingForEver(command, words);
   if (SUBSCRIBES.has(command)) connection.isSubscribed = true;
+  const seen = command === "XREADGROUP" ? noteSeen(words, stage.serverTime(server)) : [];
+  const noted = seen.length > 0 ? server.ask("MSET", ...seen) : undefined;
   const link = connection.link as Link;
   link.send(actual);
   if (seconds !== undefined) {
@@ -50,6 +52,7 @@ export async function carry(
   } else if (command === "XREADGROUP") {
     connection.reading = words;
   }
+  await noted;
   await gather(server, stage, seconds === undefined ? link : undefined);
   const text = name === "" ? shown(words) : shown([name, ...words.slice(3)]);
   return `${text}${connection.blockedUntil === undefined ? "" : " (blocks)"}`;
@@ -177,6 +180,15 @@ function blockWord(command: string, words: readonly Buffer[]): number {
 const SUBSCRIBES = new Set(["SUBSCRIBE", "SSUBSCRIBE", "PSUBSCRIBE"]);
 
 const AT_THE_END = new Set(["BLPOP", "BRPOP", "BLMOVE", "BRPOPLPUSH", "BZPOPMIN", "BZPOPMAX"]);
+
+/** What MSET has to remember of a consumer that reads, whether it gets something or not. */
+function noteSeen(words: readonly Buffer[], serverTime: number): string[] {
+  const [, , group, consumer] = words.map(String);
+  const rest = words.slice(words.findIndex((word) => String(word).toUpperCase() === "STREAMS") + 1);
+  const streams = rest.slice(0, rest.length / 2).map(String);
+  const now = String(Math.floor(serverTime));
+  return streams.flatMap((stream) => [seenKey(stream, group ?? "", consumer ?? ""), now]);
+}
 
 /** Collects what MSET has to remember of the entries that an XREADGROUP has delivered. */
 function noteDeliveries(

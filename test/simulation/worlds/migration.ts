@@ -41,7 +41,10 @@ export const migration: World = {
     await Promise.all([produce(shop, clerks, (clerk) => someWork(shop, clerk)), turn()]);
     const takeLast = (last: SimProcess) => takeLastReliably(shop, last, [options]);
     if (!crews.isReliable) {
-      await shop.end((last) => takeLastPlainly(shop, last));
+      await shop.end(
+        (last) => takeLastPlainly(shop, last),
+        () => crews.stayPlain(),
+      );
       // Dead letters stay where they are.
       await crews.turn();
     }
@@ -141,8 +144,13 @@ class Crews {
     await Promise.all(this.#dismissals.splice(0).map((dismiss) => dismiss()));
     const isEarly = random.chance(0.3);
     if (isEarly) this.hirePlain();
-    while (!(await this.#makePlain())) await sim.sleep(300);
+    await this.stayPlain();
     if (!isEarly) this.hirePlain();
+  }
+
+  /** Makes the queue plain once nobody takes from it as a reliable one; and again if a failover has undone that. */
+  async stayPlain(): Promise<void> {
+    while (!(await this.#makePlain())) await this.#shop.sim.sleep(300);
   }
 
   #hire(kind: string, job: (process: SimProcess) => void): void {
