@@ -5,10 +5,9 @@ import { shrink } from "./shrink.ts";
 import { simulate } from "./workers.ts";
 import { WORLDS } from "./worlds/all.ts";
 
-const SEEDS = 5;
-
 test("the same seed gives the same run, whatever ran before it", async () => {
-  const jobs = WORLDS.flatMap(({ name }) => seeds(SEEDS).map((seed) => ({ world: name, seed })));
+  // One seed of each world. The long test runs a thousand.
+  const jobs = WORLDS.map(({ name }, i) => ({ world: name, seed: i + 1 }));
   const outcomes = await simulate([...jobs, ...jobs.toReversed()]);
   expect(outcomes.filter(fails).map((outcome) => reportOf(outcome))).toEqual([]);
   for (const { world, seed } of jobs) {
@@ -19,9 +18,7 @@ test("the same seed gives the same run, whatever ran before it", async () => {
 });
 
 test("nothing moves between two events", async () => {
-  const outcomes = await simulate(
-    seeds(2).map((seed) => ({ world: "smoke", seed, reduction: { isWatched: true } })),
-  );
+  const outcomes = await simulate([{ world: "smoke", seed: 1, reduction: { isWatched: true } }]);
   expect(outcomes.filter(fails).map((outcome) => reportOf(outcome))).toEqual([]);
 });
 
@@ -49,10 +46,6 @@ test("a failure shrinks to the faults, the operations and the disorder that it n
     "--world made-up --seed 7 --faults 4 --without 0-10,12-29,31-39 --orderly-from 123 --trace",
   );
 });
-
-function seeds(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i + 1);
-}
 
 function fails({ violations }: Outcome): boolean {
   return violations.length > 0;
