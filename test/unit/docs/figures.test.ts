@@ -22,11 +22,13 @@ test("every table of the benchmarks has a date, a commit and its raw results, if
   }
 });
 
-test("the README's figures are those of the benchmarks", () => {
-  const rows = tableUnder(readPage("README.md"), "Delayline");
+test.each([
+  ["README.md", "Delayline"],
+  ["docs/delayline-or-bullmq.md", "Figures"],
+])("the figures of %s are those of the benchmarks", (path, heading) => {
+  const rows = tableUnder(readPage(path), heading);
   expect(rows.length).toBeGreaterThan(1);
-  const measured = tableUnder(PAGE, "acknowledged");
-  expect(measured).toEqual(expect.arrayContaining(rows));
+  expect(tableUnder(PAGE, "acknowledged")).toEqual(expect.arrayContaining(rows));
 });
 
 test("the memory of a message is what was measured, wherever it is told", () => {
