@@ -93,7 +93,16 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
   if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
   // Most entries have no optional fields.
   if (fields.length === 4) {
-    return { entryId, address, payload, ...WITHOUT_OPTIONAL };
+    return {
+      entryId,
+      address,
+      payload,
+      trailer: NOTHING,
+      attempts: 0,
+      group: undefined,
+      isOrphan: false,
+      heldBackUntil: undefined,
+    };
   }
   const attempts = Number(valueOf("n", fields) ?? 0);
   const until = Number(valueOf("u", fields) ?? 0);
@@ -129,14 +138,6 @@ function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
 }
 
 const NOTHING = Buffer.alloc(0);
-const WITHOUT_OPTIONAL = {
-  trailer: NOTHING,
-  attempts: 0,
-  group: undefined,
-  isOrphan: false,
-  heldBackUntil: undefined,
-} as const;
-
 /**
  * `appendAll(entries)`: appends entries to the stream in order, and creates the stream if it is missing. Returns how
  * many were appended, and Redis's error if it refused the next one.

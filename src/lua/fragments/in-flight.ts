@@ -26,7 +26,7 @@ end
  *
  * One XPENDING over the whole range costs a quarter of one for each id, unless many other entries lie in the range:
  * 15 ms for two ids out of 10,000. So its reply is limited. If the reply is full, missing ids are looked up one by
- * one.
+ * one. The ids usually come in ascending order; whether they do shows in that none is missing.
  */
 export const inFlightFor = defineFragment({
   needs: [inFlight, streamId],
@@ -34,11 +34,17 @@ export const inFlightFor = defineFragment({
 local function inFlightFor(group, consumer, ids, heldCount)
   local mine = {}
   if #ids == 0 then return mine end
-  local first, last = rangeOf(ids)
   local limit = math.min(math.max(heldCount, #ids), 4 * #ids) + 16
-  local found = inFlight(group, first, last, limit, consumer)
-  for i = 1, #found do mine[found[i][1]] = found[i][3] end
-  if #found < limit then return mine end
+  local function look(first, last)
+    local found = inFlight(group, first, last, limit, consumer)
+    for i = 1, #found do mine[found[i][1]] = found[i][3] end
+    for _, id in ipairs(ids) do
+      if not mine[id] then return #found < limit end
+    end
+    return true, true
+  end
+  local _, areAll = look(ids[1], ids[#ids])
+  if areAll or look(rangeOf(ids)) then return mine end
   for _, id in ipairs(ids) do
     local row = not mine[id] and inFlight(group, id, id, 1, consumer)[1]
     if row then mine[id] = row[3] end

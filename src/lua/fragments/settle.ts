@@ -3,6 +3,9 @@ import { entry } from "./entry.ts";
 import { inFlight, inFlightFor } from "./in-flight.ts";
 import { fieldsOf, streamId } from "./stream.ts";
 
+/** How many entries are worth the two commands more that trimming takes. */
+const WORTH_TRIMMING = 10;
+
 /**
  * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
  * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
@@ -56,6 +59,22 @@ local function unneededBut(group, groups, ids, isOwn)
   for _, id in ipairs(shared) do own[#own + 1] = id end
   return own
 end
+-- Deletes what lies below all that the only group still needs, and returns those of the ids that do not: XDEL searches
+-- for each entry, and XTRIM drops whole nodes of the stream.
+local function trimmed(group, last, ids)
+  local needed = inFlight(group, "-", "+", 1)[1]
+  -- A script may have kept an entry in flight that the group has not been given yet.
+  local lowest = needed and compareIds(needed[1], last) < 0 and needed[1] or last
+  local ms, seq = partsOf(lowest)
+  local left = {}
+  for _, id in ipairs(ids) do
+    local ownMs, ownSeq = partsOf(id)
+    if compareParts(ownMs, ownSeq, ms, seq) >= 0 then left[#left + 1] = id end
+  end
+  if #left == #ids then return ids end
+  local gone = redis.pcall("XTRIM", stream, "MINID", lowest)
+  return type(gone) == "number" and left or ids
+end
 local function finish(group, ids, isOwn)
   if #ids == 0 then return end
   local groups = redis.call("XINFO", "GROUPS", stream)
@@ -64,6 +83,9 @@ local function finish(group, ids, isOwn)
   -- In this order: an acknowledged entry that stays costs memory; a deleted one that is not acknowledged is a lost
   -- message.
   redis.call("XACK", stream, group, unpack(ids))
+  if #groups == 1 and #ids >= ${WORTH_TRIMMING} then
+    unneeded = trimmed(group, fieldsOf(groups[1])["last-delivered-id"], ids)
+  end
   if #unneeded > 0 then redis.pcall("XDEL", stream, unpack(unneeded)) end
 end
 `,

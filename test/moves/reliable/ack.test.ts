@@ -86,6 +86,41 @@ test("ack: the other group may have many in flight between two entries", async (
   );
 });
 
+test("ack: of many entries, those below all that is needed go together; what is in flight or unread stays", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add(...letters(60));
+  await queue.deliver("g", "c", 20);
+  await queue.deliver("g", "other", 1);
+  await queue.deliver("g", "c", 29);
+  const mine = [...ids.slice(0, 20), ...ids.slice(21, 50)];
+  expect(await acking(queue, mine.toReversed())).toEqual(mine.map(() => true));
+  expect(await queue.snapshot()).toEqual({
+    stream: ["m20", ...letters(60).slice(50)].map((p) => ({ p })),
+    inFlight: { g: { other: ["m20"] } },
+  });
+  expect(await acking(queue, ids.slice(20, 21), { consumer: "other" })).toEqual([true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: letters(60)
+      .slice(50)
+      .map((p) => ({ p })),
+  });
+});
+
+test("ack: entries that a script has kept in flight ahead of the group are needed", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add(...letters(30));
+  await queue.deliver("g", "c", 12);
+  const kept = ids[20] ?? "";
+  await queue.redis.xclaim(queue.keys.stream, "g", "other", 0, kept, "FORCE", "JUSTID");
+  expect(await acking(queue, ids.slice(0, 12))).toEqual(ids.slice(0, 12).map(() => true));
+  expect(await queue.snapshot()).toEqual({
+    stream: letters(30)
+      .slice(12)
+      .map((p) => ({ p })),
+    inFlight: { g: { other: ["m20"] } },
+  });
+});
+
 test("ack: an entry for one group only is deleted at once", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add({ p: "a", g: "g" });

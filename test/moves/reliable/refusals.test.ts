@@ -107,3 +107,15 @@ test("ack: acknowledges even if xdel is not permitted, and the entries stay unti
   expect(await run(redis, trim, keys, { limit: 100 })).toBe(2);
   expect(await queue.snapshot()).toEqual({});
 });
+
+test("ack: many entries go one by one if xtrim is not permitted", async () => {
+  const server = await startOwnServer();
+  const queue = await newStreamsAt(server.url, "g");
+  const ids = await queue.add(...Array.from({ length: 30 }, (_, i) => `m${i}`));
+  await queue.deliver("g", "c");
+  await queue.redis.call("ACL", "SETUSER", "default", "-xtrim");
+  const settled = await run(queue.redis, ack, queue.keys, mine, rowsOf(ids.slice(1), { own: 0 }));
+  expect(settled).toEqual(ids.slice(1).map(() => true));
+  expect(await run(queue.redis, ack, queue.keys, mine, rowsOf(ids, { own: 0 }))).toContain(true);
+  expect(await queue.snapshot()).toEqual({});
+});

@@ -224,6 +224,20 @@ export const RELIABLE: readonly Mutant[] = [
     ],
   },
   {
+    name: "trimmed-in-flight",
+    breaks:
+      "Entries in flight for another handler are deleted with earlier ones: they are lost if that fails.",
+    worlds: ["reliable"],
+    tests: ["moves/reliable/ack.test.ts"],
+    edits: [
+      {
+        file: "lua/fragments/settle.ts",
+        find: `local needed = inFlight(group, "-", "+", 1)[1]`,
+        replace: `local needed = false`,
+      },
+    ],
+  },
+  {
     name: "retry-without-key",
     breaks:
       "A retrying message does not hold its business key: a second offer is added, and cancel by the key is false.",

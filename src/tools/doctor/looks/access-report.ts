@@ -309,6 +309,7 @@ const RELIABLE_QUEUES = `
   blmove KEY KEY LEFT LEFT no-number
   xadd KEY NOMKSTREAM * field value
   xdel KEY 0-1
+  xtrim KEY MINID 0
   xlen KEY
   xrange KEY - +
   xrevrange KEY + -
