@@ -44,16 +44,13 @@ export class TurnBatch<Request, Result> {
 
   /** Adds a request; resolves with its result. */
   add(request: Request, call?: Call): Promise<Result> {
-    return new Promise((resolve, reject) => this.enlist(request, { resolve, reject }, call));
-  }
-
-  /** Adds a request, whose outcome `receiver` gets. */
-  enlist(request: Request, receiver: Receiver<Result>, call?: Call): void {
-    const waiting = new Waiting(request, receiver);
+    const waiting = new Waiting<Request, Result>(request);
     if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
-    if (waiting.isDone) return;
-    if (this.#waiting.length === 0) nextTick(() => this.#flush());
-    this.#waiting.push(waiting);
+    if (!waiting.isDone) {
+      if (this.#waiting.length === 0) nextTick(() => this.#flush());
+      this.#waiting.push(waiting);
+    }
+    return waiting.promise;
   }
 
   /** Whether any batch is sent and not done. */
@@ -72,7 +69,7 @@ export class TurnBatch<Request, Result> {
     for (;;) {
       const open = [...this.#sending.values()].flat().filter(isWanted);
       if (open.length === 0) return;
-      await Promise.all(open.map((waiting) => waiting.done()));
+      await Promise.allSettled(open.map(({ promise }) => promise));
     }
   }
 
@@ -145,48 +142,37 @@ export class TurnBatch<Request, Result> {
   }
 }
 
-/** Gets the outcome of a request. */
-export interface Receiver<Result> {
-  readonly resolve: (result: Result) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** A request and who waits for its result. It gets one result; later ones are dropped. */
+/** A request and the promise of its result. It gets one result; later ones are dropped. */
 class Waiting<Request, Result> {
   readonly request: Request;
-  readonly #receiver: Receiver<Result>;
+  readonly promise: Promise<Result>;
   isSent = false;
   isDone = false;
   onDone: (() => void) | undefined;
+  #resolve!: (result: Result) => void;
+  #reject!: (error: unknown) => void;
 
-  constructor(request: Request, receiver: Receiver<Result>) {
+  constructor(request: Request) {
     this.request = request;
-    this.#receiver = receiver;
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
   }
 
   resolve(result: Result): void {
-    if (this.isDone) return;
-    this.isDone = true;
-    this.#receiver.resolve(result);
-    this.onDone?.();
+    this.#finish();
+    this.#resolve(result);
   }
 
   reject(error: unknown): void {
-    if (this.isDone) return;
-    this.isDone = true;
-    this.#receiver.reject(error);
-    this.onDone?.();
+    this.#finish();
+    this.#reject(error);
   }
 
-  /** Resolves when it has its result. */
-  async done(): Promise<void> {
-    const { onDone } = this;
-    await new Promise<void>((resolve) => {
-      this.onDone = () => {
-        onDone?.();
-        resolve();
-      };
-    });
+  #finish(): void {
+    this.isDone = true;
+    this.onDone?.();
   }
 }
 

@@ -5,14 +5,13 @@ import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import { checkExclusiveSubscribe } from "../../queue/consuming/take-options.ts";
-import { messageIdAt } from "../../queue/message/message.ts";
 import { unpackTrailer, type Trailer } from "../../queue/message/trailer.ts";
 import type { Payloads } from "../../queue/payloads.ts";
 import type { JoinWork } from "../../redis/troubles.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
-import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";
+import { Delivery, deliveredMessageOf, type Delivered } from "./delivery.ts";
 import { handlingBy, Settler, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
@@ -209,20 +208,15 @@ export class Consuming<T> {
 
   /** Makes a delivery; none, but a dead letter, if the codec cannot decode the message. */
   #deliver(held: Held): Delivery<T> | undefined {
-    const { address, payload, trailer } = held.entry;
+    const { payload, trailer } = held.entry;
     const { counters, queue } = this.#open;
     try {
-      const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
-      const content: Content<T> = {
-        id: messageIdAt(address),
-        payload: this.#payloads.decode(payload),
-        key,
-        headers,
-      };
+      const around = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
+      const decoded = this.#payloads.decode(payload);
       counters.taken++;
       held.takenAt = held.group.now();
       counters.backlogLateness.record(held.takenAt - held.readyAt);
-      return new Delivery(content, held, this.#settler);
+      return new Delivery(decoded, around, held, this.#settler);
     } catch (error) {
       queue.report(error as DecodeError);
       void this.#settler.bury(held, (error as DecodeError).message);

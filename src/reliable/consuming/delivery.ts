@@ -8,8 +8,8 @@ import { callOf, checkCall, type Call, type CallOptions } from "../../queue/call
 import { checkDuration, checkOptions, checkSignal } from "../../queue/checks.ts";
 import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
-import type { MessageId } from "../../queue/message/message.ts";
-import { failuresIn } from "../../queue/message/trailer.ts";
+import { messageIdAt, type MessageId } from "../../queue/message/message.ts";
+import { failuresIn, type Trailer } from "../../queue/message/trailer.ts";
 import type { Held } from "../group/held.ts";
 
 /** Options of {@link Delivery.nack}. */
@@ -71,7 +71,6 @@ export interface Content<T> {
  * would go back because it was not settled in time. A call whose `signal` was aborted is withdrawn.
  */
 export class Delivery<T = unknown> implements Content<T> {
-  readonly id: MessageId;
   readonly payload: T;
   readonly key: string | undefined;
   readonly headers: MessageHeaders;
@@ -83,16 +82,26 @@ export class Delivery<T = unknown> implements Content<T> {
   readonly attempt: number;
   readonly #held: Held;
   readonly #host: DeliveryHost;
+  #id: MessageId | undefined;
 
   /** @internal */
-  constructor(content: Content<T>, held: Held, host: DeliveryHost) {
-    this.id = content.id;
-    this.payload = content.payload;
-    this.key = content.key;
-    this.headers = content.headers;
+  constructor(
+    payload: T,
+    trailer: Pick<Trailer, "key" | "headers">,
+    held: Held,
+    host: DeliveryHost,
+  ) {
+    this.payload = payload;
+    this.key = trailer.key;
+    this.headers = trailer.headers ?? NO_HEADERS;
     this.attempt = held.attempt;
     this.#held = held;
     this.#host = host;
+  }
+
+  // Made when it is asked for, as most handlers do not.
+  get id(): MessageId {
+    return (this.#id ??= messageIdAt(this.#held.entry.address));
   }
 
   /**
@@ -210,6 +219,8 @@ export class Delivery<T = unknown> implements Content<T> {
     return traced(settlements, { queue, group, operation, message }, run);
   }
 }
+
+const NO_HEADERS: MessageHeaders = Object.freeze({});
 
 /** A delivery, and the bytes that it was made from. */
 export interface Delivered<T> {

@@ -176,9 +176,11 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     const input = inputOf(delivered);
     const startedAt = performance.now();
     try {
-      await (handlings.hasSubscribers
+      const returned = handlings.hasSubscribers
         ? traced(refuse ?? (() => call(input, delivered)), settler, delivered)
-        : (refuse ?? call)(input, delivered));
+        : (refuse ?? call)(input, delivered);
+      // A handler that returns at once costs no turn of promises.
+      if (returned !== undefined) await (returned as Promise<unknown>);
     } catch (error) {
       counters.handled(startedAt);
       await settleFailed(delivered, error, input, closing, host);

@@ -12,10 +12,11 @@ import {
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { TurnBatch, type Receiver } from "../../queue/turn-batch.ts";
+import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
+import { Finishes } from "./finishes.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
 import { performance } from "../../time/network.ts";
 
@@ -58,6 +59,15 @@ export class Settlements {
   readonly #acks = this.#batch<Settlement>((rows) =>
     this.#queue.change("acknowledge in", ack, this.#args, { rows }),
   );
+  readonly #finishes = new Finishes({
+    send: async (all) => {
+      const rows = all.map((held) => ({ entry: held.entry.entryId, own: ownOf(held) }));
+      const flags = await this.#queue.change("acknowledge in", ack, this.#args, { rows });
+      for (const flag of flags) if (flag) this.#queue.counters.acknowledged++;
+      return flags;
+    },
+    sendAgain: (held) => this.persist(held, () => this.ack(held)),
+  });
   readonly #retries = this.#batch<Settlement & { delay: number; failure: string | undefined }>(
     async (requests) => {
       const rows = requests.map(({ delay, failure, ...settlement }) => {
@@ -105,7 +115,7 @@ export class Settlements {
 
   /** Acknowledges a delivery. */
   ack(held: Held, call?: Call): Promise<boolean> {
-    const settlement = { ...settlementOf(held), bytes: 0, counter: ACKNOWLEDGED };
+    const settlement = { ...settlementOf(held), bytes: 0, counter: "acknowledged" as const };
     return held.settle((ending) => this.#acks.add(settlement, ending), true, call);
   }
 
@@ -118,20 +128,8 @@ export class Settlements {
       const settle = () => this.ack(held);
       return held.settleAsAsked(settle).catch(() => this.persist(held, settle));
     }
-    return new Promise<void>((resolve) => {
-      const finish = new Finish(held, resolve, this.#finishAgain);
-      this.#acks.enlist(finish, finish);
-    });
+    return this.#finishes.add(held);
   }
-
-  // One function for all deliveries, rather than a closure for each.
-  readonly #finishAgain = async (finish: Finish): Promise<void> => {
-    const { held } = finish;
-    held.endSettling();
-    // Begins at once, so nothing else settles the delivery in between.
-    await this.persist(held, () => this.ack(held));
-    finish.onEnd();
-  };
 
   /**
    * Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt.
@@ -289,7 +287,7 @@ export class Settlements {
   /** Resolves when every settlement made so far has its reply or its error. */
   async settled(): Promise<void> {
     const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
-    await Promise.all(all.map((batch) => batch.done()));
+    await Promise.all([this.#finishes.replied(), ...all.map((batch) => batch.done())]);
   }
 
   /** Ends the retries; resolves when no delivery is being settled by {@link persist}. */
@@ -348,38 +346,6 @@ interface Settlement {
   readonly counter?: keyof Pick<Counters, "acknowledged" | "retried" | "dead"> | undefined;
 }
 
-/**
- * The acknowledgement of a delivery whose handler has returned, and the receiver of its outcome: one object for both,
- * since every message needs one.
- */
-class Finish implements Settlement, Receiver<boolean> {
-  readonly held: Held;
-  readonly entry: string;
-  readonly own: 0 | 1;
-  readonly bytes = 0;
-  readonly counter = ACKNOWLEDGED;
-  readonly onEnd: () => void;
-  readonly #onFailure: (finish: Finish) => Promise<void>;
-
-  /** `onFailure` is called if Redis has refused, or the reply was lost. It never rejects, and calls `onEnd`. */
-  constructor(held: Held, onEnd: () => void, onFailure: (finish: Finish) => Promise<void>) {
-    this.held = held;
-    this.entry = held.entry.entryId;
-    this.own = ownOf(held);
-    this.onEnd = onEnd;
-    this.#onFailure = onFailure;
-  }
-
-  resolve(isSettled: boolean): void {
-    this.held.endSettling(isSettled);
-    this.onEnd();
-  }
-
-  reject(): void {
-    void this.#onFailure(this);
-  }
-}
-
 function ownOf({ entry }: Held): 0 | 1 {
   return entry.group === undefined ? 0 : 1;
 }
@@ -417,8 +383,6 @@ const MAX_WRITTEN = 25;
 
 /** The most characters of a dead letter's reason. */
 const MAX_REASON = 1000;
-
-const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
 
 /** The most characters of a failure's reason that are sent; the script keeps 200 bytes of them. */
 const MAX_FAILURE = 200;

@@ -31,13 +31,14 @@ function newDelivery() {
   };
   const group = { leaseEndOf: (held) => (held === own ? 42 : NaN) } as Pick<Origin, "leaseEndOf">;
   const own: Held = new Held(entry, group as Origin, () => {});
-  const content = { id: "5-aa" as never, payload: { a: 1 }, key: "k", headers: { h: "v" } };
-  return { delivery: new Delivery(content, own, host), held: own, content, asked };
+  const content = { payload: { a: 1 }, key: "k", headers: { h: "v" } };
+  return { delivery: new Delivery(content.payload, content, own, host), held: own, content, asked };
 }
 
 test("has what it was made of", () => {
   const { delivery, held, content } = newDelivery();
   expect(delivery).toMatchObject({ ...content, attempt: 3, leaseEndsAt: 42 });
+  expect(delivery.id).toBe(`0-${"00".repeat(16)}`);
   expect(delivery.signal).toBe(held.signal);
 });
 
