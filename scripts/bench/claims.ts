@@ -59,8 +59,29 @@ const CLAIMS: readonly Claim[] = [
   {
     name: "acknowledged: handled/s vs BullMQ",
     contest: "acknowledged",
-    ratio: (value) => value("handled") / value("handled", "bullmq"),
-    goal: { atLeast: 3 },
+    ratio: (value) => value("handled", "delayline-reliable") / value("handled", "bullmq"),
+    goal: { atLeast: 5 },
+  },
+  {
+    name: "acknowledged: handled/s vs not acknowledged",
+    contest: "acknowledged",
+    ratio: (value) => value("handled", "delayline-reliable") / value("handled"),
+    goal: { atLeast: 0.6 },
+  },
+  {
+    name: "a fresh process: first offer vs ioredis alone",
+    contest: "start",
+    ratio: (value) => value("offered after") / value("offered after", "redisson"),
+    goal: { atMost: 1.3 },
+  },
+  {
+    name: "cancelled/s by key vs bee-queue",
+    contest: "cancel",
+    ratio: (value) => {
+      const figure = "cancelled, 50,000 delayed";
+      return value(figure) / value(figure, "bee-queue");
+    },
+    goal: { atLeast: 1 },
   },
   {
     name: "script time of Redisson vs ours, 1 M",
@@ -103,7 +124,7 @@ const CLAIMS: readonly Claim[] = [
     name: "memory at 1 KB vs the least of the others",
     contest: "memory",
     ratio: (value) => {
-      const others = PEER_NAMES.filter((name) => name !== "delayline");
+      const others = PEER_NAMES.filter((name) => !name.startsWith("delayline"));
       const figure = "payload of 1,024 B";
       return value(figure) / Math.min(...others.map((peer) => value(figure, peer)));
     },

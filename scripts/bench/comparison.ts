@@ -7,6 +7,7 @@ import { idle, lateness } from "./contests/lateness.ts";
 import { memory } from "./contests/memory.ts";
 import { offers } from "./contests/offers.ts";
 import { delayed } from "./contests/delayed.ts";
+import { resting } from "./contests/resting.ts";
 import { start } from "./contests/start.ts";
 import { workers } from "./contests/workers.ts";
 import { summarize, type Figure, type Summary } from "./figure.ts";
@@ -29,6 +30,7 @@ export const CONTESTS: readonly Contest[] = [
   cancel,
   memory,
   acknowledged,
+  resting,
   start,
 ];
 

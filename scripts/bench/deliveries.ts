@@ -18,6 +18,22 @@ export interface Taken {
   readonly takenAt: Float64Array;
   /** The uncertainty of these instants, in milliseconds. */
   readonly uncertainty: number;
+  /** The processor time of the worker's process (us), before the first message and after each {@link MARK}. */
+  readonly processorTimes: readonly number[];
+}
+
+/** How many messages lie between two readings of a worker's processor time. */
+export const MARK = 1000;
+
+/**
+ * The processor time of the workers' processes for a message, in microseconds, from the first `after` messages of each
+ * on. NaN if none has taken enough, or runs elsewhere.
+ */
+export function workerTimeOf(taken: readonly Taken[], after = 0): number {
+  const spans = taken.map(({ processorTimes }) => processorTimes.slice(after / MARK));
+  const micros = spans.map((times) => (times.at(-1) ?? NaN) - (times[0] ?? NaN));
+  const marks = spans.reduce((sum, { length }) => sum + length - 1, 0);
+  return micros.reduce((sum, each) => sum + each, 0) / (marks * MARK);
 }
 
 /** What happened to the offered messages. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "./bench-server.ts";
 import { Crew, type CrewPlan } from "./crew.ts";
-import { joinDeliveries, type Deliveries } from "./deliveries.ts";
+import { joinDeliveries, workerTimeOf, type Deliveries } from "./deliveries.ts";
 import { LateStartError } from "./late-start.ts";
 import { Meter, type Cost } from "./meter.ts";
 import { Moments } from "./moments.ts";
@@ -28,6 +28,8 @@ export type SteadyPlan = DeliveryPlan & { readonly perSecond: number };
 export interface DeliveryResult extends Deliveries, Cost {
   /** Offers per second. */
   readonly offerRate: number;
+  /** The workers' processor time for a message, in microseconds. */
+  readonly workerTime: number;
 }
 
 /** Starts everything, warms it up with messages that do not count, and carries out the plan. */
@@ -46,6 +48,7 @@ export async function deliver(plan: DeliveryPlan, round: Round): Promise<Deliver
       ...(await meter.read()),
       ...joinDeliveries(offered, first, taken),
       offerRate: (count / offered.duration) * 1000,
+      workerTime: workerTimeOf(taken),
     };
   });
 }

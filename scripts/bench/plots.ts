@@ -59,6 +59,7 @@ const PLOTS: readonly Plot[] = [
 /** From Okabe and Ito: everybody can tell them apart. */
 const COLORS: Record<PeerName, string> = {
   delayline: "#0072B2",
+  "delayline-reliable": "#56B4E9",
   bullmq: "#D55E00",
   "bee-queue": "#E69F00",
   redisson: "#7F7F7F",

@@ -1,62 +1,53 @@
-import { EventEmitter, once } from "node:events";
-import { BenchServer, type ProcessorTime } from "../bench-server.ts";
+import { BenchServer } from "../bench-server.ts";
+import { Crew } from "../crew.ts";
+import { workerTimeOf } from "../deliveries.ts";
+import { Meter } from "../meter.ts";
 import { makePayload } from "../payload.ts";
 import { loadPeer } from "../peers/load.ts";
-import type { Acknowledging } from "../peers/peer.ts";
 import type { Contest } from "../workload.ts";
 
-/** How fast does one worker handle ready messages if it acknowledges each one? */
+/** How fast does one worker handle ready messages, and what is it to acknowledge each one? */
 export const acknowledged: Contest = {
   name: "acknowledged",
-  title: "ready messages of 100 B, 1 worker with concurrency 200, each acknowledged",
+  title:
+    "ready messages of 100 B, 1 worker with concurrency 200; all but Delayline's plain queue and Redisson acknowledge each",
   async round({ peer, isQuick, progress }) {
-    const { acknowledging } = await loadPeer(peer);
-    if (acknowledging === undefined) return [];
-    const count = isQuick ? 4000 : 40_000;
+    const library = await loadPeer(peer);
+    if (library.fill === undefined) return [];
+    const count = WARM_UP + (isQuick ? 4000 : 60_000);
     await using server = await BenchServer.start();
-    progress(`making ${WARM_UP + count} ready`);
-    for (let first = 0; first < WARM_UP + count; first += 1000) {
-      const payloads = Array.from({ length: 1000 }, (_, i) => makePayload(first + i));
-      await acknowledging.fill(server.url, payloads);
+    await using crew = await Crew.start({ workerProcesses: 1, concurrency: 200 });
+    progress(`making ${count} ready`);
+    for (let first = 0; first < count; first += 1000) {
+      await library.fill(
+        server.url,
+        Array.from({ length: 1000 }, (_, i) => makePayload(first + i)),
+      );
     }
     progress("handling them");
-    const { duration, processorTime } = await handleAll(acknowledging, server, count);
+    const meter = await Meter.start(server);
+    await crew.open(peer, server.url);
+    const taken = await crew.taken(count);
+    const { processorTime } = await meter.read();
+    await crew.close();
+    const takenAt = taken.flatMap((each) => [...each.takenAt]);
+    const duration = (takenAt.at(-1) ?? NaN) - (takenAt[WARM_UP] ?? NaN);
     return [
-      { name: "handled", value: (count / duration) * 1000, unit: "/s" },
+      { name: "lost", value: count - takenAt.length, unit: "" },
+      { name: "handled", value: ((count - WARM_UP) / duration) * 1000, unit: "/s" },
+      {
+        name: "worker's processor time per message",
+        value: workerTimeOf(taken, WARM_UP),
+        unit: "us",
+      },
       {
         name: "Redis processor time per message",
-        value: processorTime / count,
+        value: processorTime.total / count,
         unit: "us",
       },
     ];
   },
 };
 
-/** Handles all messages. Returns the duration of the measured ones, and the server's processor time for them. */
-async function handleAll(
-  acknowledging: Acknowledging,
-  server: BenchServer,
-  count: number,
-): Promise<{ duration: number; processorTime: number }> {
-  let handled = 0;
-  let startedAt = NaN;
-  let before: Promise<ProcessorTime> | undefined;
-  const progress = new EventEmitter();
-  const finished = once(progress, "finished");
-  const worker = await acknowledging.openWorker(server.url, 200, () => {
-    handled++;
-    if (handled === WARM_UP) {
-      startedAt = performance.now();
-      before = server.processorTime();
-    }
-    if (handled === WARM_UP + count) progress.emit("finished");
-  });
-  await finished;
-  const duration = performance.now() - startedAt;
-  const after = await server.processorTime();
-  await worker.close();
-  return { duration, processorTime: after.total - ((await before)?.total ?? NaN) };
-}
-
 /** Unmeasured messages that come first, so that functions are compiled. */
-const WARM_UP = 4000;
+const WARM_UP = 10_000;

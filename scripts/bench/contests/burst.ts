@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "../bench-server.ts";
 import { Crew } from "../crew.ts";
 import { LateStartError } from "../late-start.ts";
+import { workerTimeOf } from "../deliveries.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
 import { Meter } from "../meter.ts";
 import { waitsBetween } from "../pings.ts";
@@ -72,6 +73,12 @@ export const burst: Contest = {
         ...noted,
       },
       {
+        name: "worker's processor time per message",
+        value: workerTimeOf(taken),
+        unit: "us",
+        ...noted,
+      },
+      {
         name: "longest PING",
         value: waitsBetween(pings, instant, lastAt).at(-1) ?? NaN,
         unit: "ms",
@@ -84,6 +91,7 @@ export const burst: Contest = {
 /** Fewer for the libraries that would take too long. */
 const COUNTS: Record<PeerName, number> = {
   delayline: 100_000,
+  "delayline-reliable": 100_000,
   bullmq: 30_000,
   "bee-queue": 100_000,
   redisson: 20_000,

@@ -30,6 +30,7 @@ export const lateness: Contest = {
         unit: "us",
         parts: processorParts(result, count),
       },
+      { name: "worker's processor time per message", value: result.workerTime, unit: "us" },
     ];
   },
 };

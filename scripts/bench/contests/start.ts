@@ -68,6 +68,12 @@ const PROGRAMS: Readonly<Partial<Record<PeerName, FirstOffer>>> = {
       const line = new Delayline({ redis: url });
       await line.getDelayedQueue("orders", { transfer: false }).offer({ id: 1 }, 60_000);`,
   },
+  "delayline-reliable": {
+    load: 'import { Delayline } from "delayline";',
+    offer: `
+      const line = new Delayline({ redis: url });
+      await line.getReliableQueue("orders", { transfer: false }).offer({ id: 1 }, 60_000);`,
+  },
   bullmq: {
     load: 'import { Queue } from "bullmq";',
     offer: `

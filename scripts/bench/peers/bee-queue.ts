@@ -23,14 +23,11 @@ export const beeQueue: Peer = {
 
   openWorker,
 
-  acknowledging: {
-    async fill(url, payloads) {
-      const producer = await connect(url, { isWorker: false });
-      const errors = await producer.saveAll(payloads.map((payload) => producer.createJob(payload)));
-      for (const error of errors.values()) throw error;
-      await producer.close();
-    },
-    openWorker,
+  async fill(url, payloads) {
+    const producer = await connect(url, { isWorker: false });
+    const errors = await producer.saveAll(payloads.map((payload) => producer.createJob(payload)));
+    for (const error of errors.values()) throw error;
+    await producer.close();
   },
 };
 

@@ -20,13 +20,10 @@ export const bullmq: Peer = {
 
   openWorker,
 
-  acknowledging: {
-    async fill(url, payloads) {
-      const producer = await openQueue(url);
-      await producer.addBulk(payloads.map((data) => ({ name: "order", data })));
-      await producer.close();
-    },
-    openWorker,
+  async fill(url, payloads) {
+    const producer = await openQueue(url);
+    await producer.addBulk(payloads.map((data) => ({ name: "order", data })));
+    await producer.close();
   },
 };
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline, type DelayedQueue } from "delayline";
 import { QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
 
@@ -8,7 +7,8 @@ export const delayline: Peer = {
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
 
   async openProducer(url) {
-    return new Producer(new Delayline({ redis: url }));
+    const line = new Delayline({ redis: url });
+    return new Producer(line, line.getDelayedQueue(QUEUE, { transfer: false }));
   },
 
   async openWorker(url, concurrency, onMessage) {
@@ -17,29 +17,22 @@ export const delayline: Peer = {
     return line;
   },
 
-  acknowledging: {
-    async fill(url, payloads) {
-      await using line = new Delayline({ redis: url });
-      const queue = line.getReliableQueue<string>(QUEUE);
-      await queue.offerMany(payloads.map((payload) => ({ payload, delay: 0 })));
-      while ((await queue.size()) > 0) await sleep(5);
-    },
-
-    async openWorker(url, concurrency, onMessage) {
-      const line = new Delayline({ redis: url });
-      line.getReliableQueue<string>(QUEUE).subscribe(onMessage, { concurrency });
-      return line;
-    },
+  async fill(url, payloads) {
+    await using line = new Delayline({ redis: url });
+    await line.getBlockingQueue<string>(QUEUE, { transfer: false }).putMany(payloads);
   },
 };
 
-class Producer implements PeerProducer {
-  readonly #line: Delayline;
-  readonly #queue: DelayedQueue<string>;
+type Offering = Pick<DelayedQueue<string>, "offer" | "offerAt" | "offerMany" | "cancel">;
 
-  constructor(line: Delayline) {
+/** Offers to a plain queue or a reliable one. */
+export class Producer implements PeerProducer {
+  readonly #line: Delayline;
+  readonly #queue: Offering;
+
+  constructor(line: Delayline, queue: Offering) {
     this.#line = line;
-    this.#queue = line.getDelayedQueue(QUEUE, { transfer: false });
+    this.#queue = queue;
   }
 
   async offer({ payload, due, key }: PeerMessage): Promise<number> {

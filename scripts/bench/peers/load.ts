@@ -9,6 +9,7 @@ export type ByPeer<Values> = Readonly<Record<PeerName, Values>>;
 /** A program loads only the library that it measures. */
 const PEERS = {
   delayline: async () => (await import("./delayline.ts")).delayline,
+  "delayline-reliable": async () => (await import("./delayline-reliable.ts")).reliable,
   bullmq: async () => (await import("./bullmq.ts")).bullmq,
   "bee-queue": async () => (await import("./bee-queue.ts")).beeQueue,
   redisson: async () => (await import("./redisson.ts")).redisson,

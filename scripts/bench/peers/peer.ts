@@ -17,17 +17,10 @@ export interface Peer {
    * @param concurrency how many messages it may handle at once.
    */
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
-  /** For libraries whose consumers acknowledge messages. */
-  readonly acknowledging?: Acknowledging;
+  /** Makes messages ready, and resolves when they are. */
+  fill?(url: string, payloads: readonly string[]): Promise<void>;
   /** For a library of another language: its own process, which measures itself. */
   readonly foreign?: ForeignPeer;
-}
-
-/** Messages that stay until a consumer has acknowledged them. */
-export interface Acknowledging {
-  /** Makes messages ready, and resolves when they are. */
-  fill(url: string, payloads: readonly string[]): Promise<void>;
-  openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
 }
 
 /** A library's name and settings. */

@@ -139,6 +139,7 @@ class Worker implements ForeignWorker {
     return {
       numbers: Float64Array.from(numbers),
       takenAt: Float64Array.from(takenAt),
+      processorTimes: [],
       uncertainty,
     };
   }

@@ -26,6 +26,12 @@ export const redisson: Peer = {
     return new Producer(connect(url));
   },
 
+  async fill(url, payloads) {
+    const redis = connect(url);
+    await redis.rpush(QUEUE, ...payloads);
+    await redis.quit();
+  },
+
   async openWorker(url, concurrency, onMessage) {
     const worker = new Worker(url);
     await worker.start(concurrency, onMessage);

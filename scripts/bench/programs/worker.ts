@@ -1,4 +1,4 @@
-import type { Taken } from "../deliveries.ts";
+import { MARK, type Taken } from "../deliveries.ts";
 import { numberOf } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
 import type { ForeignWorker, PeerWorker } from "../peers/peer.ts";
@@ -10,6 +10,7 @@ class Notes {
   readonly #clock: ReferenceClock;
   #numbers: number[] = [];
   #takenAt: number[] = [];
+  #processorTimes = [processorTime()];
 
   constructor(clock: ReferenceClock) {
     this.#clock = clock;
@@ -25,18 +26,27 @@ class Notes {
       numbers: Float64Array.from(this.#numbers),
       takenAt: Float64Array.from(this.#takenAt),
       uncertainty: this.#clock.uncertainty,
+      processorTimes: this.#processorTimes,
     };
   }
 
   note(payload: string): void {
     this.#takenAt.push(this.#clock.now());
     this.#numbers.push(numberOf(payload));
+    if (this.#numbers.length % MARK === 0) this.#processorTimes.push(processorTime());
   }
 
   reset(): void {
     this.#numbers = [];
     this.#takenAt = [];
+    this.#processorTimes = [processorTime()];
   }
+}
+
+/** The processor time of this process, in microseconds. */
+function processorTime(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
 }
 
 /** The clients in this process, which share their notes. */
