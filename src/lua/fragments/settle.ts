@@ -4,7 +4,7 @@ import { inFlight, inFlightFor } from "./in-flight.ts";
 import { fieldsOf, streamId } from "./stream.ts";
 
 /** How many entries are worth the two commands more that trimming takes. */
-const WORTH_TRIMMING = 10;
+const WORTH_TRIMMING = 3;
 
 /**
  * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
