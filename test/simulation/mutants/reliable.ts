@@ -229,6 +229,8 @@ export const RELIABLE: readonly Mutant[] = [
       "Entries in flight for another handler are deleted with earlier ones: they are lost if that fails.",
     worlds: ["reliable"],
     tests: ["moves/reliable/ack.test.ts"],
+    unseen:
+      "Three handlers or more seldom end in one turn while others go on: not found in 60 seconds.",
     edits: [
       {
         file: "lua/fragments/settle.ts",
