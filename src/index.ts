@@ -11,6 +11,7 @@ export type {
   NewMessage,
   Rescheduled,
 } from "./handles/delayed-message.ts";
+export type { Conditions } from "./handles/conditions.ts";
 export type { OfferOptions } from "./handles/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
@@ -18,10 +19,12 @@ export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./handles/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
+export type { Guard } from "./queue/message/guard.ts";
 export type { QueueCounters } from "./observe/counters.ts";
 export type { HistogramSnapshot } from "./observe/histogram.ts";
 export type {
   DeliveredMessage,
+  DroppedEvent,
   HandleEvent,
   OfferEvent,
   SettleEvent,

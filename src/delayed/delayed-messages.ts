@@ -10,6 +10,7 @@ import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
+import type { Guard } from "../queue/message/guard.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import {
   formatMessageId,
@@ -38,6 +39,10 @@ export interface DelayedBytes {
   readonly key: string | undefined;
   /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
+  /** What has to hold when it is due, if it was offered with such a condition. */
+  readonly onlyIf?: Guard;
+  /** For how many milliseconds after its deadline it may be delivered, if it was offered with that. */
+  readonly deliverWithin?: number;
   /** Of a message that waits for a retry: its failed attempts, oldest first. */
   readonly failures?: readonly FailedAttempt[];
 }
@@ -245,8 +250,15 @@ function toBytes(found: DelayedMember | WaitingMember | undefined): DelayedBytes
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline } = found;
-  const { id, payload, key, headers } = message;
-  const common = { deadline, payload, key, headers };
+  const { id, payload, key, headers, onlyIf, deliverWithin } = message;
+  const common = {
+    deadline,
+    payload,
+    key,
+    headers,
+    ...(onlyIf !== undefined && { onlyIf }),
+    ...(deliverWithin !== undefined && { deliverWithin }),
+  };
   const isRetrying = "address" in found && found.address !== undefined;
   if (!isRetrying) return { id: formatMessageId(deadline, id), ...common };
   const trailer = found.member.subarray(9 + id.length + payload.length);

@@ -1,5 +1,6 @@
 import type { CallOptions } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
+import type { Guard } from "../queue/message/guard.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -16,6 +17,10 @@ export interface DelayedMessage<T> {
   readonly key: string | undefined;
   /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
+  /** What has to hold when the message is due, if it was offered with that. Retries are not asked. */
+  readonly onlyIf?: Guard;
+  /** For how many milliseconds after its deadline it may become ready, if it was offered with that. */
+  readonly deliverWithin?: number;
   /**
    * Of a message that waits for a retry in a reliable queue: its last ten failed attempts, oldest first. Otherwise
    * undefined.

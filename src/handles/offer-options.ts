@@ -8,13 +8,14 @@ import {
 } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
+import { checkedConditions, type Conditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
  * message may be stored, and whose `cause` is the signal's reason.
  */
-export interface OfferOptions extends CallOptions {
+export interface OfferOptions extends CallOptions, Conditions {
   /**
    * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found: 1 to 200
    * bytes; must not look like a `MessageId`.
@@ -52,15 +53,15 @@ export interface OfferOptions extends CallOptions {
 }
 
 /**
- * Checks the options of one offer; returns its key, the rule for a duplicate, the hash of its key, and its headers, which are an
- * option only if the queue takes them.
+ * Checks the options of one offer; returns its key, the rule for a duplicate, its conditions, the hash of its key, and its
+ * headers, which are an option only if the queue takes them.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
 export function offerRule(
   options: OfferOptions & { readonly headers?: unknown },
   takesHeaders = false,
-): Pick<Offering, "key" | "rule" | "maxWait" | "headers" | "hash"> {
+): Omit<Offering, "payload" | "due"> {
   checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
   checkSignal(options.signal);
   const rule = keyRule(options);
@@ -68,6 +69,7 @@ export function offerRule(
   const hash = hashFor(options);
   return {
     ...rule,
+    ...checkedConditions(options),
     ...(headers !== undefined && { headers }),
     ...(hash !== undefined && { hash }),
   };
@@ -140,4 +142,4 @@ function messageOptions(takesHeaders: boolean): readonly string[] {
   return takesHeaders ? [...RULE_OPTIONS, "headers"] : RULE_OPTIONS;
 }
 
-const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey"];
+const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey", "onlyIf", "deliverWithin"];

@@ -7,6 +7,8 @@ export interface QueueCounters {
   readonly offered: number;
   /** Due messages and retries that this client made ready. */
   readonly transferred: number;
+  /** Due messages that this client dropped because of their `onlyIf` or `deliverWithin`. */
+  readonly dropped: number;
   /**
    * Messages that were handed to a caller, a loop or a handler. For a plain queue, all that were taken out of Redis for
    * one, even if the codec could not read them.
@@ -44,6 +46,7 @@ export class Counters {
   readonly queue: string;
   offered = 0;
   transferred = 0;
+  dropped = 0;
   taken = 0;
   acknowledged = 0;
   retried = 0;

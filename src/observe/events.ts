@@ -92,6 +92,18 @@ export interface TransferEvent {
   readonly lateness: number;
 }
 
+/** `delayline:dropped`: a due message was dropped because of a condition that it was offered with. */
+export interface DroppedEvent {
+  /** The queue's name; for a partition, the name of the whole queue. */
+  readonly queue: string;
+  /** The id that its offer returned. */
+  readonly id: string;
+  /** The business key, if it had one. */
+  readonly key: string | undefined;
+  /** The condition: `onlyIf` did not hold, or `deliverWithin` had passed. */
+  readonly reason: "onlyIf" | "deliverWithin";
+}
+
 // Node finds channels by name, so several copies of this file share them. The types of Node 26 have the two parameters
 // of a channel in the other order than those of Node 20, so both are the event.
 export const offers = tracingChannel<OfferEvent, OfferEvent>("delayline:offer");
@@ -101,6 +113,9 @@ export const settlements = tracingChannel<SettleEvent, SettleEvent>("delayline:s
 
 /** The channel of {@link TransferEvent}s. */
 export const transfers = channel("delayline:transfer");
+
+/** The channel of {@link DroppedEvent}s. */
+export const drops = channel("delayline:dropped");
 
 /**
  * Runs an operation and publishes its start and end on a tracing channel. Callers check `hasSubscribers` first: without

@@ -3,7 +3,7 @@ import type { QueueStats } from "./queue-stats.ts";
 /** The numbers by which a queue is judged. */
 export type Judged = Omit<
   QueueStats,
-  "kind" | "perPartition" | "inFlight" | "readied" | "finished"
+  "kind" | "perPartition" | "inFlight" | "dropped" | "droppedLate" | "readied" | "finished"
 >;
 
 /** `error`: messages stand still against everybody's will. `warning`: a person should look, and the others move on. */

@@ -60,6 +60,18 @@ export const QUEUE_GAUGES = {
     help: "Dead letters.",
     of: ({ dead }) => dead,
   },
+  dropped: {
+    label: "dropped",
+    unit: "messages",
+    help: "Due messages that were dropped because of their onlyIf or deliverWithin, ever.",
+    of: ({ dropped }) => dropped,
+  },
+  droppedLate: {
+    label: "dropped late",
+    unit: "messages",
+    help: "Due messages that were dropped because their deliverWithin had passed, ever.",
+    of: ({ droppedLate }) => droppedLate,
+  },
   quarantined: {
     label: "quarantined",
     unit: "messages",

@@ -63,6 +63,8 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     inFlight: sum(({ inFlight }) => inFlight),
     retries: sum(({ retries }) => retries),
     dead: sum(({ dead }) => dead),
+    dropped: sum(({ dropped }) => dropped),
+    droppedLate: sum(({ droppedLate }) => droppedLate),
     quarantined: sum(({ quarantined }) => quarantined),
     nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,
     oldestReadyAge: ages.length > 0 ? Math.max(...ages) : undefined,

@@ -14,6 +14,8 @@ import { bucketOfHash, bucketOfKey } from "../queue/message/bucket.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, type Fact } from "./ring/fact.ts";
+import { slotOfKey } from "./ring/slot.ts";
+import type { Part } from "./parts/part.ts";
 import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
@@ -67,6 +69,7 @@ export class Messages {
   /** @throws {OfferError} if Redis did not accept the message. */
   offer(offering: Offering, call?: Call): Promise<OfferResult> {
     this.#parts.noteOffer();
+    if (offering.onlyIf !== undefined) this.#checkOrdinary([offering]);
     // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
     return this.#only?.offer(offering, call) ?? this.#offer(offering, call);
   }
@@ -82,6 +85,7 @@ export class Messages {
       const hash = offering.hash ?? this.#seats.next();
       const bucket = bucketOfHash(hash);
       const fact = this.#parts.fact ?? (await this.#parts.known(call));
+      this.#checkGuard(offering, fact);
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
@@ -131,8 +135,30 @@ export class Messages {
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
     this.#parts.noteOffer();
+    this.#checkOrdinary(offerings);
     if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
+    if (offerings.some(({ onlyIf }) => onlyIf !== undefined)) {
+      const fact = await this.#parts.known(call);
+      for (const offering of offerings) this.#checkGuard(offering, fact);
+    }
     return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
+  }
+
+  /** @throws {TypeError} if a guard of these offers to an ordinary queue cannot be asked. */
+  #checkOrdinary(offerings: readonly Offering[]): void {
+    if (!this.#parts.isOrdinary || !this.#isSpread) return;
+    for (const { onlyIf } of offerings) if (onlyIf) checkSlot(onlyIf.key, this.#parts.first);
+  }
+
+  /** @throws {TypeError} if the guard of an offer to a partition cannot be asked. */
+  #checkGuard({ onlyIf, hash }: Offering, fact: Fact): void {
+    if (onlyIf === undefined || !this.#isSpread) return;
+    if (hash === undefined) {
+      throw new TypeError(
+        "onlyIf needs a key or a partitionKey in a queue on several nodes, which names its partition",
+      );
+    }
+    checkSlot(onlyIf.key, this.#parts.at(destinationOf(fact, bucketOfHash(hash))));
   }
 
   async cancel(idOrKey: string, call?: Call): Promise<boolean> {
@@ -301,6 +327,11 @@ export class Messages {
     });
   }
 
+  /** Whether keys of the user's may be on other nodes than the queue. */
+  get #isSpread(): boolean {
+    return this.#parts.serverCount > 1 || this.#parts.first.queue.server.isCluster;
+  }
+
   /** The messages of the only part of an ordinary queue; undefined with partitions. */
   get #only(): DelayedMessages | undefined {
     return this.#parts.isOrdinary ? this.#first : undefined;
@@ -313,4 +344,19 @@ export class Messages {
 
 function isThere(result: unknown): boolean {
   return result !== undefined;
+}
+
+/**
+ * Checks that the node of a part, whose script moves the messages, holds a key of the user's.
+ *
+ * @throws {TypeError} if the key is in another slot.
+ */
+function checkSlot(key: string, { queue }: Part): void {
+  const { keyPrefix = "" } = queue.server.connections.commands.options;
+  const own = keyPrefix + queue.keys.timeouts;
+  if (slotOfKey(keyPrefix + key) === slotOfKey(own)) return;
+  const tag = own.slice(own.indexOf("{"), own.indexOf("}") + 1);
+  throw new TypeError(
+    `onlyIf.key must be in the same slot as queue "${queue.name}", so it needs its hash tag ${tag}, got ${JSON.stringify(key)}`,
+  );
 }

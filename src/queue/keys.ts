@@ -75,6 +75,13 @@ export const KEYS = {
     holds: "exists only while the queue is paused",
     marksQueue: true,
   },
+  /** See `lua/delayed/transfer.ts`. */
+  dropped: {
+    prefix: "delayline_dropped:",
+    type: "hash",
+    holds:
+      "how many messages were dropped when they were due: `onlyIf`, whose condition did not hold; `deliverWithin`, which were too late",
+  },
   quarantine: {
     prefix: "delayline_quarantine:",
     type: "list",

@@ -20,6 +20,8 @@ export interface QueueState {
   readonly quarantine?: readonly Bytes[];
   readonly businessKeys?: Readonly<Record<string, Bytes>>;
   readonly unreadable?: readonly Bytes[];
+  /** How many messages were dropped, by the condition. */
+  readonly dropped?: Readonly<Record<string, string>>;
   readonly mover?: string;
   readonly listed?: string;
   readonly paused?: string;
@@ -115,7 +117,7 @@ async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): P
 
 async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
   if (state.partitions !== undefined) await redis.set(keys.partitions, state.partitions);
-  for (const hash of ["journal", "arrivals", "holder"] as const) {
+  for (const hash of ["journal", "arrivals", "holder", "dropped"] as const) {
     for (const [name, value] of Object.entries(state[hash] ?? {}))
       await redis.hset(keys[hash], name, bytes(value));
   }
@@ -162,6 +164,7 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     journal: await hash(keys.journal),
     arrivals: await hash(keys.arrivals),
     holder: await hash(keys.holder),
+    dropped: await hash(keys.dropped),
     members: await redis.zrange(keys.members, "0", "-1"),
   };
 }
@@ -218,10 +221,15 @@ export interface Message {
 export const STAMP = 1_760_000_000_000_000;
 
 /** A message whose payload is one letter. Its id follows from the payload, whatever its deadline. */
-export function message(payload: string, deadline: number, key = ""): Message {
+export function message(
+  payload: string,
+  deadline: number,
+  key = "",
+  more?: Parameters<typeof packMember>[3],
+): Message {
   const id = Buffer.alloc(16, payload);
   id.writeBigUInt64BE(BigInt(STAMP));
-  const member = asText(packMember(id, Buffer.from(payload), key));
+  const member = asText(packMember(id, Buffer.from(payload), key, more));
   const address = asText(packAddress(deadline, id));
   return { payload, deadline, key, id: asText(id), member, address, delayed: [member, deadline] };
 }

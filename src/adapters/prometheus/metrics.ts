@@ -73,6 +73,11 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
     help: "Messages and retries that this process has made ready.",
     of: "transferred",
   },
+  {
+    name: "dropped_total",
+    help: "Due messages that this process dropped because of their onlyIf or deliverWithin.",
+    of: "dropped",
+  },
   { name: "taken_total", help: "Messages that this process has taken.", of: "taken" },
   {
     name: "acknowledged_total",

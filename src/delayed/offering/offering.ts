@@ -1,5 +1,6 @@
 import { OfferError, OfferManyError } from "../../errors.ts";
 import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
+import type { Guard } from "../../queue/message/guard.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import { packMember, type MessageId } from "../../queue/message/message.ts";
 
@@ -30,6 +31,10 @@ export interface Offering {
   /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
+  /** What has to hold when it is due; otherwise it is dropped. */
+  readonly onlyIf?: Guard | undefined;
+  /** For how many milliseconds after its deadline it may be delivered; later it is dropped. */
+  readonly deliverWithin?: number | undefined;
   /** The hash of its key to write into the id. Defaults to a random one. */
   readonly hash?: number | undefined;
   /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
@@ -39,8 +44,11 @@ export interface Offering {
 }
 
 /** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
-export function memberOf({ payload, key, headers }: Offering, id: Buffer): Buffer {
-  return packMember(id, payload, key, headers && { headers });
+export function memberOf(offering: Offering, id: Buffer): Buffer {
+  const { payload, key, headers, onlyIf, deliverWithin } = offering;
+  const hasMore = headers !== undefined || onlyIf !== undefined || deliverWithin !== undefined;
+  const more = hasMore ? { headers, onlyIf, deliverWithin } : undefined;
+  return packMember(id, payload, key, more);
 }
 
 /**

@@ -65,7 +65,7 @@ export class StandBy {
 
   /** Decides by the result of a transfer; `awaited` is the deadline that the timer was armed for. */
   onTransferred(reply: TransferReply, awaited: number): void {
-    if (reply.moved > 0) {
+    if (reply.moved + reply.dropped.length > 0) {
       this.#isOn = false;
     } else if (reply.isOutrun) {
       const hasPassed = awaited <= reply.serverTime && awaited < reply.next;

@@ -1,11 +1,12 @@
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { QuarantineError, RedisError } from "../../errors.ts";
 import { isRefusedForNow } from "../../failure.ts";
+import { messageIdAt } from "../../queue/message/message.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
 import { newerFact } from "../../lua/guarded.ts";
-import { transfers } from "../../observe/events.ts";
+import { drops, transfers, type DroppedEvent } from "../../observe/events.ts";
 import { LAST_DEADLINE } from "../../lua/fragments/deadline.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Listener } from "../../redis/subscriber.ts";
@@ -296,13 +297,14 @@ export class TransferTask implements Listener {
     const reply = await (isRoutine
       ? queue.runTogether(background, scripts, args, fact)
       : queue.run(background, scripts, args, [], fact));
-    const { moved, quarantined } = reply;
-    if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
+    const { moved, dropped, quarantined } = reply;
+    if (isClaiming && moved + dropped.length > 0) this.#standBy.onClaimed(sentAt);
     queue.clock.observe(reply.serverTime, sentAt);
     this.#isMarked = reply.isListed ?? (this.#isMarked || (moved > 0 && reply.wentInto === "list"));
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
     if (quarantined > 0) queue.report(new QuarantineError(queue.name, quarantined));
     if (moved > 0) this.#count(reply);
+    if (dropped.length > 0) this.#countDropped(dropped);
     return reply;
   }
 
@@ -319,10 +321,27 @@ export class TransferTask implements Listener {
     transfers.publish({ queue: counters.queue, count: moved, lateness });
   }
 
+  #countDropped(dropped: TransferReply["dropped"]): void {
+    const { counters } = this.#queue;
+    counters.dropped += dropped.length;
+    if (!drops.hasSubscribers) return;
+    for (const { address, key, reason } of dropped) {
+      const id = messageIdAt(address);
+      const event: DroppedEvent = {
+        queue: counters.queue,
+        id,
+        key: key === "" ? undefined : key,
+        reason,
+      };
+      drops.publish(event);
+    }
+  }
+
   /** Whether a wake-up or an earlier reply announced the messages that a transfer took, if it took any. */
-  #isAnnounced({ moved, quarantined, serverTime }: TransferReply, announced: number): boolean {
+  #isAnnounced(reply: TransferReply, announced: number): boolean {
+    const { moved, dropped, quarantined, serverTime } = reply;
     const isKnown = Math.min(this.#awaited, announced) <= serverTime || this.#heard !== Infinity;
-    return moved + quarantined === 0 || isKnown;
+    return moved + dropped.length + quarantined === 0 || isKnown;
   }
 
   /** Arms the timer by the estimate of the server's clock. The script decides what is really due. */

@@ -3,13 +3,23 @@ import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { condition } from "../fragments/condition.ts";
 import { appendAll } from "../fragments/entry.ts";
 import { forget } from "../fragments/forget.ts";
 import { keyHold, ownKeys } from "../fragments/key-index.ts";
 import { listed } from "../fragments/listed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { bringBack } from "../fragments/retry-moves.ts";
-import { asFlag, asNumber, asRow, orNothing, type RawReply, asText } from "../reply.ts";
+import {
+  asBuffer,
+  asFlag,
+  asNumber,
+  asRow,
+  asRows,
+  asText,
+  orNothing,
+  type RawReply,
+} from "../reply.ts";
 import { defineScript, type Script } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
@@ -23,10 +33,24 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
  * reliable queue, and also moves due retries.
  *
+ * The move asks what a message's trailer demands (the fragment `condition`), and drops the message if that does not hold.
+ * This is the only time: a retry is not asked again, so an entry of the stream holds no conditions.
+ *
  * No rollback: a message is pushed before it is removed. A refused push (WRONGTYPE, an ACL) has then changed nothing. A
  * stream takes one entry at a time. If it refuses one, the messages before it have moved, and the next run returns the
  * refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
+
+/** Why a message was dropped: the condition that it was offered with. */
+export type DropReason = "onlyIf" | "deliverWithin";
+
+/** A message that was due, and was dropped because of a condition. */
+export interface DroppedMessage {
+  readonly address: Buffer;
+  readonly reason: DropReason;
+  /** Empty without one. */
+  readonly key: string;
+}
 
 /** The reply of a transfer or a sweep. */
 export interface TransferReply {
@@ -39,6 +63,8 @@ export interface TransferReply {
    * its id contains it. Undefined if none was moved.
    */
   readonly dueSince: number | undefined;
+  /** The messages that were dropped. */
+  readonly dropped: readonly DroppedMessage[];
   /** How many messages and retries of an unknown layout were set aside. */
   readonly quarantined: number;
   /** The server's time (epoch ms), to the microsecond. */
@@ -119,14 +145,16 @@ end
 });
 
 /**
- * `unpackDue(members, scores, isStream, now)`: unpacks due members for the stream or for the LIST. Reads only. Returns
- * five values: the messages; their members; the poison, which is members of an unknown layout; the business keys that
- * point to the messages; and since when the oldest message was due, see `dueSince` in the reply.
+ * `unpackDue(members, scores, isStream, now)`: unpacks due members for the stream or for the LIST, and asks their
+ * conditions. Reads only. Returns six values: the messages; their members; the poison, which is members of an unknown
+ * layout; the unfit, which is members whose conditions do not hold, with `rows` about them for the reply; the business
+ * keys that point to the messages and the unfit; and since when the oldest message was due, see `dueSince` in the reply.
  * `setAside(poison)`: moves the poison to the unreadable messages.
+ * `drop(unfit)`: removes the unfit, and counts them.
  */
 const unpackDue = defineFragment({
-  keys: ["timeouts", "unreadable"],
-  needs: [addressOf, ownKeys, unpackMember],
+  keys: ["timeouts", "unreadable", "dropped"],
+  needs: [addressOf, condition, ownKeys, unpackMember],
   lua: /* lua */ `
 -- A message offered with a deadline in the past is late only since its offer, which ids of 16 bytes contain.
 local function sinceWhen(deadline, id, now)
@@ -135,11 +163,24 @@ local function sinceWhen(deadline, id, now)
   local stamp = math.floor((high * 4294967296 + low) / 1000)
   return stamp < now / 1000 and math.max(deadline, stamp) or deadline
 end
+-- The trailer without its conditions; and why the message must not be delivered, or nil.
+local function ask(trailer, member, score, now)
+  local guard, within, rest = conditionsIn(trailer)
+  if not guard and not within then return trailer end
+  return rest, failing(guard, within, score or tonumber(redis.call("ZSCORE", timeouts, member)), now)
+end
 local function unpackDue(members, scores, isStream, now)
   local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
+  local unfit = { rows = {} }
   for i, member in ipairs(members) do
     local id, payload, key, trailer = unpackMember(member)
-    if payload then
+    local reason = nil
+    if trailer and trailer:byte(1) == 255 then trailer, reason = ask(trailer, member, scores[i], now) end
+    if reason then
+      unfit[#unfit + 1] = member
+      local score = scores[i] or tonumber(redis.call("ZSCORE", timeouts, member))
+      for _, value in ipairs({ addressOf(score, id), reason, key or "" }) do unfit.rows[#unfit.rows + 1] = value end
+    elseif payload then
       if #messages == 0 and scores[i] then since = sinceWhen(scores[i], id, now) end
       messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
       readable[#readable + 1] = member
@@ -151,13 +192,23 @@ local function unpackDue(members, scores, isStream, now)
       ids[#ids + 1] = id
     end
   end
-  return messages, readable, poison, ownKeys(keys, ids), since
+  return messages, readable, poison, unfit, ownKeys(keys, ids), since
 end
 local function setAside(poison)
   if #poison == 0 then return end
   redis.call("ZREM", timeouts, "delayline: no such member")
   redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
+end
+local function drop(unfit)
+  if #unfit == 0 then return end
+  redis.call("ZREM", timeouts, unpack(unfit))
+  local counts = { 0, 0 }
+  for i = 2, #unfit.rows, 3 do counts[unfit.rows[i]] = counts[unfit.rows[i]] + 1 end
+  -- For people: a refusal must not turn a done removal into an error.
+  local before = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin")
+  local function sum(i) return string.format("%.0f", (tonumber(before[i] or 0) or 0) + counts[i]) end
+  redis.pcall("HSET", dropped, "onlyIf", sum(1), "deliverWithin", sum(2))
 end
 `,
 });
@@ -181,6 +232,7 @@ const KEYS = [
   "ready",
   "listed",
   "unreadable",
+  "dropped",
   "mover",
   "paused",
   "stream",
@@ -202,28 +254,30 @@ const toList = byElements((elements) =>
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 local members, scores, head, isMore = firstDue(timeouts, latest, limit)
-if #members == 0 then return { 0, 0, now, head and replied(head), isOutrun(task), 0, 0, false } end
+if #members == 0 then return { 0, 0, now, head and replied(head), isOutrun(task), 0, 0, false, {} } end
 -- A process that knows only the plain queue fills the stream as well.
 local isStream = redis.call("EXISTS", stream) == 1
 if isMore and isStream then
   members, scores = allDue(timeouts, latest, limit)
 elseif isMore then
-  -- Without the scores, which only entries contain.
+  -- Without the scores, which only entries and late messages need.
   members = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit)
 end
-local messages, readable, poison, own, since = unpackDue(members, scores, isStream, now)
+local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream, now)
 
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 setAside(poison)
+drop(unfit)
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 if refusal then
   -- If anything has moved, the reply has to say so. The next run returns the refusal.
-  if moved + quarantined == 0 then return refusal end
+  if moved + quarantined + #unfit == 0 then return refusal end
   -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
   gone, own, isMore = poison, {}, true
   for i = 1, moved do gone[#gone + 1] = readable[i] end
+  for _, member in ipairs(unfit) do gone[#gone + 1] = member end
 end
 
 forget(gone)
@@ -234,9 +288,9 @@ if isMore then head = headOf(timeouts) end
 if not head then redis.pcall("UNLINK", order, compacted, isStream and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
-if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+if moved + #unfit > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 since = moved > 0 and since < math.huge and replied(since)
-return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since }
+return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since, unfit.rows }
 `,
     reply: asTransfer,
   }),
@@ -266,12 +320,12 @@ local function hasListed()
   return grace ~= "0" and redis.call("EXISTS", ready) or 0
 end
 if #members == 0 and #names == 0 then
-  return { 0, 0, now, nextDue(), isOutrun(task), 0, hasListed(), false }
+  return { 0, 0, now, nextDue(), isOutrun(task), 0, hasListed(), false, {} }
 end
 local isStream = makes == "1" or redis.call("EXISTS", stream) == 1
 if not isStream then names, retryHead, areMoreRetries = {}, false, false end
 if isMore then members, scores = allDue(timeouts, latest, limit) end
-local messages, readable, poison, own, since = unpackDue(members, scores, isStream, now)
+local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream, now)
 if areMoreRetries then names = allDue(retries, latest, limit) end
 local found = readRetries(names)
 local freed = keysOfRetries(found.entries)
@@ -279,6 +333,7 @@ local freed = keysOfRetries(found.entries)
 if #names > 0 then mayDropRetries() end
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 setAside(poison)
+drop(unfit)
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
@@ -286,6 +341,7 @@ if refusal then
   -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
   gone, own, isMore = poison, {}, true
   for i = 1, moved do gone[#gone + 1] = readable[i] end
+  for _, member in ipairs(unfit) do gone[#gone + 1] = member end
 elseif #names > 0 then
   local back
   back, refusal = bringBack(found)
@@ -295,7 +351,7 @@ elseif #names > 0 then
   for i = 1, refusal and 0 or #freed do own[#own + 1] = freed[i] end
 end
 -- If anything has moved, the reply has to say so. The next run returns the refusal.
-if refusal and moved + quarantined == 0 then return refusal end
+if refusal and moved + quarantined + #unfit == 0 then return refusal end
 
 if #gone > 0 then forget(gone) end
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
@@ -307,9 +363,9 @@ local mayHoldKeys = retryHead or not isStream
 if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, mayHoldKeys and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
-if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+if moved + #unfit > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 since = moved > 0 and since < math.huge and replied(since)
-return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since }
+return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since, unfit.rows }
 `,
     reply: asTransfer,
   }),
@@ -350,7 +406,7 @@ function defineSweep(into: Into): ByElements<TransferScript> {
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
-if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, untidy(), 1, fact, false, false } end
+if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, {}, untidy(), 1, fact, false, false } end
 local function transfer()
 ${source.body}
 end
@@ -358,8 +414,8 @@ local reply = transfer()
 if reply.err then return reply end
 local isListed = checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
-reply[9], reply[10], reply[11], reply[12] = untidy(), 0, fact, isListed
-reply[13] = redis.call("EXISTS", stream)
+reply[10], reply[11], reply[12], reply[13] = untidy(), 0, fact, isListed
+reply[14] = redis.call("EXISTS", stream)
 return reply
 `,
       reply,
@@ -377,6 +433,7 @@ function asTransfer(raw: RawReply): TransferReply {
     wentInto: (number) => WENT_INTO[asNumber(number)],
     hasListed: asFlag,
     dueSince: orNothing(asDeadline),
+    dropped: (rows) => asRows(rows, { address: asBuffer, reason: asDropReason, key: asText }),
     untidy: orNothing(asUntidy),
     isPaused: orNothing(asFlag),
     fact: orNothing(asText),
@@ -389,6 +446,10 @@ function asTransfer(raw: RawReply): TransferReply {
 function asNextDeadline(raw: RawReply | undefined): number {
   const next = orNothing(asDeadline)(raw) ?? Infinity;
   return next > LAST_DEADLINE ? Infinity : next;
+}
+
+function asDropReason(raw: RawReply | undefined): DropReason {
+  return asNumber(raw) === 1 ? "onlyIf" : "deliverWithin";
 }
 
 /** The meaning of `wentInto` in a reply. */

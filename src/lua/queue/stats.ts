@@ -26,6 +26,13 @@ export interface QueueCounts {
   readonly retries: number;
   /** Dead letters of a reliable queue. */
   readonly dead: number;
+  /**
+   * Due messages that were dropped because of their `onlyIf` or `deliverWithin`, since the queue's first one. It grows
+   * until the queue is deleted.
+   */
+  readonly dropped: number;
+  /** Those of `dropped` that were too late: their `deliverWithin` had passed before any process moved them. */
+  readonly droppedLate: number;
   /** Payloads and messages in the quarantine. */
   readonly quarantined: number;
   /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
@@ -87,6 +94,7 @@ export const stats = defineScript({
     "timeouts",
     "ready",
     "paused",
+    "dropped",
     "quarantine",
     "unreadable",
     "stream",
@@ -159,6 +167,8 @@ if added then
   added = math.max(length, added - (type(again) == "string" and tonumber(again) or 0))
 end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
+local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin")
+local unmet, late = tonumber(drops[1] or 0) or 0, tonumber(drops[2] or 0) or 0
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
   now,
@@ -170,6 +180,8 @@ return {
   pending,
   waiting,
   redis.call("XLEN", dead),
+  unmet + late,
+  late,
   redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
   next and replied(next),
   age,
@@ -191,6 +203,8 @@ return {
       inFlight: asNumber,
       retries: asNumber,
       dead: asNumber,
+      dropped: asNumber,
+      droppedLate: asNumber,
       quarantined: asNumber,
       nextDeadline: orNothing(asDeadline),
       oldestReadyAge: orNothing(asNumber),

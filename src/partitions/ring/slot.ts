@@ -6,6 +6,12 @@ export function slotOfTag(tag: string): number {
   return crc16(tag) % SLOT_COUNT;
 }
 
+/** The slot of a key: that of its hash tag, if it has one. */
+export function slotOfKey(key: string): number {
+  const [, tag] = /^[^{]*\{([^}]+)\}/s.exec(key) ?? [];
+  return slotOfTag(tag ?? key);
+}
+
 /**
  * The checksum by which Redis Cluster places a hash tag: CRC-16/XMODEM over its UTF-8.
  *

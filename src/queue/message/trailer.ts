@@ -1,4 +1,5 @@
 import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt.ts";
+import { packGuard, unpackGuard, type Guard } from "./guard.ts";
 import type { MessageHeaders } from "./headers.ts";
 
 /**
@@ -12,7 +13,11 @@ import type { MessageHeaders } from "./headers.ts";
  * - tag 1, at most once: the business key;
  * - tag 2, for each header: `length of the name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
- * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`.
+ * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`;
+ * - tag 7, at most once: what has to hold for the message to be delivered, see `guard.ts`;
+ * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian.
+ *
+ * The script that moves the message asks tags 7 and 8, and then removes them; see `lua/fragments/condition.ts`.
  *
  * Only offers to a reliable queue have headers. Nothing writes the number of attempts. Scripts append failed attempts
  * when a delivery ends without success; see `lua/fragments/failure.ts`. The first one turns a bare key into a
@@ -30,11 +35,15 @@ export interface Trailer {
   readonly headers: MessageHeaders | undefined;
   /** The number of attempts to handle the message. */
   readonly attempts: number | undefined;
+  /** What has to hold when the message is due. */
+  readonly onlyIf?: Guard | undefined;
+  /** For how many milliseconds after its deadline the message may be delivered. */
+  readonly deliverWithin?: number | undefined;
 }
 
 const MARK = 0xff;
 const VERSION = 1;
-const TAG = { key: 1, header: 2, attempts: 3, failure: 4 } as const;
+const TAG = { key: 1, header: 2, attempts: 3, failure: 4, guard: 7, expiry: 8 } as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
 
@@ -44,9 +53,12 @@ export function packTrailer({
   headers = {},
   attempts,
   failures = [],
+  onlyIf,
+  deliverWithin,
 }: Partial<Trailer> & { readonly failures?: readonly FailedAttempt[] }): Buffer {
   const names = Object.keys(headers);
-  if (names.length + failures.length === 0 && attempts === undefined) return Buffer.from(key);
+  const others = attempts ?? onlyIf ?? deliverWithin;
+  if (names.length + failures.length === 0 && others === undefined) return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
   if (key !== "") parts.push(...packField(TAG.key, Buffer.from(key)));
   for (const name of names) {
@@ -60,6 +72,12 @@ export function packTrailer({
     bytes.writeUInt32LE(attempts);
     parts.push(...packField(TAG.attempts, bytes));
   }
+  if (onlyIf !== undefined) parts.push(...packField(TAG.guard, packGuard(onlyIf)));
+  if (deliverWithin !== undefined) {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(deliverWithin));
+    parts.push(...packField(TAG.expiry, bytes));
+  }
   for (const failure of failures) parts.push(...packField(TAG.failure, packFailure(failure)));
   return Buffer.concat(parts);
 }
@@ -71,9 +89,13 @@ export function unpackTrailer(trailer: Buffer): Trailer {
   const headers: [name: string, value: string][] = [];
   let key: string | undefined;
   let attempts: number | undefined;
+  let onlyIf: Guard | undefined;
+  let deliverWithin: number | undefined;
   for (const { tag, bytes } of fields) {
     if (tag === TAG.key) key ??= bytes.toString();
     if (tag === TAG.attempts && bytes.length === 4) attempts ??= bytes.readUInt32LE(0);
+    if (tag === TAG.guard) onlyIf ??= unpackGuard(bytes);
+    if (tag === TAG.expiry && bytes.length === 8) deliverWithin ??= Number(bytes.readBigUInt64LE());
     if (tag === TAG.header && bytes.length >= 2) {
       const end = 2 + bytes.readUInt16LE(0);
       if (end <= bytes.length)
@@ -84,6 +106,8 @@ export function unpackTrailer(trailer: Buffer): Trailer {
     key: key === "" ? undefined : key,
     headers: headers.length === 0 ? undefined : Object.fromEntries(headers.toReversed()),
     attempts,
+    ...(onlyIf !== undefined && { onlyIf }),
+    ...(deliverWithin !== undefined && { deliverWithin }),
   };
 }
 

@@ -60,6 +60,9 @@ export const RULES = {
   /** The name of the task that moved last: a hint, which expires. */
   mover: (state: State): State => omit(state, "mover"),
 
+  /** How many messages were dropped, for people. */
+  dropped: (state: State): State => omit(state, "dropped"),
+
   /** Whether the ready LIST holds messages, for tools: a hint, which the next sweep brings in step. */
   listed: (state: State): State => omit(state, "listed"),
 

@@ -330,6 +330,11 @@ const polls: Scenario[] = [
 ];
 
 const before = { a: "x".repeat(24), p: "before" };
+/** Messages that are dropped when they are due. Where Redis refuses to look at a key, its message is delivered. */
+const [late, later] = [
+  message("u", 1500, "key u", { deliverWithin: 10 }),
+  message("v", 2500, "", { deliverWithin: 10 }),
+];
 const transfers = BOTH.flatMap((elements) =>
   [transfer, sweep].flatMap((family): Scenario[] => {
     const args = { limit: 100, grace: 0, claim: 1, task: "me", makes: 1, mark: 1 };
@@ -377,6 +382,20 @@ const transfers = BOTH.flatMap((elements) =>
     ];
   }),
 );
+
+const conditions = (["list", "stream"] as const).map((into): Scenario => ({
+  script: transfer[into].addresses,
+  when: "conditions do not hold",
+  seed: seeded(
+    {
+      ...delayedState("addresses", a, late, b, later, far),
+      ...(into === "stream" && { stream: [before] }),
+    },
+    { args: { limit: 100, grace: 0, claim: 1, task: "me", makes: 1, mark: 1 } },
+  ),
+  rules: ["dead", "mover", "listed", "dropped"],
+  partly: "what has moved or was dropped is done, and the next run returns the refusal",
+}));
 
 /* Partitions. */
 
@@ -957,6 +976,7 @@ export const SCENARIOS = [
   ...tidying,
   ...polls,
   ...transfers,
+  ...conditions,
   ...facts,
   ...holds,
   ...migrations,

@@ -36,6 +36,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     retries: "delayline_retries:{orders}",
     retrying: "delayline_retrying:{orders}",
     dead: "delayline_dead:{orders}",
+    dropped: "delayline_dropped:{orders}",
     partitions: "delayline_partitions:{orders}",
     journal: "delayline_journal:{orders}",
     arrivals: "delayline_arrivals:{orders}",

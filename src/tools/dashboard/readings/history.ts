@@ -55,6 +55,8 @@ const EMPTY: Omit<Row, "name"> = {
   inFlight: 0,
   retries: 0,
   dead: 0,
+  dropped: 0,
+  droppedLate: 0,
   quarantined: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
