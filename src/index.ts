@@ -11,7 +11,6 @@ export type {
   NewMessage,
   Rescheduled,
 } from "./handles/delayed-message.ts";
-export type { Conditions } from "./handles/conditions.ts";
 export type { OfferOptions } from "./handles/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";

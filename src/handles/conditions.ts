@@ -2,27 +2,6 @@ import { checkDuration, checkOptions } from "../queue/checks.ts";
 import type { Guard } from "../queue/message/guard.ts";
 import type { Offering } from "../delayed/offering/offering.ts";
 
-/** What is asked when a message is due. A message for which it does not hold is dropped. */
-export interface Conditions {
-  /**
-   * What has to be true of a key of your own when the message is due: `{ key: "{orders}:42:status", is: "unpaid" }`.
-   * Otherwise the message is dropped: its key is free, `counters` and `stats` count it, and the diagnostics channel
-   * `delayline:dropped` tells of it.
-   *
-   * Redis asks it in the step that makes the message ready, and never again: a ready message and a retry are delivered
-   * without. If Redis cannot say (a key of another type, an ACL), the message is delivered. Java's and older transfers do
-   * not ask. Costs Redis some 3 us and a read when the message is due, and its bytes. Defaults to none.
-   */
-  readonly onlyIf?: Guard;
-
-  /**
-   * For how many milliseconds after its deadline the message may become ready; later it is dropped, as with `onlyIf`.
-   * That happens if no process moved messages meanwhile, or the queue was paused. What is ready in time waits for its
-   * consumer however long. Costs 15 bytes. Defaults to no limit.
-   */
-  readonly deliverWithin?: number;
-}
-
 /**
  * Checks the conditions of an offer.
  *
@@ -31,7 +10,10 @@ export interface Conditions {
 export function checkedConditions({
   onlyIf,
   deliverWithin,
-}: Conditions): Pick<Offering, "onlyIf" | "deliverWithin"> {
+}: {
+  readonly onlyIf?: Guard;
+  readonly deliverWithin?: number;
+}): Pick<Offering, "onlyIf" | "deliverWithin"> {
   if (deliverWithin !== undefined) checkDuration("deliverWithin", deliverWithin);
   return {
     ...(onlyIf !== undefined && { onlyIf: checkedGuard(onlyIf) }),

@@ -7,15 +7,16 @@ import {
   checkSignal,
 } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
+import type { Guard } from "../queue/message/guard.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
-import { checkedConditions, type Conditions } from "./conditions.ts";
+import { checkedConditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
  * message may be stored, and whose `cause` is the signal's reason.
  */
-export interface OfferOptions extends CallOptions, Conditions {
+export interface OfferOptions extends CallOptions {
   /**
    * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found: 1 to 200
    * bytes; must not look like a `MessageId`.
@@ -50,6 +51,24 @@ export interface OfferOptions extends CallOptions, Conditions {
    * in any partition.
    */
   readonly partitionKey?: string;
+
+  /**
+   * What has to be true of a key of your own when the message is due: `{ key: "{orders}:42:status", is: "unpaid" }`.
+   * Otherwise the message is dropped: its key is free, `counters` and `stats` count it, and the diagnostics channel
+   * `delayline:dropped` tells of it.
+   *
+   * Redis asks it in the step that makes the message ready, and never again: a ready message and a retry are delivered
+   * without. If Redis cannot say (a key of another type, an ACL), the message is delivered. Java's and older transfers do
+   * not ask. Costs Redis some 3 us and a read when the message is due, and its bytes. Defaults to none.
+   */
+  readonly onlyIf?: Guard;
+
+  /**
+   * For how many milliseconds after its deadline the message may become ready; later it is dropped, as with `onlyIf`.
+   * That happens if no process moved messages meanwhile, or the queue was paused. What is ready in time waits for its
+   * consumer however long. Costs 15 bytes. Defaults to no limit.
+   */
+  readonly deliverWithin?: number;
 }
 
 /**

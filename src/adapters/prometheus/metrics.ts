@@ -74,7 +74,7 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
     of: "transferred",
   },
   {
-    name: "dropped_total",
+    name: "drops_total",
     help: "Due messages that this process dropped because of their onlyIf or deliverWithin.",
     of: "dropped",
   },

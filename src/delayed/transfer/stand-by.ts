@@ -20,8 +20,8 @@ import type { Connections } from "../../redis/connections.ts";
  * of `0`, which makes every other task active until the next deadline.
  */
 export class StandBy {
-  /** The name that the task writes into `mover`. */
-  readonly task = randomUUID();
+  /** The name that the task writes into `mover`. It begins with what the task's release can do; see {@link ASKS}. */
+  readonly task = `${ASKS}${randomUUID()}`;
   #isOn = false;
   #isOnDuty = true;
   /** When the task last wrote `mover` (`performance.now()`). */
@@ -80,6 +80,9 @@ export class StandBy {
     await run(background, retire, keys, args).catch(() => {});
   }
 }
+
+/** How the names of tasks begin that ask the conditions of messages. Older releases deliver without. */
+export const ASKS = "asks:";
 
 /** A task that stands by looks between one and two times this many milliseconds after a deadline. */
 const MIN_DELAY = 100;

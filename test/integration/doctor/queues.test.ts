@@ -11,6 +11,7 @@ import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { keyspaceOf } from "../../helpers/keyspace.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis } from "../../helpers/redis.ts";
 import { useSoundServer } from "../../helpers/sound-server.ts";
 import { transferAsRedisson } from "../../helpers/redisson.ts";
 
@@ -420,4 +421,27 @@ it("reports a list of servers that is too short or in another order", async () =
   const turned = await diagnosis({ redis: both.toReversed() });
   expect(inShort(turned)).toEqual(["error partitions orders"]);
   expect(turned[0]?.what).toContain("partition 0 is on server 1 of the list");
+});
+
+it("reports movers that do not ask the conditions of messages", async () => {
+  const name = "orders";
+  const line = newLine({ redis: server.url });
+  const orders = line.getDelayedQueue(name);
+  await orders.offer("a", 600_000, { deliverWithin: 1000 });
+  await eventually(async () => ((await orders.stats()).listeners ?? 0) > 0);
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
+  const redis = newRedis(server.url);
+  await redis.set(keys.mover, "0b6f1a52-7e0e-4c3d-9a5e-5f0f3f1f8f0e", "EX", 3600);
+  const [older] = await diagnosis({ redis: server.url });
+  expect(older).toMatchObject({ level: "warning", check: "unasked", queue: name });
+  expect(older?.what).toContain("a process of an older release moved its messages last");
+  await redis.del(keys.mover);
+  // As a Redisson would.
+  const java = newRedis(server.url);
+  await java.subscribe(keys.channel);
+  const [other] = await diagnosis({ redis: server.url });
+  expect(other).toMatchObject({ check: "unasked" });
+  expect(other?.what).toContain("a program other than this library");
+  await orders.clear();
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 });

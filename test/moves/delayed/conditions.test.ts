@@ -21,11 +21,14 @@ const FORMS = [
   ["a sweep of a reliable queue", sweep.stream.addresses],
 ] as const;
 
-async function move({ redis, keys }: Moves, [, script]: (typeof FORMS)[number], limit = 100) {
+async function move(
+  { redis, keys }: Moves,
+  [, script]: readonly [string, (typeof FORMS)[number][1]],
+  limit = 100,
+) {
   const makes = script.name.includes("stream") ? 1 : 0;
   const args = { limit, grace: 0, claim: 1, task: "me", makes, mark: 0 };
-  // Retries of the other form have a key more.
-  return await run(redis, script, { ...keys, key: "" } as never, args as never);
+  return await run(redis, script, keys, args);
 }
 
 /** The payloads that are ready, in either place. */

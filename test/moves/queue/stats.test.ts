@@ -29,6 +29,8 @@ const NOTHING = {
   inFlight: 0,
   retries: 0,
   dead: 0,
+  dropped: 0,
+  droppedLate: 0,
   quarantined: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,

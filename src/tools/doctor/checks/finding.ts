@@ -46,6 +46,7 @@ export const CHECKS = [
   "insertion-order",
   "index",
   "early",
+  "unasked",
   "partitions",
 ] as const;
 

@@ -30,6 +30,23 @@ export function* checkTransfer(report: QueueReport, commandLine: CommandLine): G
   if (problems.includes("overdue")) yield overdue(report, stats);
   if (listeners === 0 && takers > 0 && !stats.isPaused) yield deaf(report, takers);
   else if (problems.includes("no-transfer")) yield noTransfer(report, stats);
+  if (report.parts.some(({ hasConditions }) => hasConditions)) yield* checkConditions(report);
+}
+
+/** Checks whether every mover asks the conditions of messages. */
+function* checkConditions({ name, parts, isMovedByOthers }: QueueReport): Generator<Finding> {
+  const isOlder = parts.some(({ isMovedUnasked }) => isMovedUnasked);
+  if (!isOlder && !isMovedByOthers) return;
+  yield {
+    level: "warning",
+    check: "unasked",
+    queue: name,
+    what: `messages of the queue have conditions (onlyIf, deliverWithin), and ${isOlder ? "a process of an older release moved its messages last" : "a program other than this library, such as Redisson, is subscribed to it"}`,
+    why: "Java and older releases deliver due messages without asking their conditions",
+    repair: isOlder
+      ? "update every process that opens the queue, also one that only offers (or give that one transfer: false)"
+      : "let Redisson only take: an RBlockingQueue without an RDelayedQueue moves nothing",
+  };
 }
 
 function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLine): Finding {

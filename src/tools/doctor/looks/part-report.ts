@@ -1,6 +1,8 @@
 import { replyOf } from "../../../failure.ts";
+import { ASKS } from "../../../delayed/transfer/stand-by.ts";
 import { ORDINARY } from "../../../partitions/ring/fact.ts";
 import { KEYS, otherNameOf, type QueueKeys } from "../../../queue/keys.ts";
+import { unpackMember } from "../../../queue/message/message.ts";
 import type { ProcessName } from "../../../queue/process-name.ts";
 import type { RedisClient } from "../../../redis/client.ts";
 import { processOf, leaseTimeoutOf } from "../../../reliable/group/consumer-name.ts";
@@ -37,6 +39,10 @@ export interface PartReport {
   readonly dead:
     { readonly count: number; readonly firstAt: number; readonly lastAt: number } | undefined;
   readonly groups: readonly GroupReport[];
+  /** Whether messages were dropped because of a condition, or one of the next to be due has any. */
+  readonly hasConditions: boolean;
+  /** Whether the task that moved last, within an hour, asks no conditions: it is of an older release. */
+  readonly isMovedUnasked: boolean;
   /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
   /** Whether a batch has left, and has not arrived yet. */
@@ -115,6 +121,7 @@ export async function readPart(
     length(keys.quarantine),
     length(keys.unreadable),
   ]);
+  const mover = isWrong(keys.mover) ? null : await site.ask((redis) => redis.get(keys.mover));
   const [last, rows] = isWrong(keys.journal)
     ? []
     : await site.ask((redis) => redis.hmget(keys.journal, "last", "rows"));
@@ -136,10 +143,24 @@ export async function readPart(
     unreadable,
     dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
+    hasConditions: !isWrong(timeouts) && (await hasConditions(site, keys)),
+    isMovedUnasked: mover !== null && !mover.startsWith(ASKS),
     lastBatch: last ?? "",
     hasOpenBatch: rows !== undefined && rows !== null,
   };
 }
+
+async function hasConditions(site: Site, { dropped, timeouts }: QueueKeys): Promise<boolean> {
+  if (await site.ask((redis) => redis.exists(dropped))) return true;
+  const next = await site.ask((redis) => redis.zrangeBuffer(timeouts, "0", String(NEXT - 1)));
+  return next.some((member) => {
+    const { onlyIf, deliverWithin } = unpackMember(member) ?? {};
+    return onlyIf !== undefined || deliverWithin !== undefined;
+  });
+}
+
+/** Messages whose conditions are looked at. */
+const NEXT = 20;
 
 /** Undefined if the user may not run TYPE. */
 async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {

@@ -7,7 +7,13 @@ import { parseMember, type Roles } from "../../../partitions/parts/member.ts";
 import { LATE, MEMBER_TIMEOUT } from "../../../partitions/parts/members.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { serverTime } from "../../../queue/server-time.ts";
-import { listenersOf, strangersIn, takersAt, type Connection } from "./server-report.ts";
+import {
+  listenersOf,
+  strangersIn,
+  subscribersIn,
+  takersAt,
+  type Connection,
+} from "./server-report.ts";
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
 
@@ -39,6 +45,11 @@ export interface QueueReport {
   readonly takers: number | undefined;
   /** The users of those connections. */
   readonly takerUsers: readonly string[];
+  /**
+   * Whether more connections are subscribed to the queue than this library has subscribers at all: another program, which
+   * is Redisson as a rule, moves its messages.
+   */
+  readonly isMovedByOthers: boolean;
   /** How many blocked connections belong to other programs. */
   readonly strangers: number;
 }
@@ -158,7 +169,9 @@ async function readAudience(
   parts: readonly PartReport[],
   fact: Fact | undefined,
   views: readonly SiteView[],
-): Promise<Pick<QueueReport, "listeners" | "takers" | "takerUsers" | "strangers">> {
+): Promise<
+  Pick<QueueReport, "listeners" | "takers" | "takerUsers" | "isMovedByOthers" | "strangers">
+> {
   // Once a queue is partitioned, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
   const listeners = await Promise.all(
@@ -171,6 +184,7 @@ async function readAudience(
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
   return {
     listeners: heard.length === listeners.length ? Math.min(...heard) : undefined,
+    isMovedByOthers: isKnown && heard.some((count) => count > subscribersIn(all)),
     takers: isKnown ? takersAt(all, keys).length : undefined,
     takerUsers: [...new Set(takersAt(all, keys).map(({ user }) => user))],
     strangers: strangersIn(all),

@@ -224,6 +224,11 @@ export function strangersIn(connections: readonly Connection[]): number {
     .length;
 }
 
+/** How many are the subscribers of this library. */
+export function subscribersIn(connections: readonly Connection[]): number {
+  return connections.filter(({ name }) => name.startsWith("delayline:subscriber")).length;
+}
+
 /** How many connections are subscribed to a channel; undefined if a server does not say. */
 export async function listenersOf(
   nodes: readonly SiteNode[],

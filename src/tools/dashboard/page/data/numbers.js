@@ -10,6 +10,8 @@ export const LABELS = {
   inFlight: "In flight",
   retries: "Retrying",
   dead: "Dead",
+  dropped: "Dropped",
+  droppedLate: "Dropped late",
   quarantined: "Quarantined",
   nextDeadline: "Next due",
   oldestReadyAge: "Oldest ready",
