@@ -105,8 +105,9 @@ test("a payment that was stored before the deadline is never followed by a remin
   await Promise.all(
     offered.map(async ({ deadline }, n) => {
       await eventually(async () => (await line.serverTime()) >= deadline - 15 - (n % 5));
-      const [, at] = (await redis.multi().set(`${status}:${n}`, "paid").time().exec()) ?? [];
-      const [seconds, micros] = at?.[1] as [string, string];
+      const done = await redis.multi().set(`${status}:${n}`, "paid").time().exec();
+      const [, [, time]] = done as [unknown, [null, [string, string]]];
+      const [seconds, micros] = time;
       paid.set(n, Number(seconds) * 1000 + Number(micros) / 1000);
     }),
   );

@@ -79,7 +79,7 @@ test.each(FORMS)("%s drops all that are due, and what is not due stays", async (
 
 test.each(FORMS)("%s asks every message of a full batch", async (...form) => {
   const queue = await newMoves();
-  const letters = [..."abcdefghij"];
+  const letters = "abcdefghij".split("");
   const all = letters.map((one, i) =>
     asking(one, i % 2 === 0 ? { deliverWithin: 10 } : { deliverWithin: FAR }, 1000 + i),
   );
@@ -125,16 +125,16 @@ test.each<[what: string, guard: Omit<Guard, "key">, holds: boolean, value?: stri
   ["must not exist, on a key", { exists: false }, false, "any"],
   ["must not exist, on a missing key", { exists: false }, true],
   ["is that looks like a number", { is: "1e3" }, false, "1000"],
-])("%s: holds %s", async (_, test, holds, value) => {
-  for (const field of [undefined, "field"]) {
+])("%s: holds %s", async (_, asked, holds, value) => {
+  for (const name of [undefined, "field"]) {
     const queue = await newMoves();
     const key = own(queue, "own");
-    if (value !== undefined && field === undefined) await queue.redis.set(key, value);
-    if (value !== undefined && field !== undefined) await queue.redis.hset(key, field, value);
-    const onlyIf: Guard = { key, ...(field !== undefined && { field }), ...test };
+    if (value !== undefined && name === undefined) await queue.redis.set(key, value);
+    if (value !== undefined && name !== undefined) await queue.redis.hset(key, name, value);
+    const onlyIf: Guard = { key, ...(name !== undefined && { field: name }), ...asked };
     await queue.seed({ timeouts: [asking("a", { onlyIf }).delayed] });
     await move(queue, FORMS[0]);
-    expect({ field, holds: (await ready(queue)).length === 1 }).toEqual({ field, holds });
+    expect({ name, holds: (await ready(queue)).length === 1 }).toEqual({ name, holds });
   }
 });
 
@@ -156,14 +156,16 @@ test("exists asks a key of any type; another test of a key of another type lets 
   expect(await ready(queue)).toEqual(["a", "c", "d", "e", "f"]);
 });
 
+/** A field of a trailer. */
+function field(tag: number, text: string): string {
+  const head = Buffer.alloc(5);
+  head[0] = tag;
+  head.writeUInt32LE(text.length, 1);
+  return asText(head) + text;
+}
+
 test("bytes that are no condition let the message through", async () => {
   const queue = await newMoves();
-  const field = (tag: number, text: string) => {
-    const head = Buffer.alloc(5);
-    head[0] = tag;
-    head.writeUInt32LE(text.length, 1);
-    return asText(head) + text;
-  };
   const trailers = [
     "\xff\x01" + field(7, ""),
     "\xff\x01" + field(7, "\0\xff\xff\0\0k"),
@@ -178,7 +180,7 @@ test("bytes that are no condition let the message through", async () => {
   });
   await queue.seed({ timeouts: all });
   expect((await move(queue, FORMS[0])).dropped).toEqual([]);
-  expect(await ready(queue)).toEqual([..."abcdef"]);
+  expect(await ready(queue)).toEqual("abcdef".split(""));
 });
 
 test("the prefix of the queue's keys stands before the guard's key", async () => {
