@@ -1,6 +1,7 @@
 import type { UnansweredError } from "../failure.ts";
 import type { Call } from "./call.ts";
 import { aborted, overdue } from "../redis/call.ts";
+import { onAbort } from "../time/abort.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { nextTick } from "../time/runtime.ts";
 
@@ -128,13 +129,9 @@ export class TurnBatch<Request, Result> {
   }
 
   #giveUpOn(signal: AbortSignal, waiting: Waiting<Request, Result>): void {
-    const onAbort = () => this.#giveUp(waiting, aborted(signal, waiting.isSent));
-    if (signal.aborted) {
-      onAbort();
-      return;
-    }
-    signal.addEventListener("abort", onAbort);
-    waiting.onDone = () => signal.removeEventListener("abort", onAbort);
+    const giveUp = () => this.#giveUp(waiting, aborted(signal, waiting.isSent));
+    if (signal.aborted) giveUp();
+    else waiting.onDone = onAbort(signal, giveUp);
   }
 
   #giveUp(waiting: Waiting<Request, Result>, why: UnansweredError): void {

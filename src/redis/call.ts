@@ -1,4 +1,5 @@
 import { UnansweredError } from "../failure.ts";
+import { onAbort } from "../time/abort.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
 import { performance } from "../time/network.ts";
@@ -36,17 +37,18 @@ export function callWithin<Reply>(
     const finish = () => {
       isOver = true;
       expiries.remove(expiry);
-      signal?.removeEventListener("abort", onAbort);
-    };
-    const onAbort = () => {
-      finish();
-      reject(aborted(signal as AbortSignal, isSent));
+      unlisten?.();
     };
     const expiry = expiries.add(() => {
       finish();
       reject(overdue(expiries.timeout, isSent));
     });
-    signal?.addEventListener("abort", onAbort);
+    const unlisten =
+      signal &&
+      onAbort(signal, () => {
+        finish();
+        reject(aborted(signal, isSent));
+      });
 
     const call = async (): Promise<Reply | undefined> => {
       const waiting = ready();

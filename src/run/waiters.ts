@@ -1,6 +1,6 @@
-import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
+import { onAbort } from "../time/abort.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { setTimeout } from "../time/network.ts";
 import { performance } from "../time/runtime.ts";
@@ -108,11 +108,7 @@ export class Waiters<Message> {
         waiter.expiry.reset(performance.now() + timeout);
       }
       if (signal !== undefined) {
-        const onAbort = () => this.#leave(waiter, signal.reason);
-        // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
-        setMaxListeners(0, signal);
-        signal.addEventListener("abort", onAbort);
-        waiter.unlisten = () => signal.removeEventListener("abort", onAbort);
+        waiter.unlisten = onAbort(signal, () => this.#leave(waiter, signal.reason));
       }
       this.#waiting.add(waiter);
       this.#owner.onChange();

@@ -1,3 +1,4 @@
+import { onAbort } from "./abort.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
 import { networkTime, queueTime, type Time } from "./runtime.ts";
 
@@ -29,11 +30,11 @@ async function sleepOn(
   await new Promise<void>((resolve) => {
     const wake = () => {
       timer.clear();
-      for (const signal of signals) signal?.removeEventListener("abort", wake);
+      for (const unlisten of unlisteners) unlisten?.();
       resolve();
     };
     const timer = new DeadlineTimer(wake, "ordinary", time);
     timer.reset(time.now() + duration);
-    for (const signal of signals) signal?.addEventListener("abort", wake);
+    const unlisteners = signals.map((signal) => signal && onAbort(signal, wake));
   });
 }

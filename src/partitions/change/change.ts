@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { RedisError } from "../../errors.ts";
 import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
@@ -77,8 +76,6 @@ export class Change {
     this.#routing = routing;
     this.#call = { signal };
     this.#onProgress = onProgress ?? (() => {});
-    // Several steps listen to it at once.
-    if (signal !== undefined) setMaxListeners(0, signal);
   }
 
   /**

@@ -3,6 +3,7 @@ import type { Call } from "../../queue/call.ts";
 import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
+import { onAbort } from "../../time/abort.ts";
 import { performance } from "../../time/runtime.ts";
 
 /**
@@ -108,10 +109,9 @@ export class FactWatch {
 /** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
 function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    doing.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    if (signal.aborted) reject(signal.reason as Error);
+    const unlisten = onAbort(signal, () => reject(signal.reason as Error));
+    doing.then(resolve, reject).finally(unlisten);
   });
 }
 

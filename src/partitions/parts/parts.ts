@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import type { Elements } from "../../lua/family.ts";
 import { WrongHandleError } from "../../errors.ts";
 import { readFact } from "../../lua/partitions/fact.ts";
@@ -263,8 +262,6 @@ export class Parts {
   /** The parts that may hold messages, by a {@link fresh} fact. */
   async all(call?: Call): Promise<readonly Part[]> {
     if (this.isOrdinary) return this.#active;
-    // The caller passes the signal to every partition, and each adds a listener.
-    if (call?.signal !== undefined) setMaxListeners(0, call.signal);
     await this.fresh(call);
     return this.#active;
   }

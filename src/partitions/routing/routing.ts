@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { REFUSAL } from "../../lua/guarded.ts";
 import type { Call } from "../../queue/call.ts";
@@ -105,8 +104,6 @@ export class Routing {
     isHit: (result: Result) => boolean,
     call?: Call,
   ): Promise<Result[]> {
-    // The calls to all partitions listen at once.
-    if (call?.signal !== undefined) setMaxListeners(0, call.signal);
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
       if (idOrKey !== undefined && this.isLeavingOrdinary) {

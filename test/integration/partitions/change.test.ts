@@ -312,7 +312,7 @@ test("one of two callers that ask for the number may leave", async () => {
   expect([one.status, other.status]).toEqual(["rejected", "fulfilled"]);
 });
 
-test("all partitions may listen to a signal at once", async () => {
+test("all partitions and many calls may listen to a signal at once", async () => {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on("warning", note);
@@ -322,6 +322,14 @@ test("all partitions may listen to a signal at once", async () => {
   const { signal } = new AbortController();
   await queue.size({ signal });
   await queue.cancel("nothing", { signal });
+  const payloads = Array.from({ length: 12 }, (_, n) => ({
+    payload: n,
+    delay: 60_000,
+    key: `${n}`,
+  }));
+  await queue.offerMany(payloads, { signal });
+  await Promise.all(payloads.map((offered) => queue.get(offered.key, { signal })));
+  await queue.clear({ signal });
   await line.setPartitions(name, 1, { signal });
   await eventually(async () => (await line.partitions(name)).length === 1);
   process.off("warning", note);
