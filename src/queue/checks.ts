@@ -2,6 +2,7 @@
  * Checks of users' arguments. Each throws an error that names the argument, the rule and the value, before anything is
  * sent.
  */
+import { localIn, Zone } from "../time/zone.ts";
 import { wayOutOf } from "../words/did-you-mean.ts";
 import { isMessageId, type MessageId } from "./message/message.ts";
 
@@ -51,14 +52,14 @@ interface InstantHints {
 }
 
 /**
- * Checks an instant, a Date or epoch milliseconds, and returns it in whole epoch milliseconds. It rounds up, so that no
- * message is early.
+ * Checks an instant, a Date, epoch milliseconds or a local time, and returns it in whole epoch milliseconds. It rounds up,
+ * so that no message is early.
  *
  * A number before 1973 is nearly always a delay or in seconds, and one after 9999 in microseconds. A Date before 1973
  * is an instant for certain, so it is refused only in the four months of 1970 where it was made from seconds.
  *
- * @throws {TypeError} if it is neither a Date nor a number.
- * @throws {RangeError} if it is an invalid date, NaN, before 1970 or implausible.
+ * @throws {TypeError} if it is neither a Date nor a number nor a local time.
+ * @throws {RangeError} if it is an invalid date, NaN, before 1970 or implausible, or a time or zone that there is not.
  */
 export function checkInstant(
   name: string,
@@ -66,9 +67,11 @@ export function checkInstant(
   { delay, anyTime }: InstantHints = {},
 ): number {
   if (value instanceof Date) return checkDate(name, value, anyTime);
+  if (typeof value === "object" && value !== null && "local" in value)
+    return checkLocalTime(name, value);
   if (typeof value !== "number") {
     throw new TypeError(
-      `${name} must be a Date or a number of epoch milliseconds, got ${kindOf(value)}${typeof value === "string" ? "; convert it with new Date" : ""}`,
+      `${name} must be a Date, a number of epoch milliseconds or { local, timeZone }, got ${kindOf(value)}${typeof value === "string" ? "; convert it with new Date" : ""}`,
     );
   }
   const [least, most] = anyTime === true ? [0, MAX_TIME] : [YEAR_1973, YEAR_9999];
@@ -78,6 +81,51 @@ export function checkInstant(
   throw new RangeError(
     `${name} must be between ${least} and ${most} epoch milliseconds${years}, got ${value}${ifDelay}; epoch is in milliseconds${liftedBy(anyTime)}`,
   );
+}
+
+function checkLocalTime(name: string, time: object): number {
+  checkOptions(`property of ${name}`, time, ["local", "timeZone"]);
+  const { local: text, timeZone } = time as {
+    readonly local?: unknown;
+    readonly timeZone?: unknown;
+  };
+  const rule = `${name}.local must be a local time such as "2026-12-24T09:00"`;
+  if (typeof text !== "string") throw new TypeError(`${rule}, got ${kindOf(text)}`);
+  const local = localIn(text);
+  if (local === undefined) {
+    const isInstant = /T.*(Z|[+-]\d\d:?\d\d)$/.test(text);
+    const wayOut = isInstant ? "; it has an offset: pass new Date of it" : "";
+    throw new RangeError(`${rule}, got ${JSON.stringify(text)}${wayOut}`);
+  }
+  return checkDate(name, new Date(checkZone(`${name}.timeZone`, timeZone).instantOf(local)), true);
+}
+
+/**
+ * Checks the name of a time zone, and returns the zone.
+ *
+ * @throws {TypeError} if it is not a string.
+ * @throws {RangeError} if the runtime does not know it.
+ */
+export function checkZone(name: string, value: unknown): Zone {
+  const rule = `${name} must be the name of a time zone such as "Europe/Berlin"`;
+  if (typeof value !== "string") throw new TypeError(`${rule}, got ${kindOf(value)}`);
+  const zone = Zone.named(value);
+  if (zone === undefined) throw new RangeError(`${rule}, got ${JSON.stringify(value)}`);
+  return zone;
+}
+
+/**
+ * Checks a day of the calendar, such as `"2026-12-25"`.
+ *
+ * @throws {TypeError} if it is not a string.
+ * @throws {RangeError} if there is no such day.
+ */
+export function checkDay(name: string, value: unknown): asserts value is string {
+  const rule = `${name} must be a day such as "2026-12-25"`;
+  if (typeof value !== "string") throw new TypeError(`${rule}, got ${kindOf(value)}`);
+  if (localIn(`${value}T00:00`) === undefined) {
+    throw new RangeError(`${rule}, got ${JSON.stringify(value)}`);
+  }
 }
 
 function checkDate(name: string, date: Date, anyTime: boolean | undefined): number {
