@@ -55,6 +55,7 @@ export const SECTIONS = [
   },
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
+  { heading: "Hours and days", type: "WithinOptions", about: "`nextWithin`." },
   { heading: "Taking", type: "TakeManyOptions", about: "`takeMany`, also of a reliable queue." },
   { heading: "Subscribing", type: "SubscribeOptions", about: "`subscribe` of a plain queue." },
   {

@@ -16,6 +16,7 @@ export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
+export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./handles/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
 export type { Guard } from "./queue/message/guard.ts";
@@ -31,6 +32,7 @@ export type {
   TransferEvent,
 } from "./observe/events.ts";
 export type { ScriptRun } from "./lua/script.ts";
+export type { Instant, LocalTime } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export { BlockingQueue, type FromQueue } from "./handles/blocking-queue.ts";
 export type {

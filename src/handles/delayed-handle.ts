@@ -1,5 +1,6 @@
 import { offers } from "../observe/events.ts";
 import { callOf, checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
+import type { Instant } from "../queue/instant.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import {
   checkDuration,
@@ -72,13 +73,13 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Puts a message into the queue, to become ready at a date or an instant in epoch milliseconds (fractions are rounded
-   * up), on the Redis server's clock. An instant in the past is due at once. Otherwise like {@link offer}.
+   * Puts a message into the queue, to become ready at an instant: a date, epoch milliseconds (fractions are rounded up),
+   * or a local time in a time zone; on the Redis server's clock. One in the past is due at once. Otherwise like {@link offer}.
    *
-   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor epoch milliseconds of the years 1973
-   * to 9999 (see `anyTime`).
+   * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
+   * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
    */
-  async offerAt(payload: T, at: Date | number, options?: OfferOptions): Promise<OfferResult> {
+  async offerAt(payload: T, at: Instant, options?: OfferOptions): Promise<OfferResult> {
     const deadline = checkInstant("at", at, { delay: "use offer", anyTime: this.#anyTime });
     return await this.#offer(payload, { deadline }, options);
   }
@@ -190,15 +191,15 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded up). An
-   * instant in the past makes it due at once. Otherwise like {@link reschedule}.
+   * Gives a delayed message a new deadline: an instant, as in {@link offerAt}. One in the past makes it due at once.
+   * Otherwise like {@link reschedule}.
    *
-   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor epoch milliseconds of the years 1973
-   * to 9999 (see `anyTime`).
+   * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
+   * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
    */
   async rescheduleAt(
     idOrKey: MessageId | string,
-    at: Date | number,
+    at: Instant,
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);

@@ -1,4 +1,5 @@
 import type { CallOptions } from "../queue/call.ts";
+import type { Instant } from "../queue/instant.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { Guard } from "../queue/message/guard.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
@@ -69,6 +70,6 @@ type WhenDue =
   | { readonly delay: number; readonly at?: undefined }
   | {
       /** A date, or epoch milliseconds; fractions are rounded up. */
-      readonly at: Date | number;
+      readonly at: Instant;
       readonly delay?: undefined;
     };

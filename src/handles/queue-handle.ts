@@ -2,14 +2,15 @@ import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
+import type { Instant } from "../queue/instant.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Quarantine } from "./quarantine.ts";
 
 /** Options of {@link QueueHandle.forecast}. */
 export interface ForecastOptions extends CallOptions {
-  /** When the first span begins: a date, or epoch milliseconds. Defaults to now on the server's clock. */
-  readonly from?: Date | number;
+  /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
+  readonly from?: Instant;
   /** How long each span is, in milliseconds: a whole number of at least 1. */
   readonly step: number;
   /** How many spans: 1 to 1,000. */

@@ -4,6 +4,7 @@ import type { Messages } from "../partitions/messages.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
+import type { Instant } from "../queue/instant.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { ReliableSettings } from "./reliable-options.ts";
@@ -86,11 +87,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   }
 
   /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offerAt}. */
-  override offerAt(
-    payload: T,
-    at: Date | number,
-    options?: ReliableOfferOptions,
-  ): Promise<OfferResult> {
+  override offerAt(payload: T, at: Instant, options?: ReliableOfferOptions): Promise<OfferResult> {
     return super.offerAt(payload, at, options);
   }
 

@@ -1089,7 +1089,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     (its) => its.delayed.offerAt("x", "2030-01-01" as never),
     [
       "at",
-      "must be a Date or a number of epoch milliseconds",
+      "must be a Date, a number of epoch milliseconds or { local, timeZone }",
       "got string",
       "convert it with new Date",
     ],
@@ -1107,7 +1107,11 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "no instant",
     (its) => its.delayed.offerAt("x", undefined as never),
-    ["at", "must be a Date or a number of epoch milliseconds", "got undefined"],
+    [
+      "at",
+      "must be a Date, a number of epoch milliseconds or { local, timeZone }",
+      "got undefined",
+    ],
   ],
   [
     "one message for offerMany",

@@ -201,6 +201,18 @@ describe("offerAt", () => {
     expect(await queue.offerAt("x", at + 0.25)).toMatchObject({ deadline: at + 1 });
   });
 
+  test.each([
+    ["2027-12-24T09:00", "2027-12-24T08:00Z"],
+    ["2028-03-26T02:30", "2028-03-26T01:00Z"],
+    ["2028-10-29T02:30:00.500", "2028-10-29T00:30:00.500Z"],
+  ])("takes a local time: %s in Berlin", async (local, expected) => {
+    const at = { local, timeZone: "Europe/Berlin" };
+    const { id, deadline } = await queue.offerAt("x", at);
+    expect(deadline).toBe(Date.parse(expected));
+    await queue.rescheduleAt(id, { ...at, timeZone: "UTC" });
+    expect(await queue.nextDeadline()).toBe(Date.parse(`${local}Z`));
+  });
+
   test("takes any date up to the year 9999", async () => {
     const date = new Date("9999-12-31T23:59:59.999Z");
     await queue.offerAt("x", date);
@@ -214,8 +226,30 @@ describe("offerAt", () => {
       -1,
       "at must be between 100000000000 and 253402300799999 epoch milliseconds (1973 to 9999), got -1",
     ],
-    ["2026-01-01", "at must be a Date or a number of epoch milliseconds, got string"],
-    [undefined, "at must be a Date or a number of epoch milliseconds, got undefined"],
+    [
+      "2026-01-01",
+      "at must be a Date, a number of epoch milliseconds or { local, timeZone }, got string",
+    ],
+    [
+      undefined,
+      "at must be a Date, a number of epoch milliseconds or { local, timeZone }, got undefined",
+    ],
+    [
+      { local: "2027-12-24T09:00" },
+      'at.timeZone must be the name of a time zone such as "Europe/Berlin", got undefined',
+    ],
+    [
+      { timeZone: "UTC" },
+      "at must be a Date, a number of epoch milliseconds or { local, timeZone }, got object",
+    ],
+    [
+      { local: "2027-12-24T09:00", zone: "UTC" },
+      'property of at must be one of local, timeZone, got "zone"',
+    ],
+    [
+      { local: new Date(), timeZone: "UTC" },
+      'at.local must be a local time such as "2026-12-24T09:00", got a Date',
+    ],
   ])("refuses %s, and sends nothing", async (date, message) => {
     const offer = queue.offerAt("x", date as Date);
     await expect(offer).rejects.toThrow(message);
@@ -224,6 +258,26 @@ describe("offerAt", () => {
     );
     expect(await queue.size()).toBe(0);
   });
+});
+
+test.each([
+  [
+    "2027-02-29T09:00",
+    "UTC",
+    'at.local must be a local time such as "2026-12-24T09:00", got "2027-02-29T09:00"',
+  ],
+  ["2027-02-28T09:00Z", "UTC", "it has an offset: pass new Date of it"],
+  [
+    "2027-02-28T09:00",
+    "Europe/Atlantis",
+    'at.timeZone must be the name of a time zone such as "Europe/Berlin", got "Europe/Atlantis"',
+  ],
+  ["1969-12-31T09:00", "UTC", "at must not be before 1970"],
+])("a local time that there is not is refused: %s in %s", async (local, timeZone, message) => {
+  const offer = queue.offerAt("x", { local, timeZone });
+  await expect(offer).rejects.toThrow(RangeError);
+  await expect(offer).rejects.toThrow(message);
+  expect(await queue.size()).toBe(0);
 });
 
 describe("offerMany", () => {

@@ -327,7 +327,9 @@ describe("an instant", () => {
     [{ getTime: () => 1 }, "object"],
   ])("%s is no instant", (value, type) => {
     expect(() => checkInstant("date", value)).toThrow(
-      new TypeError(`date must be a Date or a number of epoch milliseconds, got ${type}`),
+      new TypeError(
+        `date must be a Date, a number of epoch milliseconds or { local, timeZone }, got ${type}`,
+      ),
     );
   });
 });
