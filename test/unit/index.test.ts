@@ -12,6 +12,7 @@ test("the package exports these names, and no others", () => {
     "Delivery",
     "EncodeError",
     "HandlerError",
+    "InsertionOrder",
     "LeftRunningError",
     "OfferError",
     "OfferManyError",
@@ -23,5 +24,6 @@ test("the package exports these names, and no others", () => {
     "RoutedSubscription",
     "Subscription",
     "WrongHandleError",
+    "nextWithin",
   ]);
 });
