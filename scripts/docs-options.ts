@@ -25,9 +25,20 @@ export const SECTIONS = [
   },
   {
     heading: "A reliable queue",
-    type: "ReliableQueueOptions",
+    type: "GroupOptions",
     about:
-      "`getReliableQueue`, besides those of [any queue](#a-queue). More: [groups](groups.md), [retries](retries.md#retries), [one consumer per key](exclusive.md).",
+      "`getReliableQueue`, and `reliable` of [`defineQueue`](#a-definition), besides those of [any queue](#a-queue). More: [groups](groups.md), [retries](retries.md#retries), [one consumer per key](exclusive.md).",
+  },
+  {
+    heading: "A definition",
+    type: "DefineQueueOptions",
+    about:
+      "The second argument of [`defineQueue`](getting-started.md#one-definition-of-a-queue), besides those of [any queue](#a-queue) except `transfer`.",
+  },
+  {
+    heading: "Opening a definition",
+    type: "OpenOptions",
+    about: "The second argument of `line.open`: what concerns this process alone.",
   },
   { heading: "A growing pause", type: "Backoff", about: "One form of `retry`." },
   {

@@ -2,6 +2,14 @@ export { Delayline } from "./client/delayline.ts";
 export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./handles/delayed-queue.ts";
+export { PlainQueue } from "./handles/plain-queue.ts";
+export {
+  defineQueue,
+  type DefineQueueOptions,
+  type OpenOptions,
+  type PayloadOf,
+  type QueueDefinition,
+} from "./handles/queue-definition.ts";
 export { InsertionOrder } from "./handles/insertion-order.ts";
 export type { DelayedHandle } from "./handles/delayed-handle.ts";
 export type {
@@ -41,7 +49,7 @@ export type {
   TakeOptions,
 } from "./queue/consuming/take-options.ts";
 export { ReliableQueue } from "./handles/reliable-queue.ts";
-export type { ReliableQueueOptions } from "./handles/reliable-options.ts";
+export type { GroupOptions, ReliableQueueOptions } from "./handles/reliable-options.ts";
 export type { ReliableNewMessage, ReliableOfferOptions } from "./handles/reliable-offer.ts";
 export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
 export { Delivery, type NackOptions } from "./reliable/consuming/delivery.ts";

@@ -20,6 +20,7 @@ import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { checkWhole } from "../queue/checks.ts";
+import { nameOf, type Named } from "../queue/keys.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
 import { checkSetPartitions, type SetPartitionsOptions } from "../partitions/change/change.ts";
 import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consumer.ts";
@@ -27,6 +28,12 @@ import { unlessAwaitedBy } from "../queue/consuming/self-wait.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import type { ReliableQueueOptions } from "../handles/reliable-options.ts";
+import { PlainQueue } from "../handles/plain-queue.ts";
+import {
+  checkOpening,
+  type OpenOptions,
+  type QueueDefinition,
+} from "../handles/queue-definition.ts";
 import { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
@@ -138,6 +145,47 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
+   * Opens a queue by its definition, to offer messages, to manage them, and to take due ones: a reliable queue as
+   * {@link getReliableQueue} does, a plain one with both sides in one handle.
+   *
+   * Throws as {@link getDelayedQueue} does, and a `TypeError` if this client has the queue open by another definition with
+   * other options.
+   *
+   * ```ts
+   * const orders = line.open(defineQueue<Order>("orders", { codec: "json" }));
+   * ```
+   */
+  open<T>(definition: QueueDefinition<T, "reliable">, options?: OpenOptions): ReliableQueue<T>;
+  open<T>(definition: QueueDefinition<T, "plain">, options?: OpenOptions): PlainQueue<T>;
+  open<T>(definition: QueueDefinition<T>, options?: OpenOptions): ReliableQueue<T> | PlainQueue<T>;
+  open<T>(
+    definition: QueueDefinition<T>,
+    options: OpenOptions = {},
+  ): ReliableQueue<T> | PlainQueue<T> {
+    checkOpening(definition, options);
+    const { name } = definition;
+    this.#queues.checkDefinition(definition);
+    const { transfer, group } = options;
+    const all = {
+      ...definition.options,
+      ...(transfer !== undefined && { transfer }),
+      ...(group !== undefined && { group }),
+    } as ReliableQueueOptions<T>;
+    const handle =
+      definition.kind === "reliable"
+        ? this.getReliableQueue(name, all)
+        : this.#openPlain(name, all as QueueOptions<T>);
+    this.#queues.addDefinition(definition);
+    return handle;
+  }
+
+  #openPlain<T>(name: string, options: QueueOptions<T>): PlainQueue<T> {
+    const ready = this.getBlockingQueue(name, options);
+    const { open, settings } = this.#queues.forHandle(name, options);
+    return new PlainQueue<T>(open, new Payloads<T>(open.queue, settings), settings, ready);
+  }
+
+  /**
    * Changes the number of a queue's partitions while the queue is in use; resolves when every message is in the
    * partition where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move
    * into the partitions, even if the number stays the same.
@@ -155,33 +203,34 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * @throws the signal's reason, if it is aborted. The change goes on as if this process had died.
    */
   async setPartitions(
-    name: string,
+    queue: Named,
     count: number,
     options: SetPartitionsOptions = {},
   ): Promise<void> {
     checkWhole("count", count, 1, MAX_PARTITIONS);
     checkSetPartitions(options);
     options.signal?.throwIfAborted();
-    const open = this.#queues.openPartitions(name, count);
+    const open = this.#queues.openPartitions(nameOf(queue), count);
     await open.setPartitions(count, options);
   }
 
   /**
-   * Returns the partitions of a queue, each with its numbers of messages; none for an ordinary queue. The queue need
-   * not be open in this client. O(log N) for each partition.
+   * Returns the partitions of a queue, by its name or what has it, each with its numbers of messages; none for an
+   * ordinary queue. The queue need not be open in this client. O(log N) for each partition.
    *
    * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
-  async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
-    return await this.#queues.describePartitions(name, checkCall(options));
+  async partitions(queue: Named, options?: CallOptions): Promise<PartitionInfo[]> {
+    return await this.#queues.describePartitions(nameOf(queue), checkCall(options));
   }
 
   /**
-   * Returns the numbers of a queue, whether it is plain, reliable or partitioned. The queue need not be open in this
+   * Returns the numbers of a queue, by its name or what has it (a definition, a handle), whether it is plain, reliable or
+   * partitioned. The queue need not be open in this
    * client. Otherwise as `stats()` of a handle.
    */
-  async stats(name: string, options?: CallOptions): Promise<QueueStats> {
-    return await this.#queues.stats(name, checkCall(options));
+  async stats(queue: Named, options?: CallOptions): Promise<QueueStats> {
+    return await this.#queues.stats(nameOf(queue), checkCall(options));
   }
 
   /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */
@@ -260,8 +309,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
    * @throws {TypeError} if one of its handlers, or the body of a loop over it, awaits this. It closes nevertheless.
    */
-  async closeQueue(name: string, options: CloseOptions = {}): Promise<void> {
+  async closeQueue(queue: Named, options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
+    const name = nameOf(queue);
     const closing = this.#queues.closeOne(name, options.handlerTimeout);
     await unlessAwaitedBy(() => this.#queues.consumers(name), closing);
   }
@@ -271,8 +321,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    *
    * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
    * moment is returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
-   * bodies of `for await` loops, which may still offer messages, also to queues that they open then; `timeout` limits
-   * that wait. Then it refuses every call, settles the offers under way and ends the connections. A lent client stays
+   * bodies of `for await` loops, which may still offer messages, also to queues that they open then; `handlerTimeout`
+   * limits that wait. Then it refuses every call, settles the offers under way and ends the connections. A lent client stays
    * open.
    *
    * It may be called twice, or before anything was used. While Redis is down, it gives up after `unreachableTimeout`. A later

@@ -17,10 +17,11 @@ import {
   type ReliableQueueOptions,
   type ReliableSettings,
 } from "../handles/reliable-options.ts";
+import type { QueueDefinition } from "../handles/queue-definition.ts";
 import { OpenQueue } from "../partitions/open-queue.ts";
 import { Patience } from "../time/patience.ts";
 import { closeQueue } from "./close-queue.ts";
-import { partitionNamed } from "../partitions/ring/ring.ts";
+import { checkNoPartition } from "../partitions/ring/ring.ts";
 import { otherNameOf } from "../queue/keys.ts";
 import { SharedOptions } from "./shared-options.ts";
 
@@ -117,6 +118,16 @@ export class OpenQueues {
     return { open, settings };
   }
 
+  /** @throws {TypeError} if the queue is open by a definition with other options. */
+  checkDefinition(definition: QueueDefinition): void {
+    this.#open.get(definition.name)?.shared.checkDefinition(definition);
+  }
+
+  /** Notes the definition by which a queue was opened. */
+  addDefinition(definition: QueueDefinition): void {
+    this.#open.get(definition.name)?.shared.addDefinition(definition);
+  }
+
   /**
    * Closes one queue, as the client does all of them: its handles reject from now on. Another handle of that name opens
    * it again. A later call may shorten the wait for handlers.
@@ -203,13 +214,8 @@ export class OpenQueues {
 
   /** @throws {TypeError} if the queue has keys in common with another one. */
   #checkName(name: string): void {
+    checkNoPartition(name);
     const other = otherNameOf(name);
-    const whole = partitionNamed(name) ?? partitionNamed(other ?? "");
-    if (whole !== undefined) {
-      throw new TypeError(
-        `queue name must not be that of a partition, got ${JSON.stringify(name)}, which is partition ${whole.partition} of queue ${JSON.stringify(whole.queue)}: open that queue`,
-      );
-    }
     if (other === undefined || !this.#open.has(other)) return;
     throw new TypeError(
       `queue name must not differ from that of an open queue in braces alone, got ${JSON.stringify(name)} beside ${JSON.stringify(other)}: they would share delayed messages, but not ready ones; use one of the names in all processes`,

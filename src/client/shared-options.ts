@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+import type { QueueDefinition } from "../handles/queue-definition.ts";
 import {
   RELIABLE_DEFAULTS,
   type ReliableQueueOptions,
@@ -29,6 +31,8 @@ export class SharedOptions {
     string,
     { readonly given: ReliableQueueOptions<any>; readonly common: CommonOfGroup }
   >();
+
+  #definition: QueueDefinition | undefined;
 
   constructor(queue: string) {
     this.#queue = `queue "${queue}"`;
@@ -76,6 +80,21 @@ export class SharedOptions {
     checkSame(`exclusive ${of}`, exclusive, options.exclusive ?? exclusive);
   }
 
+  /** @throws {TypeError} if the queue was opened by another definition with other options. */
+  checkDefinition(definition: QueueDefinition): void {
+    if (this.#definition === undefined) return;
+    const other = differenceOf(this.#definition, definition);
+    if (other === undefined) return;
+    throw new TypeError(
+      `definition of ${this.#queue} must be the same for all its handles in a client: the one that is open has another ${other}; export one definition, and share it`,
+    );
+  }
+
+  /** Notes the definition by which the queue was opened. */
+  addDefinition(definition: QueueDefinition): void {
+    this.#definition ??= definition;
+  }
+
   /** Notes a handle that is open now. */
   add(options: QueueOptions<any>, settings: Common): void {
     const own = present(options, (name) => SHARED.includes(name));
@@ -94,6 +113,14 @@ export class SharedOptions {
 
 /** Options of a queue that a later handle takes over. */
 const SHARED = QUEUE_OPTIONS.filter((name) => name !== "transfer" && name !== "partitions");
+
+/** An option in which two definitions differ. */
+function differenceOf(one: QueueDefinition, other: QueueDefinition): string | undefined {
+  if (one.kind !== other.kind) return "reliable";
+  const values = [one.options, other.options] as Readonly<Record<string, unknown>>[];
+  const names = new Set(values.flatMap((options) => Object.keys(options)));
+  return [...names].find((name) => !isDeepStrictEqual(values[0]?.[name], values[1]?.[name]));
+}
 
 function groupOf({ group = RELIABLE_DEFAULTS.group }: ReliableQueueOptions<any>): string {
   return group;

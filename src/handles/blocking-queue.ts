@@ -8,6 +8,7 @@ import {
 import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIterable, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
+import { nameOf, type Named } from "../queue/keys.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import {
   isCutShortBy,
@@ -122,23 +123,27 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Takes a message of this queue or of one of `names`: of the first that has one, in this order. Waits up to `timeout`
+   * Takes a message of this queue or of one of `queues`, each a name, a definition or a handle: of the first that has
+   * one, in this order. Waits up to `timeout`
    * milliseconds; 0 does not wait. Returns undefined if no message came.
    *
    * All the queues need the same codec, and on a Cluster the same slot. Each distinct list of names costs a connection
    * until the client closes. From the first call on, this process also moves due messages of all these queues, unless
    * the client's `transfer` is false.
    *
-   * @throws {TypeError} if one of the names cannot name a queue.
+   * @throws {TypeError} if one of them cannot name a queue.
    */
   async pollFromAny(
-    names: readonly string[],
+    queues: readonly Named[],
     timeout = 0,
     options?: CallOptions,
   ): Promise<FromQueue<T> | undefined> {
     checkDuration("timeout", timeout);
     const call = checkCall(options);
-    if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
+    if (!Array.isArray(queues)) {
+      throw new TypeError(`queues must be an array, got ${typeof queues}`);
+    }
+    const names = (queues as readonly Named[]).map(nameOf);
     const others = names.map((name) => this.#list.beside(this.#openNamed(name).ready));
     const wait = { ...call, timeout };
     const [taken] = await this.#traced(

@@ -2,7 +2,7 @@ import type { SearchHit } from "../lua/delayed/pages.ts";
 import type { Messages } from "../partitions/messages.ts";
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkIterable, checkWhole } from "../queue/checks.ts";
-import { queueKeys } from "../queue/keys.ts";
+import { nameOf, queueKeys, type Named } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
@@ -114,8 +114,8 @@ export class InsertionOrder<T = unknown> {
    * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
    * @throws {DecodeError} if the codec cannot read the payload; the message was moved nevertheless.
    */
-  async pollLastAndOfferFirstTo(other: string, options?: CallOptions): Promise<T | undefined> {
-    const { ready } = queueKeys(other);
+  async pollLastAndOfferFirstTo(other: Named, options?: CallOptions): Promise<T | undefined> {
+    const { ready } = queueKeys(nameOf(other));
     const payload = await this.#messages.pollNewestTo(ready, checkCall(options));
     return payload && this.#payloads.decode(payload);
   }

@@ -13,8 +13,8 @@ import {
   type RetryOptions,
 } from "../reliable/consuming/retry-ladder.ts";
 
-/** Options of a reliable queue's handle, each by itself. */
-export interface ReliableOptions<T = unknown> extends QueueOptions<T> {
+/** Options of a reliable queue's handle, besides those of any queue. */
+export interface GroupOptions {
   /**
    * The consumer group of this handle. Each group receives every message; within a group one consumer does.
    *
@@ -89,12 +89,15 @@ export interface ReliableOptions<T = unknown> extends QueueOptions<T> {
   readonly strict?: boolean;
 }
 
+/** `strict` needs `exclusive`. */
+export type StrictIfExclusive = { readonly exclusive: boolean } | { readonly strict?: false };
+
 /**
  * Options of a reliable queue's handle. What it leaves out is as an earlier handle of its group in this client has given
- * it. The group's first handle in a client decides `leaseTimeout` and `maxAttempts`; another value is refused.
- `strict` needs `exclusive`. */
-export type ReliableQueueOptions<T = unknown> = ReliableOptions<T> &
-  ({ readonly exclusive: boolean } | { readonly strict?: false });
+ * it. The group's first handle in a client decides `leaseTimeout` and `maxAttempts`; another value is
+ * refused. `strict` needs `exclusive`.
+ */
+export type ReliableQueueOptions<T = unknown> = QueueOptions<T> & GroupOptions & StrictIfExclusive;
 
 /** The defaults, except those of `retry` (`DEFAULT_RETRY`), `exclusive` and `strict` (false). */
 export const RELIABLE_DEFAULTS = {
@@ -122,7 +125,7 @@ export function reliableSettings<T>(
   options: ReliableQueueOptions<T> = {},
   client: DelaylineOptions = {},
 ): ReliableSettings<T> {
-  checkOptions("reliable queue option", options, [...QUEUE_OPTIONS, ...OWN_OPTIONS]);
+  checkOptions("reliable queue option", options, [...QUEUE_OPTIONS, ...GROUP_OPTIONS]);
   const {
     group = RELIABLE_DEFAULTS.group,
     start = RELIABLE_DEFAULTS.start,
@@ -186,7 +189,8 @@ function startId(start: unknown): string {
 /** The greatest second half of an entry's id. */
 const LAST = "18446744073709551615";
 
-const OWN_OPTIONS = [
+/** The names of the {@link GroupOptions}. */
+export const GROUP_OPTIONS = [
   "group",
   "start",
   "leaseTimeout",

@@ -171,6 +171,14 @@ export const KEYS = {
 /** The keys of one queue by name; see {@link KEYS}. */
 export type QueueKeys = { readonly [Name in keyof typeof KEYS]: string };
 
+/** A queue's name, or what has it: a definition, or a handle. */
+export type Named = string | { readonly name: string };
+
+/** The name of a queue; what is neither is returned as it is, for {@link queueKeys} to refuse. */
+export function nameOf(queue: Named): string {
+  return typeof queue === "object" && queue !== null ? queue.name : queue;
+}
+
 /**
  * Returns the keys of the queue `name`.
  *

@@ -34,6 +34,36 @@ export function strict(line: main.Delayline, options: main.ReliableQueueOptions<
   line.getReliableQueue<Order>("q", { strict: true });
 }
 
+const orders = main.defineQueue<Order>("orders", { codec: "json", partitions: 4 });
+const texts = main.defineQueue("texts", { codec: "string" });
+const notices = main.defineQueue<Order>("notices", { reliable: { maxAttempts: 4 } });
+const lines = main.defineQueue("lines", { codec: "string", reliable: true });
+
+export async function definitions(line: main.Delayline): Promise<void> {
+  const order: Order = await line.open(orders).take();
+  const text: string = await line.open(texts, { transfer: false }).take();
+  const delivery: main.Delivery<Order> = await line.open(notices, { group: "mail" }).take();
+  const said: string = (await line.open(lines).take()).payload;
+  const payload: main.PayloadOf<typeof notices> = delivery.payload;
+  const either: main.QueueDefinition<Order> = Math.random() < 0.5 ? orders : notices;
+  await line.open(either).offer(order, 0);
+  await line.stats(orders);
+  await line.closeQueue(line.open(texts));
+  // @ts-expect-error The payload of this queue is an order.
+  await line.open(orders).offer("order", 0);
+  // @ts-expect-error A name has no type; it is for getDelayedQueue.
+  line.open("orders");
+  // @ts-expect-error The definition decides the codec.
+  line.open(orders, { codec: "json" });
+  // @ts-expect-error Only an exclusive queue can be strict.
+  main.defineQueue<Order>("strict", { reliable: { strict: true } });
+  // @ts-expect-error The codec "string" takes only strings.
+  main.defineQueue<Order>("orders", { codec: "string" });
+  // @ts-expect-error Each process says it for itself.
+  main.defineQueue<Order>("orders", { transfer: false });
+  void [text, said, payload];
+}
+
 export function told(error: unknown): string | number | undefined {
   if (error instanceof main.HandlerError) return error.queue;
   if (!(error instanceof main.DelaylineError)) return undefined;

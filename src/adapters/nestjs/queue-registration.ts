@@ -1,16 +1,20 @@
 import { Inject } from "@nestjs/common";
 import { Delayline } from "../../client/delayline.ts";
 import type { DelayedQueue } from "../../handles/delayed-queue.ts";
+import { nameOf, type Named } from "../../queue/keys.ts";
 import type { QueueOptions } from "../../queue/options.ts";
 import type { BlockingQueue } from "../../handles/blocking-queue.ts";
 import type { ReliableQueueOptions } from "../../handles/reliable-options.ts";
+import type { PlainQueue } from "../../handles/plain-queue.ts";
 import type { ReliableQueue } from "../../handles/reliable-queue.ts";
 
 /**
  * A queue that a module uses, and the kind of its handle: `"delayed"` (`getDelayedQueue`), `"blocking"`
- * (`getBlockingQueue`) or `"reliable"` (`getReliableQueue`).
+ * (`getBlockingQueue`), `"reliable"` (`getReliableQueue`), or `"plain"`, both sides in one (`open`). A definition
+ * (`defineQueue`) is one, too.
  */
 export type QueueRegistration =
+  | Registration<"plain", QueueOptions<any>>
   | Registration<"delayed", QueueOptions<any>>
   | Registration<"blocking", QueueOptions<any>>
   | Registration<"reliable", ReliableQueueOptions<any>>;
@@ -31,8 +35,12 @@ interface Registration<Kind extends string, Options> {
 export function openQueue(
   line: Delayline,
   { name, kind, options }: QueueRegistration,
-): DelayedQueue<any> | BlockingQueue<any> | ReliableQueue<any> {
+): DelayedQueue<any> | BlockingQueue<any> | PlainQueue<any> | ReliableQueue<any> {
   switch (kind) {
+    case "plain": {
+      const { transfer, ...own } = options ?? {};
+      return line.open({ name, kind, options: own }, transfer === undefined ? {} : { transfer });
+    }
     case "delayed":
       return line.getDelayedQueue(name, options);
     case "blocking":
@@ -42,7 +50,7 @@ export function openQueue(
     default: {
       const got = JSON.stringify(kind);
       throw new TypeError(
-        `kind of a queue must be "delayed", "blocking" or "reliable", got ${got} for queue "${String(name)}"`,
+        `kind of a queue must be "plain", "delayed", "blocking" or "reliable", got ${got} for queue "${String(name)}"`,
       );
     }
   }
@@ -70,22 +78,23 @@ export interface QueueChoice {
 }
 
 /**
- * Injects a queue that the module has registered.
+ * Injects a queue that the module has registered, by its name or its definition.
  *
  * @param choice the kind, or kind and connection. The kind is required if the module has registered several handles of
  * the queue, the connection if it has a name.
  */
 export function InjectQueue(
-  name: string,
+  queue: Named,
   choice?: QueueKind | QueueChoice,
 ): ParameterDecorator & PropertyDecorator {
-  return Inject(getQueueToken(name, choice));
+  return Inject(getQueueToken(queue, choice));
 }
 
 /** The token that {@link InjectQueue} injects by: for factories, and for replacing a queue in a test. */
-export function getQueueToken(name: string, choice: QueueKind | QueueChoice = {}): string {
+export function getQueueToken(queue: Named, choice: QueueKind | QueueChoice = {}): string {
+  const name = nameOf(queue);
   const { kind, connection } = typeof choice === "string" ? { kind: choice } : choice;
-  const queue =
+  const handle =
     kind === undefined ? `delayline queue "${name}"` : `delayline ${kind} queue "${name}"`;
-  return connection === undefined ? queue : `${queue} of connection "${connection}"`;
+  return connection === undefined ? handle : `${handle} of connection "${connection}"`;
 }

@@ -1,4 +1,5 @@
 import { BUCKET_COUNT } from "../../queue/message/bucket.ts";
+import { otherNameOf } from "../../queue/keys.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { crc16, SLOT_COUNT } from "./slot.ts";
 
@@ -56,6 +57,19 @@ export function partitionNamed(
   if (encoded === undefined || !(partition < MAX_PARTITIONS)) return undefined;
   const queue = encoded.replaceAll(/%(?:25|7B|7D)/g, decodeURIComponent);
   return partitionName(queue, partition) === name ? { queue, partition } : undefined;
+}
+
+/**
+ * Checks that a name is not that of a partition, nor differs from one in braces alone.
+ *
+ * @throws {TypeError} naming the partition's queue.
+ */
+export function checkNoPartition(name: string): void {
+  const whole = partitionNamed(name) ?? partitionNamed(otherNameOf(name) ?? "");
+  if (whole === undefined) return;
+  throw new TypeError(
+    `queue name must not be that of a partition, got ${JSON.stringify(name)}, which is partition ${whole.partition} of queue ${JSON.stringify(whole.queue)}: open that queue`,
+  );
 }
 
 /** The first of the slots that a partition may be in. */

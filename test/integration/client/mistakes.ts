@@ -1392,7 +1392,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "one name for pollFromAny",
     (its) => its.blocking.pollFromAny("other" as never),
-    ["names", "must be an array", "got string"],
+    ["queues", "must be an array", "got string"],
   ],
   [
     "drain of a negative number",

@@ -6,6 +6,8 @@ import {
   BlockingQueue,
   DelayedQueue,
   Delayline,
+  defineQueue,
+  PlainQueue,
   ReliableQueue,
   type Subscription,
 } from "../../../src/index.ts";
@@ -45,6 +47,35 @@ async function start(imports: NonNullable<DynamicModule["imports"]>, providers: 
   onTestFinished(close);
   return { app, close, logged: () => logged.filter((words) => words.includes("Delayline")) };
 }
+
+test("a definition is registered, and injected by itself", async () => {
+  const orders = defineQueue<number>(uniqueName(), { codec: "json" });
+  const notices = defineQueue<number>(uniqueName(), { reliable: { group: "mail" } });
+  class Shop {
+    readonly orders: PlainQueue<number>;
+    readonly notices: ReliableQueue<number>;
+
+    constructor(one: PlainQueue<number>, other: ReliableQueue<number>) {
+      [this.orders, this.notices] = [one, other];
+    }
+  }
+  InjectQueue(orders)(Shop, undefined, 0);
+  InjectQueue(notices)(Shop, undefined, 1);
+  Injectable()(Shop);
+  const { app } = await start(
+    [
+      DelaylineModule.forRoot({ redis: redisUrl() }),
+      DelaylineModule.registerQueue(orders, notices),
+    ],
+    [Shop],
+  );
+  const shop = app.get(Shop);
+  expect(shop.orders).toBeInstanceOf(PlainQueue);
+  expect(shop.notices.group).toBe("mail");
+  await shop.orders.offer(1, 0);
+  expect(await shop.orders.take()).toBe(1);
+  expect(app.get(getQueueToken(orders))).toBe(shop.orders);
+});
 
 test("a consumer handles messages; on shutdown its handler finishes, and may offer, before everything is closed", async () => {
   const name = uniqueName();
@@ -365,7 +396,7 @@ test.each([
       DelaylineModule.forRoot(),
       DelaylineModule.registerQueue({ name: "a", kind: "fifo" as "delayed" }),
     ],
-    'kind of a queue must be "delayed", "blocking" or "reliable", got "fifo" for queue "a"',
+    'kind of a queue must be "plain", "delayed", "blocking" or "reliable", got "fifo" for queue "a"',
   ],
   [
     "two handles of one kind",

@@ -367,7 +367,7 @@ describe("options", () => {
 
   test("the names of pollFromAny must be a list", async () => {
     for (const names of ["other", null, { length: 1 }]) {
-      await expect(queue.pollFromAny(names as never)).rejects.toThrow("names must be an array");
+      await expect(queue.pollFromAny(names as never)).rejects.toThrow("queues must be an array");
     }
   });
 });

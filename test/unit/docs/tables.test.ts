@@ -22,18 +22,14 @@ describe("options", () => {
   test("the page has every type of options that is exported", () => {
     const exported = sourceOf("src/index.ts").match(/\b\w+Options\b/g) ?? [];
     const types = SECTIONS.map(({ type }) => type as string);
-    // A signal alone, the union of what `retry` may be, and what ioredis takes.
-    const others = ["TakeOptions", "RetryOptions", "ConnectionOptions"];
+    // A signal alone, the union of what `retry` may be, what ioredis takes, and a sum of others.
+    const others = ["TakeOptions", "RetryOptions", "ConnectionOptions", "ReliableQueueOptions"];
     expect(exported.filter((name) => !types.includes(name) && !others.includes(name))).toEqual([]);
   });
 
   test.each([
     ["A client", "A queue", DEFAULTS],
-    [
-      "A reliable queue",
-      "A growing pause",
-      { ...RELIABLE_DEFAULTS, exclusive: false, strict: false },
-    ],
+    ["A reliable queue", "A definition", { ...RELIABLE_DEFAULTS, exclusive: false, strict: false }],
   ])("%s: the docstrings tell the defaults", (heading, more, defaults) => {
     const page = readPage("docs/guide/options.md");
     const rows = [...tableUnder(page, heading), ...tableUnder(page, more)];

@@ -1,0 +1,62 @@
+import type { BlockingQueue } from "./blocking-queue.ts";
+import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { CallOptions } from "../queue/call.ts";
+import type { Handler } from "../queue/consuming/handler.ts";
+import type { Subscription } from "../queue/consuming/subscription.ts";
+import type {
+  SubscribeOptions,
+  TakeManyOptions,
+  TakeOptions,
+} from "../queue/consuming/take-options.ts";
+import type { QueueSettings } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import { DelayedQueue } from "./delayed-queue.ts";
+
+/**
+ * Both sides of a plain queue in one handle: offers messages and manages them as a {@link DelayedQueue} does, and takes
+ * due ones as a {@link BlockingQueue} does. Made by `Delayline.open`.
+ *
+ * What is called as in a {@link ReliableQueue} does the same here, except that a message is gone once it is taken (at
+ * most once), and that a payload comes without a delivery. `size`, `isEmpty` and `clear` are about delayed messages;
+ * those of the ready ones are on {@link ready}.
+ */
+export class PlainQueue<T = unknown> extends DelayedQueue<T> {
+  /** The ready messages: `put`, `peek`, `size`, `drain` and `pollFromAny`, besides what takes. */
+  readonly ready: BlockingQueue<T>;
+
+  /** @internal Use `Delayline.open`. */
+  constructor(
+    open: OpenQueue,
+    payloads: Payloads<T>,
+    settings: QueueSettings<T>,
+    ready: BlockingQueue<T>,
+  ) {
+    super(open, payloads, settings);
+    this.ready = ready;
+  }
+
+  /** Waits for a message and takes it, as {@link BlockingQueue.take} does. */
+  async take(options?: TakeOptions): Promise<T> {
+    return await this.ready.take(options);
+  }
+
+  /** Takes a message, waiting up to `timeout` milliseconds for one, as {@link BlockingQueue.poll} does. */
+  async poll(timeout?: number, options?: CallOptions): Promise<T | undefined> {
+    return await this.ready.poll(timeout, options);
+  }
+
+  /** Takes up to `limit` messages, as {@link BlockingQueue.takeMany} does. */
+  async takeMany(options: TakeManyOptions): Promise<T[]> {
+    return await this.ready.takeMany(options);
+  }
+
+  /** Calls `handler` with each message, as {@link BlockingQueue.subscribe} does. */
+  subscribe(handler: Handler<T>, options?: SubscribeOptions<T>): Subscription {
+    return this.ready.subscribe(handler, options);
+  }
+
+  /** Takes messages one by one, until the client is closed: `for await (const order of orders)`. */
+  [Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
+    return this.ready[Symbol.asyncIterator]();
+  }
+}
