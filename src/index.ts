@@ -10,7 +10,7 @@ export {
   type PayloadOf,
   type QueueDefinition,
 } from "./handles/queue-definition.ts";
-export { InsertionOrder } from "./handles/insertion-order.ts";
+export type { InsertionOrder } from "./handles/insertion-order.ts";
 export type { DelayedHandle } from "./handles/delayed-handle.ts";
 export type {
   CancelWhereOptions,

@@ -17,6 +17,7 @@ test("the package exports these names, and no others", () => {
     "OfferError",
     "OfferManyError",
     "PayloadTooLargeError",
+    "PlainQueue",
     "QuarantineError",
     "RedisError",
     "RejectError",
@@ -24,6 +25,7 @@ test("the package exports these names, and no others", () => {
     "RoutedSubscription",
     "Subscription",
     "WrongHandleError",
+    "defineQueue",
     "nextWithin",
   ]);
 });

@@ -61,11 +61,10 @@ test("another group of the same definition", async () => {
   expect([mail.group, audit.group]).toEqual(["default", "audit"]);
   expect(line.open(notices, { group: undefined as never }).group).toBe("default");
   await mail.offer(7, 0);
-  for (const queue of [mail, audit]) {
-    const delivery = await queue.take();
-    expect(delivery.payload).toBe(7);
-    await delivery.ack();
-  }
+  // Not acknowledged before both groups have it: a group that begins later would not see it.
+  const deliveries = await Promise.all([mail.take(), audit.take()]);
+  expect(deliveries.map(({ payload }) => payload)).toEqual([7, 7]);
+  for (const delivery of deliveries) await delivery.ack();
 });
 
 test("a handle by name shares what the definition says", async () => {

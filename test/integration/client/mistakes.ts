@@ -1774,7 +1774,11 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a kind of queue that is not there",
     (its) => openQueue(its.line, { name: "q", kind: "fifo" } as never),
-    ["kind of a queue", 'must be "delayed", "blocking" or "reliable"', 'got "fifo" for queue "q"'],
+    [
+      "kind of a queue",
+      'must be "plain", "delayed", "blocking" or "reliable"',
+      'got "fifo" for queue "q"',
+    ],
   ],
   [
     "a misspelt option of a codec",
