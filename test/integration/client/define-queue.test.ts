@@ -144,5 +144,5 @@ test("a definition and a handle stand for the name", async () => {
   expect(await newRedis(redisUrl()).llen(second.name)).toBe(1);
   await line.closeQueue(one);
   await expect(one.size()).rejects.toThrow("closed");
-  expect(() => line.stats(undefined as never)).rejects.toThrow("queue name must be a string");
+  await expect(line.stats(undefined as never)).rejects.toThrow("queue name must be a string");
 });
