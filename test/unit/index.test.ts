@@ -12,7 +12,6 @@ test("the package exports these names, and no others", () => {
     "Delivery",
     "EncodeError",
     "HandlerError",
-    "InsertionOrder",
     "LeftRunningError",
     "OfferError",
     "OfferManyError",
