@@ -66,7 +66,7 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
     await page.getByRole("checkbox", { name: `Select ${row}`, exact: true }).check();
     await page.getByText("1 selected").waitFor();
     await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
-    const dialog = page.getByRole("dialog", { name: `${button}: 1 message?` });
+    const dialog = page.getByRole("dialog", { name: `${button} 1 message?` });
     await dialog.getByText("1 message, still dead.").waitFor();
     await dialog.getByRole("button", { name: button }).click();
     await page
@@ -87,17 +87,73 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
   const dialog = page.getByRole("dialog");
   expect(await dialog.getByRole("combobox", { name: "Unit" }).inputValue()).toBe("seconds");
   await dialog.getByRole("spinbutton", { name: "Amount" }).fill("0.001");
-  await dialog.getByRole("button", { name: "Redrive all" }).click();
+  await dialog.getByText("4 dead letters now.").waitFor();
+  await dialog.getByRole("button", { name: "Redrive" }).click();
   await says(page, "4 dead letters were redriven.");
   await page.getByText("Nothing is dead.").waitFor();
+  await page.getByText("No dead letters.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
   const work = queue.subscribe((_, delivery) => delivery.reject("again"));
   // The list also shows changes made elsewhere.
   await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
   await work.close();
-  await change(page, "Remove all");
+  await change(page, "Remove all", "Remove");
   await says(page, "5 dead letters were removed.");
   expect(await deadLetters.size()).toBe(0);
+});
+
+inBrowser("dead letters are grouped by reason, and one group is redriven", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const queue = seed.getReliableQueue<string>("orders");
+    for (const reason of ["timeout after 31 ms", "timeout after 2 ms", "refused"]) {
+      await queue.offer("x", 0, { key: reason });
+      await (await queue.take()).reject(reason);
+    }
+  });
+  const page = await visit(`${url}#/queue/orders/dead`);
+  const groups = page.getByRole("table", { name: "Dead letters by reason" });
+  await groups.getByRole("row", { name: /^timeout after # ms 2 / }).waitFor();
+  await groups.getByRole("link", { name: "timeout after # ms" }).click();
+  const list = page.getByRole("table", { name: "Dead messages" });
+  await page.getByText("Reason: timeout after # ms").waitFor();
+  await list.getByRole("rowheader").nth(1).waitFor();
+  expect(await list.getByRole("rowheader").count()).toBe(2);
+  await page.getByRole("link", { name: "Show all" }).click();
+  await list.getByRole("rowheader").nth(2).waitFor();
+
+  await groups.getByRole("button", { name: "Redrive: timeout after # ms" }).click();
+  const dialog = page.getByRole("dialog", { name: "Redrive 2 dead letters?" });
+  await dialog.getByText("2 dead letters now.").waitFor();
+  await dialog.getByRole("spinbutton", { name: "Amount" }).fill("5");
+  await dialog.getByRole("combobox", { name: "Unit" }).selectOption("hours");
+  await dialog.getByRole("button", { name: "Redrive" }).click();
+  await says(page, "2 dead letters were redriven.");
+  await groups.getByText("timeout after # ms").waitFor({ state: "detached" });
+  const { dead, retries } = await line.stats("orders");
+  expect({ dead, retries }).toEqual({ dead: 1, retries: 2 });
+});
+
+inBrowser("delayed messages are selected, counted and cancelled together", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const offers = ["a", "b", "c"].map((key) => ({ payload: key, delay: HOUR, key }));
+    await seed.getDelayedQueue("orders").offerMany(offers);
+  });
+  const orders = line.getDelayedQueue("orders");
+  const page = await visit(`${url}#/queue/orders/delayed`);
+  await page.getByRole("checkbox", { name: "Select all on this page" }).check();
+  await page.getByText("3 selected").waitFor();
+  await page.getByRole("checkbox", { name: "Select c" }).uncheck();
+  await page.route("**/messages?*", (route) => route.abort());
+  await orders.cancel("b");
+  await page.getByRole("button", { name: "Cancel messages" }).click();
+  const dialog = page.getByRole("dialog", { name: "Cancel 2 messages?" });
+  await dialog.getByText("1 of 2 messages is still delayed; the rest is left alone.").waitFor();
+  await page.unroute("**/messages?*");
+  await dialog.getByRole("button", { name: "Cancel messages" }).click();
+  await says(page, "1 message was cancelled.");
+  await page.getByRole("rowheader", { name: "a" }).waitFor({ state: "detached" });
+  expect(await orders.size()).toBe(1);
+  expect((await orders.get("c"))?.key).toBe("c");
 });
 
 inBrowser("an unreadable letter has no Redrive button, but can be removed", async () => {
@@ -113,10 +169,11 @@ inBrowser("an unreadable letter has no Redrive button, but can be removed", asyn
   redis.disconnect();
   const why = "This letter cannot be redriven: its address, payload or group is missing.";
   const page = await visit(`${url}#/queue/orders/dead`);
-  const row = page.getByRole("row", { name: "unreadable" });
+  const list = page.getByRole("table", { name: "Dead messages" });
+  const row = list.getByRole("row", { name: "unreadable" });
   await row.getByText(why).waitFor();
 
-  await change(page, "Redrive all");
+  await change(page, "Redrive all", "Redrive");
   await says(page, "1 dead letter was redriven.");
   await page.getByRole("row", { name: /\ba no\b/ }).waitFor({ state: "detached" });
   expect(await page.getByRole("button", { name: "Redrive all" }).count()).toBe(0);
@@ -125,7 +182,7 @@ inBrowser("an unreadable letter has no Redrive button, but can be removed", asyn
   await page.getByText(why).waitFor();
   expect(await page.getByRole("button", { name: "Redrive" }).count()).toBe(0);
   await change(page, "Remove");
-  await says(page, "1 dead letter was removed.");
+  await says(page, "The message was removed.");
   expect(await line.getReliableQueue("orders").deadLetters.size()).toBe(0);
 });
 

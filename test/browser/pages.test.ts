@@ -65,6 +65,10 @@ const PAGES = [
   ["dead", "queue/orders/dead", "the card was refused"],
   ["quarantined", "queue/reminders/quarantined", "2 in quarantine"],
   ["consumers", "queue/orders/consumers", "Last heard of"],
+  ["busy", "busy", "1 message in flight"],
+  ["redis", "redis", "Commands per second"],
+  ["month", "month", "messages in the coming 31 days"],
+  ["doctor", "doctor", "Not examined yet"],
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 

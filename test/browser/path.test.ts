@@ -64,7 +64,7 @@ inBrowser("follows a message through all states without a reload", async () => {
   await page.getByRole("link", { name: "Dead 1" }).click();
   await page.getByText("1 earlier failure").click();
   await page.getByText(/^Attempt 1, /).waitFor();
-  await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
+  await page.getByRole("link", { name: "order:42" }).click();
 
   // Redriven and handled.
   fails = false;

@@ -181,7 +181,18 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/dashboard/readings": {
     rule: "Samples the numbers of queues and keeps their history.",
-    imports: ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts", "cause.ts", "time"],
+    imports: [
+      "tools/dashboard/http",
+      "tools/doctor",
+      "tools/doctor/looks",
+      "tools/inspect",
+      "observe",
+      "client",
+      "queue",
+      "errors.ts",
+      "cause.ts",
+      "time",
+    ],
   },
   "tools/dashboard/http": { rule: "Requests, replies and who may send them.", imports: ["time"] },
   "tools/cli": {

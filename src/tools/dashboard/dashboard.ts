@@ -10,6 +10,8 @@ import {
 } from "./dashboard-options.ts";
 import { Guard, readBody } from "./http/guard.ts";
 import { HttpError, reply, replyError } from "./http/reply.ts";
+import { Doctor } from "./readings/doctor.ts";
+import { Months } from "./readings/month.ts";
 import { QueueView } from "./readings/queue-view.ts";
 import { Readings } from "./readings/readings.ts";
 import { Sampler } from "./readings/sampler.ts";
@@ -127,7 +129,16 @@ class DashboardServer {
     const sampler = new Sampler(inspector);
     const view = new QueueView(inspector);
     const streams = new EventStreams(sampler, view);
-    this.#running = { settings, inspector, sampler, view, streams, readings: new Readings() };
+    this.#running = {
+      settings,
+      inspector,
+      sampler,
+      view,
+      streams,
+      readings: new Readings(),
+      months: new Months(inspector, sampler),
+      doctor: new Doctor(redis),
+    };
     return this.#running;
   }
 
@@ -137,6 +148,7 @@ class DashboardServer {
     running.streams.close();
     running.sampler.close();
     running.readings.close();
+    running.doctor.close();
     await running.inspector.close();
   }
 }

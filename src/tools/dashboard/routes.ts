@@ -2,15 +2,15 @@ import { VERSION } from "../version.ts";
 import { checkName, type Call } from "./calls/call.ts";
 import {
   cancel,
+  changeDead,
   changeMessages,
   listMessages,
   locateMessage,
   promote,
-  redriveDead,
-  removeDead,
   removeQuarantine,
   requeueQuarantine,
   reschedule,
+  showReasons,
   showQuarantine,
 } from "./calls/message-calls.ts";
 import {
@@ -23,7 +23,8 @@ import {
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
-import { search } from "./calls/search-calls.ts";
+import { searchAll } from "./calls/search-calls.ts";
+import { examine, showBusy, showMonth, showMonthCell, showRedis } from "./calls/view-calls.ts";
 import { replyJson } from "./http/reply.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */
@@ -51,7 +52,12 @@ const ROUTES: Readonly<Record<string, Route>> = {
       return call.running.streams.open(queue, call.request);
     },
   },
-  search: { GET: search },
+  search: { GET: searchAll },
+  month: { GET: showMonth },
+  "month/cell": { GET: showMonthCell },
+  busy: { GET: showBusy },
+  redis: { GET: showRedis },
+  doctor: { GET: examine },
   lines: { GET: showLines },
   queues: { GET: showQueues },
   "queues/:q": { GET: showQueue },
@@ -66,8 +72,8 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/message/cancel": { POST: cancel },
   "queues/:q/message/reschedule": { POST: reschedule },
   "queues/:q/message/promote": { POST: promote },
-  "queues/:q/dead/redrive": { POST: redriveDead },
-  "queues/:q/dead/remove": { POST: removeDead },
+  "queues/:q/dead/reasons": { GET: showReasons },
+  "queues/:q/dead/change": { POST: changeDead },
   "queues/:q/quarantine": { GET: showQuarantine },
   "queues/:q/quarantine/requeue": { POST: requeueQuarantine },
   "queues/:q/quarantine/remove": { POST: removeQuarantine },

@@ -237,19 +237,24 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
     failures,
   });
 
-  const redriven = await post(`${path}/dead/redrive`, { id, delay: HOUR });
-  expect(redriven.body).toEqual({ count: 1 });
+  const change = async (more: object) =>
+    (await post(`${path}/messages/change`, { ids: [id], ...more })).body.count as number;
+  const place = (await get(`${path}/message?key=k`)).body.place as string;
+  expect(await change({ verb: "redrive", places: [place], delay: HOUR, isDry: true })).toBe(1);
+  expect(await change({ verb: "redrive", places: [place], delay: HOUR })).toBe(1);
+  expect(await change({ verb: "redrive", places: [place], isDry: true })).toBe(0);
   expect((await get(`${path}/message?id=${id}`)).body).toMatchObject({ state: "retrying" });
   await post(`${path}/message/promote`, { id });
   await (await queue.take()).reject();
-  expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 1 });
-  expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 0 });
+  const again = [(await get(`${path}/message?key=k`)).body.place as string];
+  expect(await change({ verb: "remove", places: again })).toBe(1);
+  expect(await change({ verb: "remove", places: again })).toBe(0);
 });
 
 test("messages of a list are counted, and changed together", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
-  const { get, post } = newDashboard();
+  const { post } = newDashboard();
   const path = `api/queues/${name}/messages/change`;
   const offered = await queue.offerMany(upTo(3).map((i) => ({ payload: `${i}`, delay: HOUR })));
   const ids = offered.map(({ id }) => id);
@@ -259,14 +264,7 @@ test("messages of a list are counted, and changed together", async () => {
   expect((await queue.get(ids[1] ?? ""))?.id).toBe(ids[1]);
   expect(await change({ verb: "cancel" })).toBe(2);
   expect(await change({ verb: "cancel" })).toBe(0);
-
-  const { id } = await queue.offer("x", 0);
-  await (await queue.take()).reject("no");
-  expect(await change({ ids: [id], verb: "redrive", isDry: true })).toBe(1);
-  expect((await get(`api/queues/${name}/message?id=${id}`)).body.state).toBe("dead");
-  expect(await change({ ids: [id], verb: "redrive", delay: HOUR })).toBe(1);
-  expect(await change({ ids: [id], verb: "remove", isDry: true })).toBe(0);
-  for (const bad of [{ verb: "burn" }, { ids: ["x"] }, { ids: upTo(101).map(() => id) }]) {
+  for (const bad of [{ verb: "burn" }, { ids: ["x"] }, { ids: upTo(101).map(() => ids[0]) }]) {
     expect((await post(path, { ids, verb: "cancel", ...bad })).status).toBe(400);
   }
 });
@@ -318,10 +316,142 @@ test("dead letters come in pages, and can all be redriven or removed", async () 
   const pages = await pagesOf(board, `api/queues/${name}/messages?state=dead&limit=3`);
   expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);
   expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(7);
-  const redriven = await board.post(`api/queues/${name}/dead/redrive`, { id: "all", delay: HOUR });
-  expect(redriven.body).toEqual({ count: 7 });
-  expect((await board.post(`api/queues/${name}/dead/remove`, { id: "all" })).body).toEqual({
-    count: 0,
+  const change = async (body: object) =>
+    (await board.post(`api/queues/${name}/dead/change`, body)).body.count as number;
+  expect(await change({ verb: "redrive", isDry: true })).toBe(7);
+  expect(await change({ verb: "redrive", delay: HOUR })).toBe(7);
+  expect(await change({ verb: "remove" })).toBe(0);
+});
+
+test("dead letters are counted by reason, listed by reason, and changed by reason", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
+  const { get, post } = newDashboard();
+  const path = `api/queues/${name}`;
+  for (const reason of ["timeout after 31 ms", "timeout after 2 ms", "refused"]) {
+    await queue.offer("x", 0);
+    await (await queue.take()).reject(reason);
+  }
+  const { body } = await get(`${path}/dead/reasons`);
+  expect(body).toMatchObject({
+    groups: [
+      { reason: "timeout after # ms", count: 2, group: queue.group, isUnreadable: false },
+      { reason: "refused", count: 1 },
+    ],
+    read: 3,
+    total: 3,
+  });
+  const { reason, group } = body.groups[0];
+  const query = new URLSearchParams({ state: "dead", reason, group }).toString();
+  expect((await get(`${path}/messages?${query}`)).body.messages).toHaveLength(2);
+  const change = async (more: object) =>
+    (await post(`${path}/dead/change`, { reason, group, ...more })).body.count as number;
+  expect(await change({ verb: "redrive", isDry: true })).toBe(2);
+  expect(await change({ verb: "redrive", delay: HOUR })).toBe(2);
+  expect((await get(`${path}/dead/reasons`)).body.groups).toMatchObject([{ reason: "refused" }]);
+  for (const bad of [{ verb: "cancel" }, { verb: "remove", reason: 7 }]) {
+    expect((await post(`${path}/dead/change`, bad)).status).toBe(400);
+  }
+  expect(await queue.deadLetters.size()).toBe(1);
+});
+
+test("the coming month is counted over all queues; an hour leads to its queues", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url, transfer: false });
+  const from = Math.floor((await line.serverTime()) / HOUR) * HOUR;
+  await line.getDelayedQueue("a").offerAt("x", from + 5.5 * HOUR);
+  await line.getDelayedQueue("b").offerMany(upTo(3).map((i) => ({ payload: i, delay: 48 * HOUR })));
+  await line.getReliableQueue("c", { partitions: 2 }).offerAt("x", from + 5.1 * HOUR);
+  const { get } = newDashboard({ redis: url });
+  const { totals, step, failed } = (await get(`api/month?from=${from}`)).body;
+  expect({ length: totals.length, step, failed }).toEqual({ length: 744, step: HOUR, failed: [] });
+  expect(totals[5]).toBe(2);
+  expect(totals.reduce((sum: number, one: number) => sum + one, 0)).toBe(5);
+  expect((await get(`api/month/cell?from=${from}&hour=5`)).body).toEqual({
+    queues: [
+      { name: "a", count: 1 },
+      { name: "c", count: 1 },
+    ],
+  });
+  const range = `from=${from + 5 * HOUR}&until=${from + 6 * HOUR}`;
+  expect((await get(`api/queues/a/messages?state=delayed&${range}`)).body.messages).toHaveLength(1);
+  expect((await get(`api/queues/b/messages?state=delayed&${range}`)).body.messages).toEqual([]);
+  expect((await get("api/month/cell?hour=744")).status).toBe(400);
+});
+
+test("a search looks into all queues and states, and says where it could not look", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url });
+  const plain = line.getDelayedQueue<string>("plain");
+  const mail = line.getReliableQueue<string>("mail");
+  await line.getReliableQueue<string>("parts", { partitions: 3 }).offer("x", HOUR, { key: "k" });
+  await mail.offer("x", 0, { key: "k" });
+  await (await mail.take()).reject("no");
+  await mail.offer("x", 0, { key: "k" });
+  const held = await mail.take();
+  await plain.offer("x", 0, { key: "k" });
+  const board = newDashboard({ redis: url });
+  const found = async (q: string) => {
+    const hits: any[] = [];
+    for (let after = ""; ;) {
+      const { body } = await board.get(`api/search?q=${q}${after && `&after=${after}`}`);
+      hits.push(...body.hits);
+      if (body.next === null) return { hits, report: body.report };
+      after = body.next as string;
+    }
+  };
+  await eventually(async () => (await line.stats("plain")).ready === 1);
+  const { hits, report } = await found("k");
+  expect(hits.map(({ queue, state }) => `${queue} ${state}`).toSorted()).toEqual([
+    "mail dead",
+    "mail in flight",
+    "parts delayed",
+  ]);
+  expect(report).toEqual({ queues: 3, unread: [], unsearchable: ["plain"], failed: [] });
+  expect((await found("nobody")).hits).toEqual([]);
+  expect((await found(held.id)).hits).toMatchObject([{ queue: "mail", state: "in flight" }]);
+  await held.ack();
+});
+
+test("what all queues have in flight, and what Redis says of itself", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url });
+  const held: Delivery<string>[] = [];
+  for (const name of ["a", "b"]) {
+    const queue = line.getReliableQueue<string>(name);
+    await queue.offer("x", 0, { key: `${name}:1` });
+    held.push(await queue.take());
+  }
+  const { get } = newDashboard({ redis: url });
+  const { messages, next } = (await get("api/busy")).body;
+  const by = { pid: process.pid, host: expect.any(String), takenAt: expect.any(Number) };
+  expect(messages).toMatchObject([
+    { queue: "a", key: "a:1", attempts: 1, ...by },
+    { queue: "b", key: "b:1", attempts: 1, ...by },
+  ]);
+  expect(next).toBeNull();
+  expect((await get("api/redis")).body.servers).toMatchObject([
+    {
+      address: expect.stringContaining("127.0.0.1:"),
+      role: "master",
+      usedMemory: expect.any(Number),
+      operations: expect.any(Number),
+      isAppending: false,
+    },
+  ]);
+  for (const delivery of held) await delivery.ack();
+});
+
+test("the doctor is asked through the page, once for all who ask", async () => {
+  const { url } = await startOwnServer();
+  await newLine({ redis: url }).getDelayedQueue("orders").pause();
+  const { get } = newDashboard({ redis: url });
+  const [one, other] = await Promise.all([get("api/doctor"), get("api/doctor")]);
+  expect(one.body).toEqual(other.body);
+  const paused = one.body.findings.find(({ check }: { check: string }) => check === "paused");
+  expect(paused).toMatchObject({
+    queue: "orders",
+    repair: expect.stringContaining(`--redis ${url}`),
   });
 });
 
@@ -343,9 +473,11 @@ test("a foreign dead letter is marked as unreadable, in the list and on its own"
     const { body } = await get(`${path}/message?id=${listed}`);
     expect(body).toMatchObject({ state: "dead", isUnreadable });
   }
-  const unreadable = letters[1].id as string;
-  expect((await post(`${path}/dead/redrive`, { id: unreadable })).body).toEqual({ count: 0 });
-  expect((await post(`${path}/dead/remove`, { id: unreadable })).body).toEqual({ count: 1 });
+  const change = async (verb: string) =>
+    (await post(`${path}/messages/change`, { verb, places: [letters[1].place] })).body
+      .count as number;
+  expect(await change("redrive")).toBe(0);
+  expect(await change("remove")).toBe(1);
 });
 
 test("the quarantine is listed, requeued and cleared", async () => {

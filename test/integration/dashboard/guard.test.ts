@@ -229,9 +229,10 @@ test.each([
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: -1 }],
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: "1" }],
   ["message/promote", {}],
-  ["dead/redrive", { id: 1 }],
-  ["dead/redrive", { id: "all", delay: 1e300 }],
-  ["dead/remove", {}],
+  ["dead/change", { verb: "redrive", group: 1 }],
+  ["dead/change", { verb: "redrive", delay: 1e300 }],
+  ["dead/change", {}],
+  ["messages/change", { verb: "remove", places: [1] }],
 ])("POST %s with %j is refused", async (path, body) => {
   const said = await newDashboard().post(`api/queues/${uniqueName()}/${path}`, body);
   expect(said).toMatchObject({ status: 400, body: { error: expect.any(String) } });

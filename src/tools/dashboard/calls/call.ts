@@ -1,10 +1,13 @@
 import { checkDuration, checkKey } from "../../../queue/checks.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
+import type { LetterFilter } from "../../inspect/dead-reasons.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
 import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
 import { HttpError } from "../http/reply.ts";
+import type { Doctor } from "../readings/doctor.ts";
+import type { Months } from "../readings/month.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Readings } from "../readings/readings.ts";
 import type { Sampler } from "../readings/sampler.ts";
@@ -17,6 +20,8 @@ export interface Running {
   readonly sampler: Sampler;
   readonly view: QueueView;
   readonly readings: Readings;
+  readonly months: Months;
+  readonly doctor: Doctor;
   readonly streams: EventStreams;
 }
 
@@ -26,10 +31,10 @@ const MAX_VALUE = 1000;
 /** What can be done with messages of a list. */
 const VERBS = ["cancel", "promote", "reschedule", "redrive", "remove"] as const;
 
-export type Verb = (typeof VERBS)[number];
+type Verb = (typeof VERBS)[number];
 
 /** The most messages to change at once. */
-const MAX_IDS = 100;
+const MOST_AT_ONCE = 100;
 
 /** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
 export class Call {
@@ -160,10 +165,29 @@ export class Call {
 
   /** The ids of the messages to change, up to a hundred, from the body. */
   get ids(): readonly MessageId[] {
-    const { ids } = this.#body;
-    const areIds = Array.isArray(ids) && ids.length <= MAX_IDS && ids.every(isId);
-    if (areIds) return ids;
-    throw new HttpError(400, `ids must be up to ${MAX_IDS} message ids`);
+    const ids = this.#few("ids");
+    if (ids.every(isId)) return ids;
+    throw new HttpError(400, "ids must be message ids");
+  }
+
+  /** The places of the messages to change (`Sighting.place`), up to a hundred, from the body. */
+  get places(): readonly string[] {
+    return this.#few("places");
+  }
+
+  /** Which dead letters to change, from the body. */
+  get letters(): LetterFilter {
+    const { reason, group } = this.#body;
+    const areTexts = [reason, group].every((one) => one === undefined || typeof one === "string");
+    if (!areTexts) throw new HttpError(400, "reason and group must be strings");
+    return { reason, group } as LetterFilter;
+  }
+
+  #few(name: string): readonly string[] {
+    const few = this.#body[name];
+    const isFew = Array.isArray(few) && few.length <= MOST_AT_ONCE;
+    if (isFew && few.every((one) => typeof one === "string")) return few;
+    throw new HttpError(400, `${name} must be up to ${MOST_AT_ONCE} strings`);
   }
 
   /** What to do with the messages, from the body. */
@@ -177,11 +201,6 @@ export class Call {
   /** Whether the change is only to be counted, from the body. */
   get isDry(): boolean {
     return this.#body["isDry"] === true;
-  }
-
-  /** The id of the message to change, or `"all"`, from the body. */
-  get idOrAll(): MessageId | "all" {
-    return this.#body["id"] === "all" ? "all" : this.id;
   }
 
   /** How long the message is to wait (ms), from the body; undefined if it is missing. */

@@ -1,5 +1,13 @@
 import type { Rescheduled } from "../../../handles/delayed-message.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
+import {
+  changeLetters,
+  changeLettersAt,
+  deadByReason,
+  foldReason,
+  type DeadReasons,
+} from "../../inspect/dead-reasons.ts";
+import { lifeOf } from "../../inspect/life.ts";
 import { locate, messagesIn, messagesWith } from "../../inspect/locate.ts";
 import {
   countBeforeRedrive,
@@ -7,45 +15,79 @@ import {
   type MessageState,
   type Sighting,
 } from "../../inspect/sighting.ts";
+import { YEAR_9999 } from "../../../queue/checks.ts";
 import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
-import { listedPayload, shownPayload, type Call, type Verb } from "./call.ts";
+import { listedPayload, shownPayload, type Call } from "./call.ts";
+
+/** Which messages of a list are wanted. */
+interface Wanted {
+  readonly state: MessageState | undefined;
+  readonly prefix: string;
+  /** The reason of dead letters, as it is or folded. */
+  readonly reason: string | undefined;
+  readonly group: string | undefined;
+  /** When they become or became due, at the earliest, and before when (epoch ms). */
+  readonly from: number | undefined;
+  readonly until: number | undefined;
+}
 
 /**
  * `GET queues/:q/messages`: the messages in a `state` in the order in which Redis has them, or those in any state. With
- * `prefix`, those whose keys begin with it.
+ * `prefix`, those whose keys begin with it; with `reason` and `group`, such dead letters; with `from` and `until`, those
+ * that are due then.
  */
 export async function listMessages(call: Call): Promise<unknown> {
-  const { state, wantsPayload } = call;
-  const prefix = call.value("prefix") ?? "";
-  if (state === undefined && prefix === "")
+  const { wantsPayload } = call;
+  const wanted: Wanted = {
+    state: call.state,
+    prefix: call.value("prefix") ?? "",
+    reason: call.value("reason"),
+    group: call.value("group"),
+    from: call.whole("from", INSTANTS),
+    until: call.whole("until", INSTANTS),
+  };
+  if (wanted.state === undefined && wanted.prefix === "") {
     throw new HttpError(400, "state or prefix must be given");
+  }
   const queue = await call.open();
   const read = async function* (signal: AbortSignal) {
-    for await (const seen of messagesOf(queue, state, prefix, signal)) {
+    for await (const seen of messagesOf(queue, wanted, signal)) {
       yield seen && shown(seen, wantsPayload ? listedPayload : undefined);
     }
   };
-  const list = JSON.stringify([call.queue, state, prefix, wantsPayload]);
+  const list = JSON.stringify([call.queue, wanted, wantsPayload]);
   const { items, next } = await call.running.readings.page(list, call.page, read);
   return { messages: items, next };
 }
 
+const INSTANTS = { least: 0, most: YEAR_9999 };
+
 async function* messagesOf(
   queue: InspectedQueue,
-  state: MessageState | undefined,
-  prefix: string,
+  wanted: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<Sighting | undefined, void, void> {
+  const { state, prefix, until = Infinity } = wanted;
   const found =
     state === undefined || prefix !== ""
       ? messagesWith(prefix, queue, { signal })
       : messagesIn(queue, state, { signal });
-  for await (const seen of found) yield seen && isIn(state, seen) ? seen : undefined;
+  for await (const seen of found) {
+    yield seen && isWanted(seen, wanted) ? seen : undefined;
+    // Delayed messages come by deadline.
+    if (state === "delayed" && prefix === "" && seen && seen.deadline >= until) return;
+  }
 }
 
-function isIn(state: MessageState | undefined, seen: Sighting): boolean {
-  return state === undefined || seen.state === state;
+function isWanted(seen: Sighting, { state, reason, group, from = 0, until = Infinity }: Wanted) {
+  return (
+    (state === undefined || seen.state === state) &&
+    (reason === undefined || seen.reason === reason || foldReason(seen.reason ?? "") === reason) &&
+    (group === undefined || seen.group === group) &&
+    seen.deadline >= from &&
+    seen.deadline < until
+  );
 }
 
 /** `GET queues/:q/message`: one message by id or key, wherever it is. */
@@ -66,6 +108,7 @@ function shown(sighting: Sighting, open?: (bytes: Uint8Array) => unknown): objec
     isUnreadable: isUnreadable(sighting),
     beforeRedrive: countBeforeRedrive(sighting),
     headers,
+    life: lifeOf(sighting),
     ...(open && { payload: open(payload) }),
   };
 }
@@ -81,6 +124,7 @@ const GONE = {
   attempts: 0,
   isUnreadable: false,
   failures: [],
+  life: [],
   beforeRedrive: 0,
   consumer: null,
   host: null,
@@ -120,46 +164,73 @@ function moved(message: Rescheduled | undefined): unknown {
 }
 
 /**
- * `POST queues/:q/messages/change`: makes one change to up to a hundred messages of a list. Counts those that still are
- * where the list showed them; `isDry` only counts.
+ * `POST queues/:q/messages/change`: makes one change to up to a hundred messages of a list, which `places` name. Counts
+ * those that still are where the list showed them; `isDry` only counts.
  */
 export async function changeMessages(call: Call): Promise<unknown> {
-  const { ids, verb, delay = 0, isDry, signal } = call;
+  const { verb, delay = 0, isDry, signal } = call;
   const queue = await call.open();
-  const { messages, deadLetters } = queue;
-  const isThere = async (id: MessageId) => {
-    if (verb !== "redrive" && verb !== "remove")
-      return (await messages.get(id, { signal })) !== undefined;
-    const { sightings } = await locate(queue, id, { signal });
-    return sightings.some(({ state }) => state === "dead");
+  if (verb === "redrive" || verb === "remove") {
+    const { places } = call;
+    const count = isDry
+      ? await countLetters(queue, places, signal)
+      : await changeLettersAt(queue, verb, places, { delay, signal });
+    return { count };
+  }
+  const { messages } = queue;
+  const changes = {
+    cancel: (id: MessageId) => messages.cancel(id, { signal }),
+    promote: async (id: MessageId) => (await messages.promote(id, { signal })) !== undefined,
+    reschedule: async (id: MessageId) =>
+      (await messages.reschedule(id, delay, { signal })) !== undefined,
   };
-  const changes: Record<Verb, (id: MessageId) => Promise<boolean>> = {
-    cancel: (id) => messages.cancel(id, { signal }),
-    promote: async (id) => (await messages.promote(id, { signal })) !== undefined,
-    reschedule: async (id) => (await messages.reschedule(id, delay, { signal })) !== undefined,
-    redrive: async (id) => ((await deadLetters?.redrive(id, { delay, signal })) ?? 0) > 0,
-    remove: async (id) => (await deadLetters?.remove(id, { signal })) ?? false,
-  };
+  const isThere = async (id: MessageId) => (await messages.get(id, { signal })) !== undefined;
   const change = isDry ? isThere : changes[verb];
   let count = 0;
-  for (const id of ids) if (await change(id)) count++;
+  for (const id of call.ids) if (await change(id)) count++;
   return { count };
 }
 
-/** `POST queues/:q/dead/redrive`: delivers one dead letter, or all, again. */
-export async function redriveDead(call: Call): Promise<unknown> {
-  const { idOrAll, delay = 0, signal } = call;
-  const { deadLetters } = await call.open();
-  return { count: (await deadLetters?.redrive(idOrAll, { delay, signal })) ?? 0 };
+/** How many of these letters still exist. Reads the list up to the last of them. */
+async function countLetters(
+  queue: InspectedQueue,
+  places: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  const missing = new Set(places);
+  for await (const { place } of messagesIn(queue, "dead", { signal })) {
+    missing.delete(place);
+    if (missing.size === 0) break;
+  }
+  return new Set(places).size - missing.size;
 }
 
-/** `POST queues/:q/dead/remove`: deletes one dead letter, or all, for good. */
-export async function removeDead(call: Call): Promise<unknown> {
-  const { idOrAll, signal } = call;
-  const { deadLetters } = await call.open();
-  if (deadLetters === undefined) return { count: 0 };
-  if (idOrAll === "all") return { count: await deadLetters.clear({ signal }) };
-  return { count: (await deadLetters.remove(idOrAll, { signal })) ? 1 : 0 };
+/** The most dead letters whose reasons the page counts: some 60 ms of Redis's time, in short steps. */
+const MOST_LETTERS = 20_000;
+
+/** `GET queues/:q/dead/reasons`: the dead letters by reason. */
+export async function showReasons(call: Call): Promise<unknown> {
+  const { signal } = call;
+  let seen: DeadReasons = { groups: [], others: 0, read: 0, total: 0 };
+  for await (const next of deadByReason(await call.open(), { most: MOST_LETTERS, signal })) {
+    seen = next;
+  }
+  return seen;
+}
+
+/**
+ * `POST queues/:q/dead/change`: redrives or removes all dead letters, or those with a `reason` or of a `group`. `isDry`
+ * only counts.
+ */
+export async function changeDead(call: Call): Promise<unknown> {
+  const { verb, delay, isDry, letters, signal } = call;
+  if (verb !== "redrive" && verb !== "remove") {
+    throw new HttpError(400, "verb must be redrive or remove");
+  }
+  let count = 0;
+  const changing = changeLetters(await call.open(), verb, letters, { delay, isDry, signal });
+  for await (const { matched, done } of changing) count = isDry ? matched : done;
+  return { count };
 }
 
 /** `GET queues/:q/quarantine`: how many entries the quarantine has, and the first of them. */

@@ -1,62 +1,50 @@
-import { locate } from "../../inspect/locate.ts";
+import { search, type SearchReport } from "../../inspect/search.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
 import type { Call } from "./call.ts";
 
 /** A message that a search found. */
 type Hit = Pick<Sighting, "queue" | "id" | "key" | "state" | "group" | "partition">;
 
-/** Where a search has looked. */
-interface SearchReport {
-  /** How many queues it searched. */
-  readonly queues: number;
-  /** Plain queues with ready messages, which have neither ids nor keys. */
-  readonly unsearchable: readonly string[];
-  /** Queues that could not be read. */
-  readonly failed: readonly { readonly queue: string; readonly error: string }[];
-}
+/** What a search yields: what it found, and at its end where it has looked. */
+type Found = { readonly hit: Hit } | { readonly report: SearchReport };
 
 /**
  * `GET search`: the messages with the id or key `q`, in all queues and states. Replies with what it has found within a
  * second, and with `report` once it has looked everywhere.
  */
-export async function search(call: Call): Promise<unknown> {
-  const { running } = call;
+export async function searchAll(call: Call): Promise<unknown> {
   const q = call.sought;
   const list = JSON.stringify(["search", q]);
-  const { items, next } = await running.readings.page(list, call.page, (signal) =>
+  const { items, next } = await call.running.readings.page(list, call.page, (signal) =>
     everywhere(call, q, signal),
   );
   const hits = items.flatMap((item) => ("hit" in item ? item.hit : []));
   const report = items.flatMap((item) => ("report" in item ? item.report : [])).at(-1);
-  return { hits, report, next };
+  return { hits, report: report && shownReport(report), next };
 }
 
 async function* everywhere(
   { running: { sampler, inspector } }: Call,
   q: string,
   signal: AbortSignal,
-): AsyncGenerator<
-  { readonly hit: Hit } | { readonly report: SearchReport } | undefined,
-  void,
-  void
-> {
+): AsyncGenerator<Found | undefined, void, void> {
+  // The queues that the page shows: searching the names of all keys again would cost a scan.
   const { samples } = await sampler.round();
-  const unsearchable: string[] = [];
-  const failed: { queue: string; error: string }[] = [];
-  for (const queue of samples.keys()) {
-    try {
-      const { sightings, mayBeReady } = await locate(await inspector.open(queue, signal), q, {
-        signal,
-      });
-      if (mayBeReady) unsearchable.push(queue);
-      for (const { id, key, state, group, partition } of sightings) {
-        yield { hit: { queue, id, key, state, group, partition } };
-      }
-    } catch (error) {
-      signal.throwIfAborted();
-      failed.push({ queue, error: (error as Error).message });
+  const searching = search(inspector, q, { names: [...samples.keys()], signal });
+  for (;;) {
+    const { done, value } = await searching.next();
+    if (done === true) {
+      yield { report: value };
+      return;
     }
-    yield undefined;
+    yield value && { hit: hitOf(value) };
   }
-  yield { report: { queues: samples.size, unsearchable, failed } };
+}
+
+function hitOf({ queue, id, key, state, group, partition }: Sighting): Hit {
+  return { queue, id, key, state, group, partition };
+}
+
+function shownReport({ failed, ...report }: SearchReport): unknown {
+  return { ...report, failed: failed.map(({ queue, error }) => ({ queue, error: error.message })) };
 }

@@ -4,14 +4,18 @@ import { live } from "./data/live.js";
 import { useLoaded } from "./data/loaded.js";
 import { HOME, useRoute } from "./data/route.js";
 import { STATES } from "./data/states.js";
+import { BusyPage } from "./pages/busy-page.js";
 import { ConsumersPage } from "./pages/consumers-page.js";
+import { DoctorPage } from "./pages/doctor-page.js";
 import { FindPage } from "./pages/find-page.js";
 import { ListPage } from "./pages/list-page.js";
 import { MessagePage } from "./pages/message-page.js";
+import { MonthPage } from "./pages/month-page.js";
 import { QuarantinePage } from "./pages/quarantine-page.js";
 import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
+import { RedisPage } from "./pages/redis-page.js";
 import { Bar } from "./parts/bar.js";
 import { Dialog } from "./parts/dialog.js";
 import { Shell } from "./parts/shell.js";
@@ -22,7 +26,14 @@ import { visible } from "./parts/text.js";
 // wrong order.
 
 /** The views of all queues. */
-const VIEWS = { queues: QueuesPage, find: FindPage };
+const VIEWS = {
+  queues: QueuesPage,
+  find: FindPage,
+  busy: BusyPage,
+  month: MonthPage,
+  doctor: DoctorPage,
+  redis: RedisPage,
+};
 
 /** The pages of one queue. */
 const PAGES = {

@@ -12,7 +12,13 @@ import { STATES } from "./states.js";
 // The runbook links of the alert rules lead here, so routes stay as they are.
 
 /** The views that the navigation leads to, and their names. */
-export const PLACES = { queues: "Queues" };
+export const PLACES = {
+  queues: "Queues",
+  busy: "Busy",
+  month: "Month",
+  doctor: "Doctor",
+  redis: "Redis",
+};
 
 /** The views of all queues. */
 const VIEWS = [...Object.keys(PLACES), "find"];

@@ -1,9 +1,10 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { count, many } from "../data/format.js";
+import { count, isKnown, many } from "../data/format.js";
 import { useLive } from "../data/live.js";
 import { addressOf } from "../data/route.js";
 import { useSearch } from "../data/search.js";
+import { Instant } from "../parts/instant.js";
 import { State } from "../parts/state.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
@@ -39,7 +40,7 @@ function Found({ q }) {
     ${error !== undefined && html`<p class="failure" role="alert">Could not search: ${error.message}.</p>`}
     ${hits.length <= IN_FULL ? html`<${Whole} hits=${hits} />` : html`<${Hits} hits=${hits} />`}
     ${isOver && hits.length === 0 && error === undefined && html`<${Nothing} report=${report} />`}
-    ${isOver && html`<${LeftOut} report=${report} hits=${hits} />`}
+    ${isOver && html`<${LeftOut} report=${report} />`}
   </div>`;
 }
 
@@ -138,6 +139,7 @@ function Nothing({ report: { unsearchable } }) {
                   ><${Text} of=${name} length=${60} /></a
                 >${" "}`,
           )}
+          ${unsearchable.length > MOST_QUEUES && `and ${count(unsearchable.length - MOST_QUEUES)} more`}
         </li>`
       }
     </ul>
@@ -146,16 +148,16 @@ function Nothing({ report: { unsearchable } }) {
 
 /** Where the search did not look to the end. */
 function LeftOut({ report }) {
-  const { leftOut = [], failed = [] } = report ?? {};
-  if (leftOut.length + failed.length === 0) return null;
+  const { unread = [], failed = [] } = report ?? {};
+  if (unread.length + failed.length === 0) return null;
   return html`<section aria-labelledby="left-out">
     <h2 id="left-out">Not searched to the end</h2>
     <ul>
-      ${leftOut.map(
-        ({ queue, state, looked, total }) =>
-          html`<li key=${`${queue} ${state}`}>
-            <a href=${addressOf(queue)}><${Text} of=${queue} length=${60} /></a>, ${state}:
-            ${" "}${count(looked)} of ${many(total, "message")}
+      ${unread.map(
+        ({ queue, partition, place, from }) =>
+          html`<li key=${`${queue} ${partition} ${place}`}>
+            <a href=${addressOf(queue)}><${Text} of=${queue} length=${60} /></a>: the ${place}
+            ${isKnown(partition) && ` of partition ${partition}`} from <${Instant} at=${from} /> on
           </li>`,
       )}
       ${failed.map(({ queue, error }) => html`<li key=${queue}><${Text} of=${queue} length=${60} />: ${visible(error)}</li>`)}

@@ -1,6 +1,7 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
+import { instantText } from "../data/format.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
 import { addressOf, replaceAddress } from "../data/route.js";
@@ -12,7 +13,9 @@ import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
-import { ListActions, hasActions } from "../sections/list-actions.js";
+import { changesIn } from "../sections/changes.js";
+import { ListActions } from "../sections/list-actions.js";
+import { Reasons } from "../sections/reasons.js";
 import { messageColumns } from "../sections/message-columns.js";
 
 /** In which order each list is. */
@@ -29,12 +32,16 @@ export function ListPage({ name, page, params }) {
   const { session } = useShell();
   const queue = useQueue(name);
   const state = stateAt(page);
-  const { prefix = "", after } = params;
+  const { prefix = "", after, reason, group, from, until } = params;
   const [isShown, setShown] = useState(false);
   const isWanted = state !== undefined || prefix !== "";
   const path = queuePath(name, "messages", {
     state,
     prefix,
+    reason,
+    group,
+    from,
+    until,
     after,
     payload: isShown ? "1" : undefined,
     limit: PAGE,
@@ -48,9 +55,17 @@ export function ListPage({ name, page, params }) {
   const { messages = [], next } = loaded.data ?? {};
   const columns = [...messageColumns(name, state), ...(isShown ? [PAYLOAD] : [])];
   const selection = useSelection(messages, keyOf, ({ key, id }) => visible(key ?? id));
-  const isSelectable = !session.readOnly && hasActions(state);
+  const isSelectable = !session.readOnly && changesIn(state).length > 0;
   return html`<div>
     <h2 class="unseen">${captionOf(state, prefix)}</h2>
+    ${
+      state === "dead" &&
+      reason === undefined &&
+      after === undefined &&
+      prefix === "" &&
+      html`<${Reasons} name=${name} dead=${queue?.dead} reload=${loaded.reload} />`
+    }
+    <${Chosen} name=${name} page=${page} params=${params} />
     <div class="tools">
       <${PrefixFilter} key=${prefix} name=${name} page=${page} prefix=${prefix} state=${state} />
       ${isWanted && html`<${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />`}
@@ -62,9 +77,6 @@ export function ListPage({ name, page, params }) {
       html`<${ListActions}
         name=${name}
         state=${state}
-        total=${Math.max(queue?.[number] ?? 0, messages.length)}
-        isWhole=${after === undefined && !next}
-        messages=${messages}
         selection=${selection}
         reload=${loaded.reload}
       />`
@@ -89,11 +101,10 @@ export function ListPage({ name, page, params }) {
       />`
     }
     <${Pager}
-      name=${name}
-      page=${page}
+      address=${(some) => addressOf(name, page, some)}
       params=${params}
       next=${next}
-      list=${`${name}\n${page}\n${prefix}`}
+      list=${JSON.stringify([name, page, prefix, reason, group, from, until])}
     />
   </div>`;
 }
@@ -104,6 +115,30 @@ const PAYLOAD = {
   className: "words",
   cell: ({ payload }) => html`<${Payload} payload=${payload} />`,
 };
+
+/** What the list is limited to, beside the beginning of keys, and the way back to all of it. */
+function Chosen({ name, page, params: { reason, group, from, until } }) {
+  const limits = [
+    reason !== undefined &&
+      html`<span
+        >Reason: <strong><${Text} of=${reason} length=${200} /></strong
+      ></span>`,
+    group !== undefined &&
+      html`<span
+        >Group: <strong><${Text} of=${group} /></strong
+      ></span>`,
+    from !== undefined &&
+      html`<span
+        >Due from <strong>${instantText(Number(from))}</strong> to
+        <strong>${instantText(Number(until))}</strong></span
+      >`,
+  ].filter(Boolean);
+  if (limits.length === 0) return null;
+  return html`<p class="tools chosen">
+    ${limits}
+    <a key="" href=${addressOf(name, page)}>Show all</a>
+  </p>`;
+}
 
 /** In each group a message may be in another state. */
 function keyOf({ id, state, group, partition }) {

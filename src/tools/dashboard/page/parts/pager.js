@@ -1,6 +1,5 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { addressOf } from "../data/route.js";
 
 /** The most rows on a page. */
 export const PAGE = 50;
@@ -10,16 +9,17 @@ const trails = new Map();
 
 /**
  * Links to the first, the previous and the next page of a list. The parameter `after` is the page's cursor, and `at`
- * its number. `list` identifies the list, including its search.
+ * its number. `address` makes the address of the list with its parameters; `list` identifies the list, including its
+ * search.
  */
-export function Pager({ name, page, params, next, list }) {
+export function Pager({ address, params, next, list }) {
   const { after, at, ...rest } = params;
   const number = Number(at ?? 1);
   const trail = trails.get(list) ?? [];
   trail[number] = after ?? "";
   trails.set(list, trail);
   const to = (cursor, place) =>
-    addressOf(name, page, { ...rest, after: cursor, at: place === 1 ? undefined : String(place) });
+    address({ ...rest, after: cursor, at: place === 1 ? undefined : String(place) });
   if (number === 1 && !next) return null;
   return html`<nav class="pager" aria-label="Pages of this list">
     ${number > 1 && html`<a href=${to("", 1)}>First page</a>`}

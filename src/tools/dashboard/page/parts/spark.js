@@ -13,7 +13,13 @@ export function Spark({ values, state }) {
   return useMemo(() => drawn(values, state), [values?.join(), state]);
 }
 
-function drawn(values = [], state) {
+/** The fewest values to draw, so that the first few do not look like a long time. */
+const FEWEST = 10;
+
+function drawn(all = [], state) {
+  // Nothing was read before the first known value.
+  const first = all.findIndex((value) => value !== null && value !== undefined);
+  const values = all.slice(Math.min(Math.max(first, 0), Math.max(0, all.length - FEWEST)));
   const known = values.filter((value) => value !== null && value !== undefined);
   if (known.length < 2) return null;
   const most = Math.max(...known, 1);

@@ -111,6 +111,22 @@ const COLUMNS = {
   ],
 };
 
+/** The columns of the list of what all queues have in flight. */
+export const BUSY_COLUMNS = [
+  {
+    id: "message",
+    label: "Message",
+    cell: (one) => message(one.queue).cell(one),
+  },
+  {
+    id: "queue",
+    label: "Queue",
+    cell: ({ queue }) =>
+      html`<a href=${addressOf(queue, "in-flight")}><${Text} of=${queue} length=${60} /></a>`,
+  },
+  ...COLUMNS["in flight"],
+];
+
 /** The columns of the list of a queue's messages in a state; undefined stands for all states. */
 export function messageColumns(queue, wanted) {
   return [message(queue), ...COLUMNS[wanted ?? ""]];

@@ -1,0 +1,102 @@
+import type { Inspector } from "../../inspect/inspector.ts";
+import type { Sampler } from "./sampler.ts";
+import { performance } from "../../../time/network.ts";
+
+/** The coming month: how many messages of all queues become due in each hour. */
+export interface Month {
+  /** When the first hour begins (epoch ms). */
+  readonly from: number;
+  /** The length of an interval (ms). */
+  readonly step: number;
+  /** For each interval the messages of all queues. */
+  readonly totals: readonly number[];
+  /** Queues that could not be read. */
+  readonly failed: readonly string[];
+}
+
+interface Cells {
+  readonly month: Month;
+  readonly byQueue: ReadonlyMap<string, readonly number[]>;
+}
+
+const HOUR = 3_600_000;
+const HOURS = 31 * 24;
+
+/** How long a month is reused (ms). */
+const FRESH_FOR = 60_000;
+
+/** How many queues are read at once. */
+const CONCURRENCY = 4;
+
+/** How many months are kept: one for each time zone that pages are in. */
+const MOST_KEPT = 8;
+
+/**
+ * Counts when messages become due, over all queues. A script counts a hundred hours of a queue or partition in some 200
+ * us; queues without delayed messages and retries are left out. The result is reused for a minute.
+ */
+export class Months {
+  readonly #inspector: Inspector;
+  readonly #sampler: Sampler;
+  readonly #kept = new Map<number, { readonly until: number; readonly cells: Promise<Cells> }>();
+
+  constructor(inspector: Inspector, sampler: Sampler) {
+    this.#inspector = inspector;
+    this.#sampler = sampler;
+  }
+
+  /** Returns the month that begins at `from` (epoch ms). */
+  async month(from: number): Promise<Month> {
+    return (await this.#cells(from)).month;
+  }
+
+  /** Returns the queues with messages in the interval at `index`, those with the most first. */
+  async cell(
+    from: number,
+    index: number,
+  ): Promise<readonly { readonly name: string; readonly count: number }[]> {
+    const { byQueue } = await this.#cells(from);
+    return Array.from(byQueue, ([name, counts]) => ({ name, count: counts[index] ?? 0 }))
+      .filter(({ count }) => count > 0)
+      .toSorted((a, b) => b.count - a.count);
+  }
+
+  #cells(from: number): Promise<Cells> {
+    const now = performance.now();
+    for (const [other, { until }] of this.#kept) if (until < now) this.#kept.delete(other);
+    const known = this.#kept.get(from);
+    if (known !== undefined) return known.cells;
+    const cells = this.#read(from);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size >= MOST_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    this.#kept.set(from, { until: now + FRESH_FOR, cells });
+    cells.catch(() => this.#kept.delete(from));
+    return cells;
+  }
+
+  async #read(from: number): Promise<Cells> {
+    const { samples } = await this.#sampler.round();
+    const waiting = Array.from(samples.values(), ({ row }) => row).filter(
+      ({ delayed, retries }) => delayed + retries > 0,
+    );
+    const byQueue = new Map<string, readonly number[]>();
+    const failed: string[] = [];
+    const rest = waiting.values();
+    const work = async () => {
+      for (const { name } of rest) {
+        try {
+          const { messages } = await this.#inspector.open(name);
+          const { counts } = await messages.forecast({ from, step: HOUR, count: HOURS });
+          byQueue.set(name, counts);
+        } catch {
+          failed.push(name);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+    const totals = Array.from({ length: HOURS }, (_, index) =>
+      [...byQueue.values()].reduce((sum, counts) => sum + (counts[index] ?? 0), 0),
+    );
+    return { month: { from, step: HOUR, totals, failed }, byQueue };
+  }
+}
