@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
 import { replyOf } from "../failure.ts";
-import type { RedisClient } from "../redis/client.ts";
+import { isCluster, type RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 import { performance } from "../time/network.ts";
@@ -170,7 +170,7 @@ async function send(
   onUnknown: (() => void) | undefined,
 ): Promise<RawReply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
-  if (onUnknown !== undefined && isFirstOn(client, script.sha, String(words[1]))) {
+  if (onUnknown !== undefined && isFirstOn(client, script.sha)) {
     return await evalBuffer.call(client, script.lua, ...words);
   }
   try {
@@ -185,14 +185,15 @@ async function send(
 /** The scripts whose text each connection has sent. */
 const sentOn = new WeakMap<object, Set<string>>();
 
-/** Whether a connection has not sent the script yet. The nodes of a Cluster are told apart by the first key. */
-function isFirstOn(client: RedisClient, sha: string, key: string): boolean {
-  const connection = "stream" in client ? client.stream : undefined;
-  const script = connection === undefined ? `${sha} ${key}` : sha;
-  const sent = sentOn.get(connection ?? client) ?? new Set();
-  sentOn.set(connection ?? client, sent);
+/** Whether a connection has not sent the script yet. A Cluster does not show its connections, so it begins with the digest. */
+function isFirstOn(client: RedisClient, sha: string): boolean {
+  if (isCluster(client)) return false;
+  // Before it connects for the first time, a client has no connection.
+  const connection = (client.stream as typeof client.stream | undefined) ?? client;
+  const sent = sentOn.get(connection) ?? new Set();
+  sentOn.set(connection, sent);
   const { size } = sent;
-  return sent.add(script).size > size;
+  return sent.add(sha).size > size;
 }
 
 // Every client of ioredis has these, but its types omit evalshaBuffer. `callBuffer("EVALSHA")` is no substitute: with
