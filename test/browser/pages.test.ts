@@ -9,6 +9,7 @@ import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 // Every page with all of its contents, in light and dark, on wide and narrow screens.
 
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 
 /** `orders` with messages in every state, `reminders` plain with a quarantine, `events` partitioned. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
@@ -87,15 +88,53 @@ inBrowser("every page passes the audit, in light and dark", { timeout: 150_000 }
   }
 });
 
-inBrowser("every page fits a narrow screen", { timeout: 150_000 }, async () => {
-  const { url } = await openBoard(seed);
-  const page = await visit(url, { viewport: { width: 360, height: 740 } });
-  for (const [name, route, text] of PAGES) {
-    await page.goto(`${url}#/${route}`);
-    await page.getByText(text).first().waitFor();
-    expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBe(360);
-    await shoot(page, `${name}-narrow`);
-  }
+inBrowser.each([
+  ["phone", 360],
+  ["tablet", 820],
+])(
+  "every page fits a %s: nothing scrolls sideways",
+  { timeout: 150_000 },
+  async (device, width) => {
+    const { url } = await openBoard(seed);
+    const page = await visit(url, { viewport: { width, height: 740 } });
+    for (const [name, route, text] of PAGES) {
+      await page.goto(`${url}#/${route}`);
+      await page.getByText(text).first().waitFor();
+      expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBe(width);
+      await shoot(page, `${name}-${device}`);
+    }
+  },
+);
+
+inBrowser("200 queues: sorted, filtered, and the same again from the address", async () => {
+  const { url } = await openBoard(async (line) => {
+    const names = Array.from({ length: 200 }, (_, i) => `team-${i % 10}.queue-${i}`);
+    await Promise.all(
+      names.map((name, i) =>
+        line
+          .getDelayedQueue(name)
+          .offerMany(Array.from({ length: i + 1 }, () => ({ payload: "x", delay: HOUR }))),
+      ),
+    );
+    await line.getDelayedQueue("team-3.queue-13").pause();
+  });
+  const page = await visit(url);
+  const table = page.getByRole("table", { name: "200 queues" });
+  const rows = page.getByRole("rowheader");
+  await table.waitFor();
+  expect(await rows.first().innerText()).toContain("team-3.queue-13");
+  await page.getByRole("columnheader", { name: "Delayed" }).getByRole("button").click();
+  expect(await rows.first().innerText()).toContain("queue-199");
+  await page.getByRole("searchbox", { name: "Filter by name" }).fill("TEAM-3");
+  await page.getByRole("table", { name: "20 queues" }).waitFor();
+  await page.reload();
+  await page.getByRole("table", { name: "20 queues" }).waitFor();
+  expect(await rows.first().innerText()).toContain("queue-193");
+  await page.getByRole("radio", { name: /^Paused/ }).check({ force: true });
+  await page.getByRole("table", { name: "1 queue", exact: true }).waitFor();
+  await page.goto(`${url}#/`);
+  await table.waitFor();
+  await shoot(page, "queues-many");
 });
 
 inBrowser("problems come first, folded by kind, with links to the lists behind them", async () => {

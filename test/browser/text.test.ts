@@ -19,6 +19,14 @@ inBrowser("formats texts and numbers, parses routes, and words problems", async 
   expect(await visible("a\u202Eb\u0000c\nd\u200B\u2028")).toBe(
     "a⟨U+202E⟩b⟨U+0000⟩c⟨U+000A⟩d⟨U+200B⟩⟨U+2028⟩",
   );
+  // Joiners are part of emoji and of Persian words, and a trick elsewhere.
+  const honest = ["صف سفارش\u200cها", "👨\u200d👩\u200d👧\u200d👦", "👩🏽\u200d💻", "तक्\u200dष"];
+  for (const text of honest) expect(await visible(text)).toBe(text);
+  expect(await visible("ad\u200cmin\u200d")).toBe("ad⟨U+200C⟩min⟨U+200D⟩");
+  expect(await visible("👨\u200d")).toBe("👨⟨U+200D⟩");
+  expect(await call(page, "parts/raw-form", "rawForm", "a\\👨\u200d👩")).toBe(
+    "a\\u{5c}\\u{1f468}\\u{200d}\\u{1f469}",
+  );
   expect(await call(page, "parts/text", "shortened", "🙂".repeat(10), 4)).toBe("🙂🙂🙂…");
 
   const durations = [0, 999, 1_250, 61_000, 3_600_000, 90_061_000, 40 * 86_400_000];

@@ -40,6 +40,8 @@ export class Months {
   readonly #sampler: Sampler;
   readonly #kept = new Map<number, { readonly until: number; readonly cells: Promise<Cells> }>();
 
+  #latest: Promise<unknown> = Promise.resolve();
+
   constructor(inspector: Inspector, sampler: Sampler) {
     this.#inspector = inspector;
     this.#sampler = sampler;
@@ -66,7 +68,9 @@ export class Months {
     for (const [other, { until }] of this.#kept) if (until < now) this.#kept.delete(other);
     const known = this.#kept.get(from);
     if (known !== undefined) return known.cells;
-    const cells = this.#read(from);
+    // One after another, whatever months are asked for at once.
+    const cells = this.#latest.then(() => this.#read(from));
+    this.#latest = cells.catch(() => {});
     const [oldest] = this.#kept.keys();
     if (this.#kept.size >= MOST_KEPT && oldest !== undefined) this.#kept.delete(oldest);
     this.#kept.set(from, { until: now + FRESH_FOR, cells });

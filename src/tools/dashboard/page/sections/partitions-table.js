@@ -22,7 +22,7 @@ const COLUMNS = [
   numberColumn("oldestInFlightAge", WIDE),
   numberColumn("retries"),
   numberColumn("dead"),
-  numberColumn("quarantined"),
+  numberColumn("quarantined", { className: "if-medium" }),
   place("node", "Node"),
   place("holder", "Held by"),
 ];
@@ -31,6 +31,7 @@ function place(id, label) {
   return {
     id,
     label,
+    className: "if-medium",
     cell: (one) => (one[id] ? html`<${Text} of=${one[id]} />` : UNKNOWN),
     isNone: (one) => !one[id],
   };
