@@ -163,23 +163,29 @@ local function sinceWhen(deadline, id, now)
   local stamp = math.floor((high * 4294967296 + low) / 1000)
   return stamp < now / 1000 and math.max(deadline, stamp) or deadline
 end
--- The trailer without its conditions; and why the message must not be delivered, or nil.
-local function ask(trailer, member, score, now)
-  local guard, within, rest = conditionsIn(trailer)
-  if not guard and not within then return trailer end
-  return rest, failing(guard, within, score or tonumber(redis.call("ZSCORE", timeouts, member)), now)
-end
 local function unpackDue(members, scores, isStream, now)
   local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
   local unfit = { rows = {} }
+  local function scoreOf(i)
+    if not scores[i] then
+      local found = redis.call("ZRANGE", timeouts, 0, #members - 1, "WITHSCORES")
+      for k = 2, #found, 2 do scores[k / 2] = tonumber(found[k]) end
+    end
+    return scores[i]
+  end
+  -- The trailer without its conditions; and why the message must not be delivered, or nil.
+  local function ask(trailer, i)
+    local guard, within, rest = conditionsIn(trailer)
+    if not guard and not within then return trailer end
+    return rest, failing(guard, within, within and scoreOf(i), now)
+  end
   for i, member in ipairs(members) do
     local id, payload, key, trailer = unpackMember(member)
     local reason = nil
-    if trailer and trailer:byte(1) == 255 then trailer, reason = ask(trailer, member, scores[i], now) end
+    if trailer and trailer:byte(1) == 255 then trailer, reason = ask(trailer, i) end
     if reason then
       unfit[#unfit + 1] = member
-      local score = scores[i] or tonumber(redis.call("ZSCORE", timeouts, member))
-      for _, value in ipairs({ addressOf(score, id), reason, key or "" }) do unfit.rows[#unfit.rows + 1] = value end
+      for _, value in ipairs({ addressOf(scoreOf(i), id), reason, key or "" }) do unfit.rows[#unfit.rows + 1] = value end
     elseif payload then
       if #messages == 0 and scores[i] then since = sinceWhen(scores[i], id, now) end
       messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload

@@ -7,7 +7,7 @@ import { defineFragment } from "../fragment.ts";
  * `conditionsIn(trailer)`: the bytes of the guard (or nil), for how many milliseconds after its deadline the message may
  * be delivered (or nil), and the trailer without both. Without a condition it returns nil twice.
  * `failing(guard, within, deadline, now)`: why the message must not be delivered: 1 if its guard does not hold, 2 if it is
- * too late; nil if it may be delivered. `now` is what `clock()` returned.
+ * too late; nil if it may be delivered. `deadline` is needed only with `within`. `now` is what `clock()` returned.
  *
  * The guard names its key without the `keyPrefix` of the clients, which stands before the queue's own keys.
  *

@@ -106,8 +106,8 @@ export async function* messagesIn(
   const call = checkCall(options);
   if (state === "delayed") {
     for await (const { payload, ...message } of messages.soonest(undefined, call)) {
-      const { key = "", headers = {} } = message;
-      const trailer = packTrailer({ key, headers });
+      const { key = "", headers = {}, onlyIf, deliverWithin } = message;
+      const trailer = packTrailer({ key, headers, onlyIf, deliverWithin });
       const spot = { queue: name, partition: undefined };
       yield sightMessage(spot, { ...message, payload: Buffer.from(payload), trailer });
     }

@@ -41,6 +41,23 @@ test("get finds a message by its key in all queues", async () => {
   ]);
 });
 
+test("get shows what is asked when the message is due", async () => {
+  const [name, key] = [uniqueName(), uniqueName("order")];
+  const conditions = {
+    onlyIf: { key: "status\u001b[2J", field: "42", isNot: "paid" },
+    deliverWithin: 2 * HOUR,
+  };
+  await newLine()
+    .getDelayedQueue(name)
+    .offer("x", HOUR, { key, ...conditions });
+  for (const words of [[key], [name, key]]) {
+    const { stdout } = await cli(["get", ...words]);
+    expect(stdout).toContain('only if        status\\u{1b}[2J, field 42 is not "paid"');
+    expect(stdout).toMatch(/at the latest {2}.* \(in 2h 59m/);
+    expect((await cli(["get", ...words, "--json"])).json).toMatchObject([conditions]);
+  }
+});
+
 test("get of a message that is not found names the queues in which it may be ready", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);

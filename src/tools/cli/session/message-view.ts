@@ -5,6 +5,8 @@ import {
   type MessageState,
   type Sighting,
 } from "../../inspect/sighting.ts";
+import type { Guard } from "../../../queue/message/guard.ts";
+import { unpackTrailer, type Trailer } from "../../../queue/message/trailer.ts";
 import { escapeControl, readablePayload } from "../../inspect/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
@@ -40,7 +42,24 @@ function failureText(what: string, isBeforeRedrive: boolean, why: string): strin
 /** A message for JSON output, with its payload on request. */
 export function sightingJson(seen: Sighting, withPayload: boolean): object {
   const { payload, trailer: _, ...others } = seen;
-  return { ...others, ...(withPayload && payloadJson(payload)) };
+  return { ...others, ...conditionsOf(seen), ...(withPayload && payloadJson(payload)) };
+}
+
+/** What is asked when a delayed message is due. */
+function conditionsOf({ state, trailer }: Sighting): Pick<Trailer, "onlyIf" | "deliverWithin"> {
+  if (state !== "delayed") return {};
+  const { onlyIf, deliverWithin } = unpackTrailer(trailer);
+  return {
+    ...(onlyIf !== undefined && { onlyIf }),
+    ...(deliverWithin !== undefined && { deliverWithin }),
+  };
+}
+
+function guardText({ key, field, is, isNot, exists }: Guard): string {
+  const what = field === undefined ? key : `${key}, field ${field}`;
+  if (is !== undefined) return `${what} is ${JSON.stringify(is)}`;
+  if (isNot !== undefined) return `${what} is not ${JSON.stringify(isNot)}`;
+  return `${what} ${exists === true ? "exists" : "does not exist"}`;
 }
 
 /** Everything known about a message, one fact per line; `now` is the server's time (epoch ms). */
@@ -85,6 +104,9 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   for (const [i, { attempt, at: failedAt, reason: why }] of failures.entries())
     facts.push([`attempt ${attempt}`, failureText(`failed ${at(failedAt)}`, i < before, why)]);
   if (partition !== undefined) facts.push(["partition", String(partition)]);
+  const { onlyIf, deliverWithin } = conditionsOf(seen);
+  if (onlyIf !== undefined) facts.push(["only if", guardText(onlyIf)]);
+  if (deliverWithin !== undefined) facts.push(["at the latest", at(deadline + deliverWithin)]);
   for (const [name, value] of Object.entries(headers ?? {}))
     facts.push(["header", `${name}=${value}`]);
   const { format, text } = readablePayload(payload);
