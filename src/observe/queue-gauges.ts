@@ -49,7 +49,7 @@ export const QUEUE_GAUGES = {
     of: ({ inFlight }) => inFlight,
   },
   retries: {
-    label: "retries",
+    label: "retrying",
     unit: "messages",
     help: "Messages of a reliable queue that wait for their next attempt.",
     of: ({ retries }) => retries,
