@@ -60,6 +60,7 @@ export {
 } from "./reliable/consuming/handling.ts";
 export { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
 export type { DeadLetter, DeadLetters, RedriveOptions } from "./handles/dead-letters.ts";
+export type { HandledMessage } from "./handles/handled-message.ts";
 export type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,

@@ -11,7 +11,7 @@ import { QUEUE_OPTIONS, type QueueOptions, type QueueSettings } from "../queue/o
 type Common = Pick<QueueSettings<any>, "codec" | "interop">;
 
 /** What all handles of a group have in common. */
-type CommonOfGroup = Pick<ReliableSettings<any>["group"], "leaseTimeout" | "maxAttempts">;
+type CommonOfGroup = Pick<ReliableSettings<any>["group"], (typeof SAME_IN_GROUP)[number]>;
 
 /**
  * The options that the handles of one open queue share.
@@ -73,7 +73,7 @@ export class SharedOptions {
     if (earlier === undefined) return;
     const { common, given } = earlier;
     const of = `of group "${group}" of ${this.#queue}`;
-    for (const name of ["leaseTimeout", "maxAttempts"] as const) {
+    for (const name of SAME_IN_GROUP) {
       checkSame(`${name} ${of}`, common[name], settings[name]);
     }
     const { exclusive = options.exclusive } = given;
@@ -110,6 +110,9 @@ export class SharedOptions {
     this.#groups.set(group, { given: { ...own, ...given }, common });
   }
 }
+
+/** Options that all handles of a group in a client have in common. */
+const SAME_IN_GROUP = ["leaseTimeout", "maxAttempts", "keepHandled"] as const;
 
 /** Options of a queue that a later handle takes over. */
 const SHARED = QUEUE_OPTIONS.filter((name) => name !== "transfer" && name !== "partitions");

@@ -50,6 +50,16 @@ export interface GroupOptions {
   readonly maxAttempts?: number;
 
   /**
+   * How long Redis remembers which messages were handled, in milliseconds: 0, or 1,000 to 2,592,000,000 (30 days).
+   * `ReliableQueue.handled` then tells when, by which process and in which attempt. Give it to all consumers.
+   *
+   * Each acknowledgement also adds an entry of about 100 bytes, in the same step, which takes Redis some 3 us more. A queue
+   * or partition keeps 100,000 of them at most, about 10 MB; then the oldest go first. They hold ids and business keys, and
+   * no payloads. With 0, Redis remembers nothing, and an acknowledgement costs nothing more. Defaults to 0.
+   */
+  readonly keepHandled?: number;
+
+  /**
    * How long a message waits after a failed delivery: an array of pauses in milliseconds, the last of which repeats;
    * a growing pause, `{ initial, factor, max, jitter }`; or a function of the failed attempt's number and the error,
    * which returns milliseconds, or undefined to make the message a dead letter.
@@ -105,6 +115,7 @@ export const RELIABLE_DEFAULTS = {
   start: "0",
   leaseTimeout: 30_000,
   maxAttempts: 8,
+  keepHandled: 0,
 } as const satisfies ReliableQueueOptions;
 
 /** The checked options of a reliable queue's handle, with defaults filled in. */
@@ -131,6 +142,7 @@ export function reliableSettings<T>(
     start = RELIABLE_DEFAULTS.start,
     leaseTimeout = RELIABLE_DEFAULTS.leaseTimeout,
     maxAttempts = RELIABLE_DEFAULTS.maxAttempts,
+    keepHandled = RELIABLE_DEFAULTS.keepHandled,
     retry,
     exclusive = false,
     strict = false,
@@ -139,6 +151,7 @@ export function reliableSettings<T>(
   checkGroup(group);
   checkWhole("leaseTimeout", leaseTimeout, 100, DAY, " ms");
   checkWhole("maxAttempts", maxAttempts, 1, 1_000_000);
+  if (keepHandled !== 0) checkWhole("keepHandled", keepHandled, 1000, 30 * DAY, " ms, or 0");
   const queue = queueSettings(rest, client);
   if (typeof exclusive !== "boolean") {
     throw new TypeError(`exclusive must be a boolean, got ${typeof exclusive}`);
@@ -158,7 +171,7 @@ export function reliableSettings<T>(
     queue,
     exclusive,
     strict,
-    group: { group, start: startId(start), leaseTimeout, maxAttempts },
+    group: { group, start: startId(start), leaseTimeout, maxAttempts, keepHandled },
     retry: checkRetry(retry),
   };
 }
@@ -195,6 +208,7 @@ export const GROUP_OPTIONS = [
   "start",
   "leaseTimeout",
   "maxAttempts",
+  "keepHandled",
   "retry",
   "exclusive",
   "strict",

@@ -16,6 +16,9 @@ import {
 } from "../queue/consuming/take-options.ts";
 import { Consuming } from "../reliable/consuming/consuming.ts";
 import { DeadLetters } from "./dead-letters.ts";
+import { handledMessage, type HandledMessage } from "./handled-message.ts";
+import { partsOf } from "./queue-handle.ts";
+import { Handled } from "../reliable/handled.ts";
 import type { Delivery } from "../reliable/consuming/delivery.ts";
 import type { BatchHandler, ReliableHandler } from "../reliable/consuming/handling.ts";
 import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
@@ -97,6 +100,29 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     options?: CallOptions,
   ): Promise<OfferResult[]> {
     return super.offerMany(messages, options);
+  }
+
+  /**
+   * Returns which groups have handled the message with this id, or the last message with this key, the newest first.
+   *
+   * Redis remembers that only with the option {@link ReliableOptions.keepHandled}, and for its time. Otherwise the result
+   * is empty, which then says nothing: a message that is neither delayed nor anywhere else was handled, cancelled or never
+   * offered.
+   *
+   * O(1) if nothing is remembered. Otherwise it reads up to 100,000 short entries in steps of 100; by an id only those
+   * since its deadline. In a partitioned queue it asks all partitions.
+   *
+   * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
+   */
+  async handled(idOrKey: MessageId | string, options?: CallOptions): Promise<HandledMessage[]> {
+    checkIdOrKey(idOrKey);
+    const call = checkCall(options);
+    const parts = await partsOf(this).all(call);
+    const notes = await Promise.all(parts.map(({ queue }) => new Handled(queue).of(idOrKey, call)));
+    return notes
+      .flat()
+      .toSorted((a, b) => b.handledAt - a.handledAt)
+      .map(handledMessage);
   }
 
   /** Returns whether a message with this id or key is delayed or retrying. O(log N). */

@@ -132,6 +132,13 @@ export const KEYS = {
     holds: "dead letters",
     marksQueue: true,
   },
+  /** See `lua/reliable/handled.ts`. */
+  handled: {
+    prefix: "delayline_handled:",
+    type: "stream",
+    holds:
+      "which messages were handled, when and by whom, with the option `keepHandled`; expires when its time is over",
+  },
   /** See `lua/partitions/fact.ts`. */
   partitions: {
     prefix: "delayline_partitions:",

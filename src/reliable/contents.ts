@@ -223,7 +223,7 @@ function wantedOf(idOrKey: string): {
 }
 
 /** The id of a stream's entry behind which a message may be; empty for the beginning. */
-function startOf(idOrKey: string): string {
+export function startOf(idOrKey: string): string {
   if (!isMessageId(idOrKey)) return "";
   const deadline = Number(idOrKey.slice(0, idOrKey.lastIndexOf("-")));
   const from = Math.floor(Math.min(deadline, Number.MAX_SAFE_INTEGER)) - CLOCK_STEPS;

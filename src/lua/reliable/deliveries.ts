@@ -1,3 +1,4 @@
+import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
@@ -6,8 +7,9 @@ import { inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
 import { deadLetter } from "../fragments/letter.ts";
 import { putRetry } from "../fragments/retry-moves.ts";
 import { finish, settle } from "../fragments/settle.ts";
-import { asArray, asFlags, asNumber, asRow, type RawReply } from "../reply.ts";
+import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { noteHandled } from "./handled.ts";
 
 /**
  * Notes that the consumer hands out an entry that a script has kept in flight for it: from now on Redis counts a
@@ -60,6 +62,41 @@ return extended
 });
 
 /**
+ * `acknowledge(group, consumer, heldCount, ids, isOwn)`: acknowledges entries. Returns those that were in flight for the
+ * consumer, and a list for {@link asSettled}.
+ */
+const acknowledge = defineFragment({
+  keys: ["stream"],
+  needs: [finish, inFlightFor],
+  lua: /* lua */ `
+local function acknowledge(group, consumer, heldCount, ids, isOwn)
+  local mine = inFlightFor(group, consumer, ids, heldCount)
+  local done, reply = {}, { #ids }
+  for i, id in ipairs(ids) do
+    if mine[id] then
+      done[#done + 1] = id
+      -- Settle an id that is listed twice only once.
+      mine[id] = nil
+    else
+      reply[#reply + 1] = i
+    end
+  end
+  finish(group, done, isOwn)
+  -- Usually none is missing, so the missing ones are the shorter reply.
+  return done, reply
+end
+`,
+});
+
+/** Reads the list that `acknowledge` returned: for each entry whether it was in flight for the consumer. */
+function asSettled(raw: RawReply | undefined): boolean[] {
+  const [count, ...missing] = asArray(raw).map(asNumber) as [number, ...number[]];
+  const settled = Array.from({ length: count }, () => true);
+  for (const place of missing) settled[place - 1] = false;
+  return settled;
+}
+
+/**
  * Acknowledges entries; returns for each whether it was in flight for this consumer.
  *
  * An entry is deleted once no other group needs it. `own` (1 or 0): whether the entry is for this group only.
@@ -71,34 +108,53 @@ export const ack = defineScript({
   keys: ["stream"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own"],
-  needs: [finish, inFlightFor],
+  needs: [acknowledge],
   lua: /* lua */ `
 local ids, isOwn = {}, {}
 for each row do
   ids[#ids + 1] = entry
   if own == "1" then isOwn[entry] = true end
 end
-local mine = inFlightFor(group, consumer, ids, heldCount)
-local done, reply = {}, { #ids }
-for i, id in ipairs(ids) do
-  if mine[id] then
-    done[#done + 1] = id
-    -- Settle an id that is listed twice only once.
-    mine[id] = nil
-  else
-    reply[#reply + 1] = i
-  end
-end
-finish(group, done, isOwn)
--- Usually none is missing, so the missing ones are the shorter reply.
+local _, reply = acknowledge(group, consumer, heldCount, ids, isOwn)
 return reply
 `,
-  reply: (raw) => {
-    const [count, ...missing] = asArray(raw).map(asNumber) as [number, ...number[]];
-    const settled = Array.from({ length: count }, () => true);
-    for (const place of missing) settled[place - 1] = false;
-    return settled;
-  },
+  reply: asSettled,
+});
+
+export interface AckAndNoteReply {
+  /** For each row whether the entry was in flight for this consumer, and is acknowledged. */
+  readonly settled: readonly boolean[];
+  /** Why Redis refused to note what was handled; undefined if everything is noted. */
+  readonly refusal: string | undefined;
+}
+
+/**
+ * Acknowledges entries as {@link ack} does, and notes which messages were handled; see `noteHandled`. Sent a second time,
+ * it changes nothing and notes nothing.
+ *
+ * The note comes last, and never turns an acknowledgement into an error: nothing depends on it. A row without an `address`
+ * is acknowledged only.
+ */
+export const ackAndNote = defineScript({
+  name: "ack-and-note",
+  keys: ["stream", "handled"],
+  args: ["group", "consumer", "heldCount", "process", "keepFor"],
+  each: ["entry", "own", "address", "key", "attempt", "took"],
+  needs: [acknowledge, noteHandled],
+  lua: /* lua */ `
+local ids, isOwn, noteOf = {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  if own == "1" then isOwn[entry] = true end
+  if address ~= "" then noteOf[entry] = { address, key, attempt, took } end
+end
+local done, reply = acknowledge(group, consumer, heldCount, ids, isOwn)
+local notes = {}
+for _, id in ipairs(done) do notes[#notes + 1] = noteOf[id] end
+local isNoted, why = pcall(noteHandled, group, process, keepFor, notes)
+return { reply, not isNoted and (type(why) == "table" and why.err or tostring(why)) }
+`,
+  reply: (raw): AckAndNoteReply => asRow(raw, { settled: asSettled, refusal: orNothing(asText) }),
 });
 
 /**

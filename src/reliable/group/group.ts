@@ -23,6 +23,8 @@ export interface GroupSettings {
   /** Milliseconds. */
   readonly leaseTimeout: number;
   readonly maxAttempts: number;
+  /** How long Redis remembers which messages were handled (ms); 0 if it does not. */
+  readonly keepHandled: number;
 }
 
 /** What the only consumer of a partition does in its own way; see `GroupTenure`. */
@@ -92,7 +94,8 @@ export class Group implements Origin {
       this.#reader.review();
     });
     this.#isExclusive = only !== undefined;
-    const settling = { isExclusive: this.#isExclusive, keeping: only?.keeping };
+    const { keepHandled } = settings;
+    const settling = { isExclusive: this.#isExclusive, keeping: only?.keeping, keepHandled };
     this.settlements = new Settlements(queue, this.#member, this.#held, settling);
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
       leaseTimeout,

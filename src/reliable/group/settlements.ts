@@ -2,6 +2,7 @@ import { ClosedError, RedisError } from "../../errors.ts";
 import type { Entry } from "../../lua/fragments/entry.ts";
 import {
   ack,
+  ackAndNote,
   again,
   bury,
   extend,
@@ -11,6 +12,8 @@ import {
 } from "../../lua/reliable/deliveries.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
+import { unpackTrailer } from "../../queue/message/trailer.ts";
+import { processName } from "../../queue/process-name.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Work } from "../../redis/troubles.ts";
@@ -48,6 +51,8 @@ export class Settlements {
   readonly #isExclusive: boolean;
   readonly #keeping: Keeping | undefined;
   readonly #work: Work;
+  readonly #keepFor: number;
+  readonly #noting: Work;
   /** When {@link stop} was called (`performance.now()`). */
   #stoppedAt = Infinity;
   #isClosed = false;
@@ -56,13 +61,12 @@ export class Settlements {
   /** Called once the last one has ended. */
   #onNonePersisting = () => {};
 
-  readonly #acks = this.#batch<Settlement>((rows) =>
-    this.#queue.change("acknowledge in", ack, this.#args, { rows }),
-  );
+  readonly #acks = this.#batch<Acknowledgement>((rows) => this.#acknowledge(rows));
   readonly #finishes = new Finishes({
     send: async (all) => {
-      const rows = all.map((held) => ({ entry: held.entry.entryId, own: ownOf(held) }));
-      const flags = await this.#queue.change("acknowledge in", ack, this.#args, { rows });
+      const flags = await this.#acknowledge(
+        all.map((held) => ({ entry: held.entry.entryId, own: ownOf(held), held })),
+      );
       for (const flag of flags) if (flag) this.#queue.counters.acknowledged++;
       return flags;
     },
@@ -99,12 +103,17 @@ export class Settlements {
     {
       isExclusive = false,
       keeping,
+      keepHandled = 0,
     }: {
       /** Whether this is the only consumer of a partition. */
       readonly isExclusive?: boolean;
       readonly keeping?: Keeping | undefined;
+      /** How long Redis remembers which messages were handled (ms). 0: not at all. */
+      readonly keepHandled?: number;
     } = {},
   ) {
+    this.#keepFor = Math.ceil(keepHandled);
+    this.#noting = queue.server.troubles.work();
     this.#queue = queue;
     this.#member = member;
     this.#held = held;
@@ -115,8 +124,28 @@ export class Settlements {
 
   /** Acknowledges a delivery. */
   ack(held: Held, call?: Call): Promise<boolean> {
-    const settlement = { ...settlementOf(held), bytes: 0, counter: "acknowledged" as const };
+    const settlement = { ...settlementOf(held), bytes: 0, counter: "acknowledged" as const, held };
     return held.settle((ending) => this.#acks.add(settlement, ending), true, call);
+  }
+
+  /** Acknowledges. Reports a refusal to note what was handled: the messages are acknowledged all the same. */
+  async #acknowledge(requests: readonly AckRow[]): Promise<readonly boolean[]> {
+    const doing = "acknowledge in";
+    if (this.#keepFor === 0) {
+      return await this.#queue.change(doing, ack, this.#args, { rows: requests });
+    }
+    const now = this.#queue.clock.now();
+    const rows = requests.map(({ entry, own, held }) => ({ entry, own, ...noteOf(held, now) }));
+    const args = { ...this.#args, process: processName(), keepFor: this.#keepFor };
+    const { settled, refusal } = await this.#queue.change(doing, ackAndNote, args, { rows });
+    if (refusal === undefined) this.#noting.succeeded();
+    else {
+      const failed = `cannot note which messages of queue "${this.#queue.name}" were handled`;
+      // A script caught it. It is a refusal like those that ioredis makes an error of.
+      const reply = Object.assign(new Error(refusal), { name: "ReplyError" });
+      this.#noting.failed(new RedisError(failed, reply));
+    }
+    return settled;
   }
 
   /**
@@ -297,6 +326,7 @@ export class Settlements {
       await new Promise<void>((resolve) => (this.#onNonePersisting = resolve));
     }
     this.#work.ended();
+    this.#noting.ended();
   }
 
   /**
@@ -344,6 +374,23 @@ interface Settlement {
   readonly bytes: number;
   /** The counter to increment when it was carried out. */
   readonly counter?: keyof Pick<Counters, "acknowledged" | "retried" | "dead"> | undefined;
+}
+
+/** An acknowledgement, with the columns of its row. */
+interface AckRow extends Pick<Settlement, "entry" | "own"> {
+  /** The delivery that was handled; undefined for an entry that this group must not handle. */
+  readonly held?: Held;
+}
+
+interface Acknowledgement extends Settlement, AckRow {}
+
+/** The columns of a note that a delivery was handled, `now` on the server's clock (epoch ms). */
+function noteOf(held: Held | undefined, now: number) {
+  if (held === undefined) return { address: "", key: "", attempt: "", took: "" };
+  const { entry, attempt, takenAt } = held;
+  const { key = "" } = unpackTrailer(entry.trailer);
+  const took = Number.isNaN(takenAt) ? "" : Math.max(0, Math.round(now - takenAt));
+  return { address: entry.address, key, attempt, took };
 }
 
 function ownOf({ entry }: Held): 0 | 1 {

@@ -33,7 +33,6 @@ export function lifeOf(seen: Sighting): Moment[] {
   const due = Number(id.slice(0, id.lastIndexOf("-")));
   const old = countBeforeRedrive(seen);
   const moments: Moment[] = [];
-  if (offeredAt !== undefined) moments.push({ what: "offered", at: offeredAt });
   // The made-up id of a letter in a foreign format shows no deadline.
   if (due !== diedAt) moments.push({ what: "due", at: due });
   failures.forEach((failure, i) => {
@@ -56,6 +55,12 @@ export function lifeOf(seen: Sighting): Moment[] {
   if (diedAt !== undefined) {
     moments.push({ what: "died", at: diedAt, ...(reason && { reason }), ...group });
   }
-  // Equal instants keep the order in which they are written above.
-  return moments.toSorted((a, b) => a.at - b.at);
+  return inOrder(offeredAt, moments);
+}
+
+/** Puts moments into the order of time; equal instants keep their order. */
+export function inOrder(offeredAt: number | undefined, moments: readonly Moment[]): Moment[] {
+  // First in any case: its time is the producer's estimate of the server's clock, which may be a little later.
+  const offered: Moment[] = offeredAt === undefined ? [] : [{ what: "offered", at: offeredAt }];
+  return [...offered, ...moments.toSorted((a, b) => a.at - b.at)];
 }

@@ -104,7 +104,7 @@ export function sightMessage(
     trailer,
     size: payload.length,
     deadline,
-    offeredAt: offeredAt(parseMessageId(id).subarray(8)),
+    offeredAt: offeredAt(id),
     attempts: 0,
     failures: failuresIn(trailer),
   };
@@ -129,7 +129,7 @@ export function sight(spot: Spot, content: Content): Sighting {
     size: payload.length,
     failures: failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
-    offeredAt: offeredAt(address.subarray(8)),
+    offeredAt: stampIn(address.subarray(8)),
   };
 }
 
@@ -165,7 +165,11 @@ const ABSENT = {
 } as const;
 
 /** When a message was offered (epoch ms), from the order stamp in its id; undefined if the id has none. */
-function offeredAt(id: Buffer): number | undefined {
+export function offeredAt(id: MessageId): number | undefined {
+  return stampIn(parseMessageId(id).subarray(8));
+}
+
+function stampIn(id: Buffer): number | undefined {
   if (id.length !== 16) return undefined;
   const at = Math.floor(Number(id.readBigUInt64BE(0)) / 1000);
   return at > 0 && at <= LAST_DATE ? at : undefined;

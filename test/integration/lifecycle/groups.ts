@@ -6,7 +6,13 @@ import { ReclaimTask } from "../../../src/reliable/group/reclaim-task.ts";
 import { ListWatch } from "../../../src/reliable/list-watch.ts";
 import { closeWithin, newOpen, type Kind } from "./running.ts";
 
-const SETTINGS = { group: "workers", start: "0", leaseTimeout: 300, maxAttempts: 3 };
+const SETTINGS = {
+  group: "workers",
+  start: "0",
+  leaseTimeout: 300,
+  maxAttempts: 3,
+  keepHandled: 0,
+};
 
 const MEMBER = { group: "workers", consumer: "me" };
 

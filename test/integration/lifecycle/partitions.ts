@@ -14,7 +14,13 @@ import { Gate } from "../../helpers/gate.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 import { closeWithin, newOpen, newTroubles, share, type Kind, type Running } from "./running.ts";
 
-const GROUP = { group: "workers", start: "0", leaseTimeout: 300, maxAttempts: 3 };
+const GROUP = {
+  group: "workers",
+  start: "0",
+  leaseTimeout: 300,
+  maxAttempts: 3,
+  keepHandled: 0,
+};
 
 function newPartitions(url: string): {
   readonly shared: Server;

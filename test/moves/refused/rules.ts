@@ -66,6 +66,9 @@ export const RULES = {
   /** Whether the ready LIST holds messages, for tools: a hint, which the next sweep brings in step. */
   listed: (state: State): State => omit(state, "listed"),
 
+  /** Which messages were handled, for people. */
+  handled: (state: State): State => omit(state, "handled"),
+
   /** How many messages were given back, for people: without it, as many more seem to have become ready. */
   returned: (state: State): State => omit(state, "returned"),
 } as const;

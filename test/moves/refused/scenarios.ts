@@ -32,6 +32,7 @@ import { clearQuarantine, requeue, setAside } from "../../../src/lua/ready/quara
 import { clearReady, giveBack, popFromMany, pushReady } from "../../../src/lua/ready/ready.ts";
 import {
   ack,
+  ackAndNote,
   again,
   bury,
   extend,
@@ -769,6 +770,14 @@ const dead = { ...CHANNEL, group: "g", consumer: "c", idle: 0, maxAttempts: 2, l
 
 const settlements: Scenario[] = [
   { script: ack, seed: settling(mine, {}), rules: ["finished"] },
+  {
+    script: ackAndNote,
+    seed: settling(
+      { ...mine, process: "host/1", keepFor: 60_000 },
+      { address: bytes(a.address), key: "k", attempt: 1, took: "" },
+    ),
+    rules: ["finished", "handled"],
+  },
   { script: bury, seed: settling(mine, { reason: "r" }), rules: ["foreign"] },
   {
     script: giveBackEntries,

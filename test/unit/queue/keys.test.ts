@@ -37,6 +37,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     retrying: "delayline_retrying:{orders}",
     dead: "delayline_dead:{orders}",
     dropped: "delayline_dropped:{orders}",
+    handled: "delayline_handled:{orders}",
     partitions: "delayline_partitions:{orders}",
     journal: "delayline_journal:{orders}",
     arrivals: "delayline_arrivals:{orders}",

@@ -16,6 +16,7 @@ test("the defaults", () => {
     start: "0",
     leaseTimeout: 30_000,
     maxAttempts: 8,
+    keepHandled: 0,
   });
   expect(queue).toMatchObject({ transfer: true, interop: "none" });
   const pauses = [1, 2, 30].map((attempt) => retry.pauseAfter(attempt, undefined) ?? NaN);
@@ -31,11 +32,12 @@ test("given options are used, and undefined counts as not given", () => {
     start: "new",
     leaseTimeout: 100,
     maxAttempts: 1,
+    keepHandled: 1000,
     retry: [5],
   };
   const settings = reliableSettings(options as never);
-  const { group, leaseTimeout, maxAttempts } = options;
-  expect(settings.group).toEqual({ group, start: "$", leaseTimeout, maxAttempts });
+  const { retry: _, start: __, ...given } = options;
+  expect(settings.group).toEqual({ ...given, start: "$" });
   expect(settings.retry.pauseAfter(9, undefined)).toBe(5);
   const nothing = { group: undefined, start: undefined, maxAttempts: undefined };
   expect(groupOf({ ...nothing, retry: undefined })).toEqual(groupOf({}));
