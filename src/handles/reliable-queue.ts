@@ -109,7 +109,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
    * is empty, which then says nothing: a message that is neither delayed nor anywhere else was handled, cancelled or never
    * offered.
    *
-   * O(1) if nothing is remembered. Otherwise it reads up to 100,000 short entries in steps of 100; by an id only those
+   * O(1) if nothing is remembered. Otherwise it reads up to 100,000 short entries in steps of 40; by an id only those
    * since its deadline. In a partitioned queue it asks all partitions.
    *
    * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.

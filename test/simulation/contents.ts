@@ -69,7 +69,7 @@ const LIVE = ["delayed", "ready", "stream", "retries", "journal"];
 
 /**
  * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used
- * again. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
+ * again, what was handled. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
  * the quarantine was taken out for a call that had been given up.
  */
 const LASTING = [
@@ -83,6 +83,7 @@ const LASTING = [
   "members",
   "arrivals",
   "holder",
+  "handled",
   "quarantine",
 ];
 

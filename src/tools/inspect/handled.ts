@@ -29,7 +29,7 @@ export interface HandledReport {
 
 /**
  * Asks a queue whether it remembers that the message with this id was handled, or the last one with this key. O(1) without
- * `keepHandled`; otherwise it reads up to 100,000 short notes per partition in steps of 100: by an id those since its
+ * `keepHandled`; otherwise it reads up to 100,000 short notes per partition in steps of 40: by an id those since its
  * deadline, by a key those since the message that had it last.
  *
  * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.

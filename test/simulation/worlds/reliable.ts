@@ -19,7 +19,10 @@ export const reliable: World = {
     const terms = termsOf(sim);
     sim.note({ terms });
     const { groups, maxAttempts, retry, leaseTimeout, hasLanes, keyCount } = terms;
-    const optionsOf = (group: string) => ({ group, maxAttempts, retry, leaseTimeout });
+    // No draw of its own: half of the runs also note what is handled.
+    const keepHandled = leaseTimeout === 1000 ? 3_600_000 : 0;
+    const options = { maxAttempts, retry, leaseTimeout, keepHandled };
+    const optionsOf = (group: string) => ({ group, ...options });
     const shop = new Shop(sim);
     const founder = shop.hire("founder", { mayCrash: false });
     const [queue] = founder.run(() =>

@@ -35,8 +35,12 @@ local redis = (function()
     if not ms or tonumber(ms) < now then return fixed(now) .. "-1" end
     return ms .. "-" .. fixed(tonumber(seq) + 1)
   end
-  function commands.XADD(call, key, id, ...)
-    return call("XADD", key, id == "*" and nextId(key) or id, ...)
+  function commands.XADD(call, key, ...)
+    local words = { ... }
+    -- Behind a rule by which it trims.
+    local at = (words[1] == "MAXLEN" or words[1] == "MINID") and 4 or 1
+    if words[at] == "*" then words[at] = nextId(key) end
+    return call("XADD", key, unpack(words))
   end
   function commands.XPENDING(call, key, group, ...)
     local rows = call("XPENDING", key, group, ...)
