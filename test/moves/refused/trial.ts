@@ -158,7 +158,7 @@ async function runAny(
   return await run(redis as RedisClient, script, keys, args, rows);
 }
 
-/** What a reply says, without the ids of new entries, idle times, and what a sweep has yet to tidy. */
+/** What a reply says, without the ids of new entries, idle times, what a sweep has yet to tidy, and a refused note. */
 function asTold(reply: unknown): string {
   return JSON.stringify(reply, toldOf) ?? "nothing";
 }
@@ -167,4 +167,4 @@ function toldOf(name: string, value: unknown): unknown {
   return NOT_TOLD.has(name) ? undefined : value;
 }
 
-const NOT_TOLD: ReadonlySet<string> = new Set(["untidy", "entryId", "idle"]);
+const NOT_TOLD: ReadonlySet<string> = new Set(["untidy", "entryId", "idle", "refusal"]);
