@@ -174,7 +174,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const handle =
       definition.kind === "reliable"
         ? this.getReliableQueue(name, all)
-        : this.#openPlain(name, all as QueueOptions<T>);
+        : this.#openPlain(name, all);
     this.#queues.addDefinition(definition);
     return handle;
   }

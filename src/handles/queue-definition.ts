@@ -1,4 +1,5 @@
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
+import type { RetryOptions } from "../reliable/consuming/retry-ladder.ts";
 import { checkNoPartition } from "../partitions/ring/ring.ts";
 import { checkOptions } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
@@ -7,7 +8,6 @@ import {
   GROUP_OPTIONS,
   reliableSettings,
   type GroupOptions,
-  type ReliableQueueOptions,
   type StrictIfExclusive,
 } from "./reliable-options.ts";
 
@@ -92,6 +92,10 @@ export function defineQueue<T = unknown>(
   name: string,
   options?: DefineQueueOptions<T> & { readonly reliable?: undefined },
 ): QueueDefinition<T, "plain">;
+export function defineQueue<T = unknown>(
+  name: string,
+  options: DefineQueueOptions<T>,
+): QueueDefinition<T>;
 export function defineQueue<T>(
   name: string,
   options: DefineQueueOptions<T> = {},
@@ -105,8 +109,9 @@ export function defineQueue<T>(
     return Object.freeze({ name, kind: "plain", options: Object.freeze(common) });
   }
   if (reliable !== true) checkOptions("reliable option", reliable, GROUP_OPTIONS);
-  const all = { ...common, ...(reliable === true ? {} : copied(reliable)) };
-  reliableSettings(all as ReliableQueueOptions<T>);
+  const group = reliable === true ? {} : reliable;
+  reliableSettings({ ...common, ...group });
+  const all = { ...common, ...copied(group) };
   return Object.freeze({ name, kind: "reliable", options: Object.freeze(all) });
 }
 
@@ -126,7 +131,9 @@ function checkDefined(options: object): void {
 /** A copy that does not change with the original. */
 function copied({ retry, ...others }: GroupOptions): GroupOptions {
   if (typeof retry !== "object") return { ...others, ...(retry !== undefined && { retry }) };
-  return { ...others, retry: Object.freeze(Array.isArray(retry) ? [...retry] : { ...retry }) };
+  const copy = Object.assign(Array.isArray(retry) ? [] : {}, retry) as RetryOptions;
+  Object.freeze(copy);
+  return { ...others, retry: copy };
 }
 
 /**

@@ -102,8 +102,8 @@ describe("two definitions of one name in a client", () => {
     async (what, one, other) => {
       const line = newLine();
       const name = uniqueName();
-      line.open(defineQueue(name, one as object));
-      const open = () => line.open(defineQueue(name, other as object));
+      line.open(defineQueue(name, one));
+      const open = () => line.open(defineQueue(name, other));
       expect(open).toThrow(
         `definition of queue "${name}" must be the same for all its handles in a client: the one that is open has another ${what}; export one definition, and share it`,
       );
