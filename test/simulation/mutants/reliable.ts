@@ -89,9 +89,9 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
-        find: `    reply[#reply + 1] = i
-  end`,
-        replace: `  end`,
+        find: `      reply[#reply + 1] = i
+    end`,
+        replace: `    end`,
       },
     ],
   },
