@@ -1,10 +1,4 @@
-import type { Command } from "./session/command.ts";
-
-/** A subcommand, loaded on demand. */
-interface Entry {
-  readonly summary: string;
-  readonly load: () => Promise<Command>;
-}
+import type { Command, CommandTable } from "./session/command.ts";
 
 /** In one module, so that the package has one file for all of them. */
 const commands = () => import("./commands/every-command.ts");
@@ -83,10 +77,14 @@ export const COMMANDS = {
     summary: "serves a web page that shows the queues",
     load: async () => (await commands()).dashboard,
   },
+  completion: {
+    summary: "prints a script that completes this command's words in a shell",
+    load: async (): Promise<Command> => (await commands()).completion(COMMANDS),
+  },
   demo: {
     summary: "shows a queue at work: ten orders, two workers to kill, and the page",
     load: async () => (await commands()).demo,
   },
-} as const satisfies Readonly<Record<string, Entry>>;
+} as const satisfies CommandTable;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -7,13 +7,13 @@ import { escapeControl } from "../inspect/text.ts";
 import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";
-import { DEFAULT_URL, parseAddresses, secretsIn, withPassword } from "./session/addresses.ts";
-import { MachineError, parseDuration, UsageError } from "./session/arguments.ts";
+import { secretsIn } from "./session/addresses.ts";
+import { MachineError, UsageError } from "./session/arguments.ts";
 import { joinInstants } from "./session/instants.ts";
 import type { Io } from "./session/output.ts";
-import { COMMON, type Command } from "./session/command.ts";
+import { commandAt, COMMON, type Command } from "./session/command.ts";
 import { EXIT, type ExitCode } from "./session/exit.ts";
-import { DeclinedError, Session } from "./session/session.ts";
+import { DeclinedError, openSession } from "./session/session.ts";
 
 /**
  * Runs the `delayline` command and returns its exit code; never rejects. Its error messages hold no Redis password.
@@ -49,22 +49,7 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   if (positionals.length < least || positionals.length > most) {
     throw new UsageError(`usage: delayline ${command.usage}`);
   }
-  const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
-  const { interop = "none", timeout = "5s" } = values;
-  if (interop !== "none" && interop !== "redisson") {
-    throw new UsageError(`--interop must be "none" or "redisson", got ${JSON.stringify(interop)}`);
-  }
-  const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
-  const isCluster = values["cluster"] === true;
-  const { sentinel } = values as { readonly sentinel?: string };
-  const topology = { isCluster, sentinel };
-  const { REDISCLI_AUTH: password = "", REDIS_URL: usual = "" } = io.env;
-  const named = given.length > 0 || usual === "" ? given : [usual];
-  const namedUrls = named.map((url) => withPassword(url, password));
-  const addresses = parseAddresses(named.length > 0 ? namedUrls : [DEFAULT_URL], topology);
-  const isJson = values["json"] === true;
-  const connection = { urls: given, ...topology, interop } as const;
-  await using session = new Session(io, addresses, { callTimeout, connection, namedUrls, isJson });
+  await using session = openSession(io, values);
   return await command.run(session, positionals, values as Parameters<Command["run"]>[2]);
 }
 
@@ -91,19 +76,6 @@ async function load(word: string): Promise<Command> {
   throw new UsageError(
     `there is no command ${JSON.stringify(word)}${near === undefined ? "; run delayline help" : `; did you mean ${near}?`}`,
   );
-}
-
-/** The index of the command's name, which common options may precede; -1 if there is none. */
-function commandAt(argv: readonly string[]): number {
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i] as string;
-    if (!word.startsWith("-")) return i;
-    const name = word.slice(2);
-    const takesValue =
-      Object.hasOwn(COMMON, name) && COMMON[name as keyof typeof COMMON].type === "string";
-    if (takesValue) i++;
-  }
-  return -1;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { escapeControl } from "../../inspect/text.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { changeLetters, deadByReason, type LetterFilter } from "../../inspect/dead-reasons.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { checkDuration } from "../../../queue/checks.ts";
@@ -23,16 +24,19 @@ import { EXIT, type ExitCode } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
 
 export const dead = defineCommand({
-  usage: "dead list|redrive|remove <queue> [<id>... | --all]",
+  usage: "dead list|reasons|redrive|remove <queue> [<id>... | --all | --reason <reason>]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
   list     lists them, oldest first, and says how many it leaves out
-  redrive  delivers them again like new messages; all, unless you give ids
-  remove   removes them for good
+  reasons  counts them by reason, numbers aside: "timeout after #ms"
+  redrive  delivers them again like new messages; all, unless you give ids or a filter
+  remove   removes them for good: those with the ids, or that meet the filter
 Finding a letter is O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],
   options: {
     ...CHANGING,
     all: { type: "boolean" },
+    reason: { type: "string", value: "<reason>" },
+    "older-than": { type: "string", value: "<duration>" },
     delay: { type: "string", value: "<duration>" },
     ...LIMIT,
     payload: { type: "boolean" },
@@ -40,19 +44,29 @@ Finding a letter is O(N) in the number of letters, in bounded steps.`,
   optionHelp: {
     ...CHANGING_HELP,
     all: "redrives or removes all letters that are dead now",
+    reason: "redrives or removes letters with this reason, whole or as dead reasons shows it",
+    "older-than": "redrives or removes letters of messages that died longer ago than this",
     delay: "redrives after this long; defaults to 0s",
     ...LIMIT_HELP,
     payload: "shows payloads in readable form, with list",
   },
   async run(session, [word, name = "", ...ids], values) {
-    const what = parseSubWord("dead", word, ["list", "redrive", "remove"]);
-    const { delay = "0s", payload = false, limit } = values;
+    const what = parseSubWord("dead", word, ["list", "reasons", "redrive", "remove"]);
+    const { delay = "0s", payload = false, limit, reason, "older-than": age } = values;
     const most = parseLimit(limit);
+    const isFiltered = reason !== undefined || age !== undefined;
+    const isChange = what === "redrive" || what === "remove";
+    if (isFiltered && (ids.length > 0 || values.all || !isChange)) {
+      throw new UsageError(
+        "--reason and --older-than choose what to redrive or remove: give neither ids nor --all",
+      );
+    }
+    const olderThan = age === undefined ? undefined : parseDuration("--older-than", age);
     // Redriving all loses nothing, so it needs no --all. Removing all does.
     const all = values.all ?? (what === "redrive" && ids.length === 0);
     const wait = parseDuration("--delay", delay);
     checkDuration("--delay", wait, { instant: "give how long it is from now" });
-    if (what !== "list" && all === ids.length > 0) {
+    if (isChange && !isFiltered && all === ids.length > 0) {
       throw new UsageError(`give the ids to ${what}, or --all`);
     }
     const wrong = ids.find((id) => !isMessageId(id));
@@ -63,6 +77,12 @@ Finding a letter is O(N) in the number of letters, in bounded steps.`,
     }
     const queue = await session.open(name);
     if (what === "list") return await list(session, queue, most, payload);
+    if (what === "reasons") return await listReasons(session, queue);
+    if (isFiltered) {
+      const { serverTime } = queue.stats;
+      const diedBefore = olderThan === undefined ? undefined : serverTime - olderThan;
+      return await changeSome(session, queue, what, { reason, diedBefore }, wait, values);
+    }
     const letters = queue.deadLetters;
     const size = letters === undefined ? 0 : queue.stats.dead;
     if (letters === undefined || size === 0) return none(session, name);
@@ -70,16 +90,11 @@ Finding a letter is O(N) in the number of letters, in bounded steps.`,
     const change = `${what} ${all ? "all " : ""}${letterCount} of queue ${quoted(name)}`;
     if (!(await confirm(session, change, values))) return EXIT.done;
     const asked = [...new Set(ids)];
-    const changed = await changeLetters(session, letters, what, all ? ["all"] : asked, wait);
+    const changed = await changeEach(session, letters, what, all ? ["all"] : asked, wait);
     const missing = asked.filter((_, i) => changed[i] === 0);
     for (const id of missing) session.output.say(`There is no dead letter ${id}.`);
     const done = changed.reduce((sum, one) => sum + one, 0);
-    const verb = what === "redrive" ? "Redrove" : "Removed";
-    if (session.isJson) await session.output.json({ queue: name, [what]: done });
-    else
-      await session.output.print(
-        `${verb} ${formatCount(done, "dead letter")} of queue ${quoted(name)}.`,
-      );
+    await sayDone(session, name, what, done);
     if (done === 0) return EXIT.nothing;
     return missing.length > 0 ? EXIT.partial : EXIT.done;
   },
@@ -113,6 +128,83 @@ async function list(
   if (count === most) sayRest(session, count, queue.stats.dead, "dead", "list", queue.name);
   if (!isJson) sayNext(session, queue.name, redrivable, unreadable);
   return EXIT.done;
+}
+
+/** Counts the letters by reason, in a table. */
+async function listReasons(session: Session, queue: InspectedQueue): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  if (queue.deadLetters === undefined || queue.stats.dead === 0) return none(session, queue.name);
+  const seen = await lastOf(deadByReason(queue, { signal }));
+  if (seen === undefined) return none(session, queue.name);
+  const { groups, others, read, total } = seen;
+  if (isJson) for (const group of groups) await output.json(group);
+  else {
+    const now = queue.stats.serverTime;
+    const rows = groups.map(({ count, lastDiedAt, group, reason }) => [
+      formatCount(count),
+      formatDistance(lastDiedAt, now),
+      group,
+      reason,
+    ]);
+    await output.table(REASON_COLUMNS, rows);
+  }
+  if (others > 0) output.say(`${formatCount(others, "letter")} have other reasons.`);
+  if (read < total) {
+    output.say(`Counted the oldest ${formatCount(read)} of ${formatCount(total, "letter")}.`);
+  }
+  const first = groups.find(({ isUnreadable }) => !isUnreadable);
+  if (first === undefined || isJson) return EXIT.done;
+  const words = ["dead", "redrive", queue.name, ["--reason", first.reason]] as const;
+  const redrive = session.commandLine(...words);
+  if (redrive !== undefined) output.say(`To deliver those of one reason again: ${redrive}`);
+  return EXIT.done;
+}
+
+/** Changes the letters that the filter chooses, after a dry run that counts them. */
+async function changeSome(
+  session: Session,
+  queue: InspectedQueue,
+  what: "redrive" | "remove",
+  filter: LetterFilter,
+  delay: number,
+  values: { yes?: boolean; "dry-run"?: boolean },
+): Promise<ExitCode> {
+  const { output, signal } = session;
+  const { name } = queue;
+  if (queue.deadLetters === undefined || queue.stats.dead === 0) return none(session, name);
+  const count = (await lastOf(changeLetters(queue, what, filter, { isDry: true, signal })))
+    ?.matched;
+  if (count === undefined || count === 0) {
+    const said = `No dead letter of queue ${quoted(name)} meets that.`;
+    session.hint(said, "Their reasons", "dead", "reasons", name);
+    return EXIT.nothing;
+  }
+  const change = `${what} ${formatCount(count, "dead letter")} of queue ${quoted(name)}`;
+  if (!(await confirm(session, change, values))) return EXIT.done;
+  let done = 0;
+  for await (const step of changeLetters(queue, what, filter, { delay, signal })) {
+    ({ done } = step);
+    output.progress(`${formatCount(done)} of ${formatCount(count)} ...`);
+  }
+  await sayDone(session, name, what, done);
+  return done === 0 ? EXIT.nothing : EXIT.done;
+}
+
+async function sayDone(
+  { output, isJson }: Session,
+  name: string,
+  what: "redrive" | "remove",
+  done: number,
+): Promise<void> {
+  const verb = what === "redrive" ? "Redrove" : "Removed";
+  if (isJson) await output.json({ queue: name, [what]: done });
+  else await output.print(`${verb} ${formatCount(done, "dead letter")} of queue ${quoted(name)}.`);
+}
+
+async function lastOf<Item>(items: AsyncIterable<Item>): Promise<Item | undefined> {
+  let last: Item | undefined;
+  for await (const item of items) last = item;
+  return last;
 }
 
 /** Suggests commands: to redrive letters, and to remove the unreadable one whose id is given. */
@@ -161,7 +253,7 @@ async function printLetters(
 }
 
 /** Returns how many letters each id stood for. */
-async function changeLetters(
+async function changeEach(
   { signal }: Session,
   letters: DeadLetters<Uint8Array>,
   what: "redrive" | "remove",
@@ -184,6 +276,13 @@ function none({ output }: Session, name: string): ExitCode {
 
 /** Letters per table. */
 const PAGE = 100;
+
+const REASON_COLUMNS: readonly Column[] = [
+  { title: "LETTERS", align: "right" },
+  { title: "LAST" },
+  { title: "GROUP", canShrink: true },
+  { title: "REASON" },
+];
 
 const COLUMNS: readonly Column[] = [
   { title: "DIED" },

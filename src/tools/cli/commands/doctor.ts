@@ -1,49 +1,122 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { escapeControl } from "../../inspect/text.ts";
+import { sleepForNetwork } from "../../../time/sleep.ts";
+import { parseDuration } from "../session/arguments.ts";
 import { formatCount, formatFacts, wrap } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit.ts";
+import { EXIT, type ExitCode } from "../session/exit.ts";
+import { formatInstant } from "../session/format-time.ts";
+import type { Session } from "../session/session.ts";
 
 export const doctor = defineCommand({
-  usage: "doctor [queue]...",
+  usage: "doctor [queue]... [--watch]",
   help: `Examines Redis and the queues, all of them unless you name some. Prints what is wrong, why
 it matters, and how to repair it. Changes nothing in the database.
 Its redis-cli commands read the password from REDISCLI_AUTH.
-Exit code 1 if it finds errors, 3 if it cannot reach Redis.`,
+Exit code 1 if it finds errors, 3 if it cannot reach Redis; with --watch 130, after Ctrl-C.`,
   words: [0, 1000],
-  options: {},
-  optionHelp: {},
-  async run({ addresses, output, isJson, signal, commandLine }, names) {
-    const queues = names.length > 0 ? { queues: names } : {};
-    const counts = { error: 0, warning: 0, notice: 0 };
-    const errors: string[] = [];
-    let isReached = true;
-    output.progress(`Examining ${addresses.shown} ...`);
-    const options = { redis: addresses.redis, ...queues, commandLine, signal };
-    for await (const finding of diagnose(options)) {
-      counts[finding.level]++;
-      if (finding.level === "error") errors.push(titleOf(finding));
-      if (UNREACHED.has(finding.check)) isReached = false;
-      if (isJson) await output.json(finding);
-      else await output.print(...linesOf(finding, output.hasColours), "");
+  options: {
+    watch: { type: "boolean", short: "w" },
+    interval: { type: "string", value: "<duration>" },
+  },
+  optionHelp: {
+    watch: "repeats until Ctrl-C, and prints what is new and what is over",
+    interval: "repeats this often, with --watch; defaults to 30s",
+  },
+  async run(session, names, { watch: isWatching = false, interval = "30s" }) {
+    const pause = Math.max(1000, parseDuration("--interval", interval));
+    if (isWatching) return await watch(session, names, pause);
+    const { output, isJson } = session;
+    const findings: Finding[] = [];
+    for await (const finding of examine(session, names)) {
+      findings.push(finding);
+      await print(session, finding);
     }
-    const { error, warning, notice } = counts;
-    const sum = [
-      formatCount(error, "error"),
-      formatCount(warning, "warning"),
-      formatCount(notice, "notice"),
-    ].join(", ");
-    output.say(error + warning + notice === 0 ? "Found nothing wrong." : `Found ${sum}.`);
+    output.say(summaryOf(findings));
+    const errors = findings.filter(({ level }) => level === "error");
     // The findings themselves may have scrolled off the screen.
-    if (error > 0 && !isJson) output.say(`Errors: ${shorten(errors)}`);
-    if (!isReached) return EXIT.redis;
-    return error > 0 ? EXIT.nothing : EXIT.done;
+    if (errors.length > 0 && !isJson) output.say(`Errors: ${shorten(errors.map(titleOf))}`);
+    if (findings.some(({ check }) => UNREACHED.has(check))) return EXIT.redis;
+    return errors.length > 0 ? EXIT.nothing : EXIT.done;
   },
 });
 
+/** Examines again and again until the signal is aborted. Prints the findings that are new, and those that are over. */
+async function watch(session: Session, names: readonly string[], pause: number): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  const known = new Map<string, Title>();
+  for (let isFirst = true; ; isFirst = false) {
+    const all: Finding[] = [];
+    for await (const finding of examine(session, names)) {
+      all.push(finding);
+      // The same trouble of many queues is one finding, and new for some of them.
+      const titles = titlesOf(finding).filter((title) => !known.has(JSON.stringify(title)));
+      for (const title of titles) known.set(JSON.stringify(title), title);
+      if (titles.length > 0) await print(session, finding, "new");
+    }
+    // What could not be asked is not over.
+    const isReached = all.every(({ check }) => !UNREACHED.has(check));
+    const now = new Set(all.flatMap(titlesOf).map((title) => JSON.stringify(title)));
+    for (const [identity, title] of known) {
+      if (!isReached || now.has(identity)) continue;
+      known.delete(identity);
+      await printOver(session, title);
+    }
+    if (isFirst && !isJson) output.say(`${summaryOf(all)} Watching until Ctrl-C.`);
+    await sleepForNetwork(pause, signal);
+    signal.throwIfAborted();
+  }
+}
+
+async function* examine(
+  { addresses, output, signal, commandLine }: Session,
+  names: readonly string[],
+): AsyncGenerator<Finding, void, void> {
+  output.progress(`Examining ${addresses.shown} ...`);
+  const queues = names.length > 0 ? { queues: names } : {};
+  yield* diagnose({ redis: addresses.redis, ...queues, commandLine, signal });
+  output.progress("");
+}
+
+/** Prints a finding; with `change` after the time. */
+async function print({ output, isJson }: Session, finding: Finding, change?: "new"): Promise<void> {
+  const at = Date.now();
+  if (isJson) {
+    await output.json(change === undefined ? finding : { change, at, ...finding });
+    return;
+  }
+  const time = change === undefined ? "" : `${formatInstant(at)}  `;
+  const [head = "", ...lines] = linesOf(finding, output.hasColours);
+  await output.print(`${time}${head}`, ...lines, "");
+}
+
+async function printOver({ output, isJson }: Session, title: Title): Promise<void> {
+  const at = Date.now();
+  if (isJson) await output.json({ change: "over", at, ...title });
+  else await output.print(`${formatInstant(at)}  over: ${title.level}: ${titleOf(title)}`, "");
+}
+
+/** What stays the same while a finding lasts: its numbers change. */
+type Title = Pick<Finding, "level" | "check" | "queue">;
+
+/** One for each queue. */
+function titlesOf({ level, check, queue, queues = [] }: Finding): Title[] {
+  return queues.length > 0
+    ? queues.map((one) => ({ level, check, queue: one }))
+    : [{ level, check, queue }];
+}
+
+function summaryOf(findings: readonly Finding[]): string {
+  if (findings.length === 0) return "Found nothing wrong.";
+  const counts = (["error", "warning", "notice"] as const).map((level) =>
+    formatCount(findings.filter((one) => one.level === level).length, level),
+  );
+  return `Found ${counts.join(", ")}.`;
+}
+
 const UNREACHED: ReadonlySet<Finding["check"]> = new Set(["reachable", "usable"]);
 
-function titleOf({ check, queue, queues }: Finding): string {
+function titleOf({ check, queue, queues }: Pick<Finding, "check" | "queue" | "queues">): string {
   if (queues !== undefined) return `${check} in ${formatCount(queues.length, "queue")}`;
   return queue === undefined ? check : `${check} in queue "${escapeControl(queue)}"`;
 }

@@ -13,3 +13,4 @@ export { importCommand } from "./import.ts";
 export { doctor } from "./doctor.ts";
 export { dashboard } from "./dashboard.ts";
 export { demo } from "./demo.ts";
+export { completion } from "./completion.ts";

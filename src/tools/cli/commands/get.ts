@@ -1,26 +1,54 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
-import { describe, nextStep, sightingJson } from "../session/message-view.ts";
+import type { MessageState } from "../../inspect/sighting.ts";
+import { performance } from "../../../time/network.ts";
+import { sleepForNetwork } from "../../../time/sleep.ts";
+import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
+import { formatDuration } from "../session/format-time.ts";
+import { describe, nextStep, sightingJson, STATE_WORDS, stateOf } from "../session/message-view.ts";
 import { formatCount, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit.ts";
+import { EXIT, type ExitCode } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
 
 /** Where a message may be that this command cannot see. */
 const ELSEWHERE = "in another database or under another key prefix";
 
+/** What `--wait` waits for. */
+const WAITS: readonly string[] = [...STATE_WORDS, "gone"];
+
 export const get = defineCommand({
-  usage: "get [queue] <id or key>",
+  usage: "get [queue] <id or key> [--wait <state>]",
   help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
 or dead, since when, and which consumer holds it. Searches all queues unless you name one.
 Ready messages of a plain queue cannot be found: they have neither id nor key.
 O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a
-reliable queue, in bounded steps.`,
+reliable queue, in bounded steps.
+With --wait it looks again until the message is in that state; name the queue then. It rests
+20 times as long as each look took, and half a second at least.`,
   words: [1, 2],
-  options: { payload: { type: "boolean" } },
-  optionHelp: { payload: "shows the payload in readable form" },
-  async run(session, words, { payload = false }) {
+  options: {
+    payload: { type: "boolean" },
+    wait: { type: "string", value: "<state>", choices: WAITS },
+    within: { type: "string", value: "<duration>" },
+  },
+  optionHelp: {
+    payload: "shows the payload in readable form",
+    wait: `waits until it is ${WAITS.slice(0, -1).join(", ")} or gone: handled, cancelled or removed`,
+    within: "gives up after this long, with --wait; defaults to 1m",
+  },
+  async run(session, words, { payload = false, wait, within = "1m" }) {
     const wanted = words.at(-1) as string;
+    if (wait !== undefined) {
+      const [name, key] = words;
+      if (name === undefined || key === undefined) {
+        throw new UsageError("give the queue, too, for --wait");
+      }
+      const word = parseChoice("--wait", wait, WAITS);
+      const until = word === "gone" ? word : stateOf(word);
+      const patience = parseDuration("--within", within);
+      return await waitFor(session, name, key, until, patience, payload);
+    }
     const { output, signal, isJson } = session;
     const mayBeReady: string[] = [];
     let found = 0;
@@ -56,6 +84,62 @@ reliable queue, in bounded steps.`,
     return refused > 0 ? EXIT.redis : EXIT.nothing;
   },
 });
+
+/**
+ * Looks for the message until it is in the state, or in no place any more, and prints it. Gives up after `patience`
+ * milliseconds.
+ */
+async function waitFor(
+  session: Session,
+  name: string,
+  wanted: string,
+  state: MessageState | "gone",
+  patience: number,
+  withPayload: boolean,
+): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  const deadline = performance.now() + patience;
+  let misses = 0;
+  for (;;) {
+    const startedAt = performance.now();
+    const queue = await session.open(name);
+    if (queue.stats.kind === "plain" && state !== "delayed" && state !== "gone") {
+      throw new UsageError(
+        `messages of a plain queue, which ${quoted(name)} is, are seen until they are due: --wait must be delayed or gone`,
+      );
+    }
+    const location = await locate(queue, wanted, { signal });
+    const seen = location.sightings.map((one) => one.state);
+    // A message that moves on while it is looked for can be missed.
+    misses = seen.length === 0 ? misses + 1 : 0;
+    if (state === "gone" && misses >= 2) {
+      const where = location.mayBeReady
+        ? "handled, cancelled or ready"
+        : "handled, cancelled or removed";
+      if (isJson) await output.json({ wanted, found: false });
+      else await output.print(`${quoted(wanted)} is gone from queue ${quoted(name)}: ${where}.`);
+      return EXIT.done;
+    }
+    if (seen.some((one) => one === state)) {
+      await print(session, wanted, queue, location, withPayload);
+      return EXIT.done;
+    }
+    const is = seen.length === 0 ? "not there" : seen.join(" and ");
+    const rest = Math.max(SHORTEST_REST, 20 * (performance.now() - startedAt));
+    if (performance.now() + rest > deadline) {
+      output.say(
+        `${quoted(wanted)} is ${is} in queue ${quoted(name)} after ${formatDuration(patience)}.`,
+      );
+      return EXIT.nothing;
+    }
+    output.progress(`${quoted(wanted)} is ${is} ...`);
+    await sleepForNetwork(rest, signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** Milliseconds between two looks. */
+const SHORTEST_REST = 500;
 
 async function print(
   session: Session,

@@ -13,7 +13,7 @@ import { EXIT } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
 
 export const importCommand = defineCommand({
-  usage: "import [file] [--queue <name>]",
+  usage: "import [file] [--queue <queue>]",
   help: `Reads the output of delayline export into a queue, from a file or from stdin. Keeps ids,
 deadlines, keys, headers, attempts and bytes. Messages that were in flight become ready;
 dead letters get a new time of death.
@@ -23,7 +23,7 @@ exported one.`,
   words: [0, 1],
   options: {
     ...CHANGING,
-    queue: { type: "string", value: "<name>" },
+    queue: { type: "string", value: "<queue>" },
     partitions: { type: "string", value: "<count>" },
     "as-new": { type: "boolean" },
     "make-reliable": { type: "boolean" },

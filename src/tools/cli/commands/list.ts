@@ -1,9 +1,8 @@
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
-import type { MessageState } from "../../inspect/sighting.ts";
-import { suggest } from "../../../words/did-you-mean.ts";
-import { UsageError } from "../session/arguments.ts";
+import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
+import { parseChoice, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import {
@@ -13,6 +12,9 @@ import {
   parseLimit,
   printMessages,
   sayRest,
+  STATE_WORDS,
+  stateOf,
+  wordOf,
 } from "../session/message-view.ts";
 import { formatCount, quoted } from "../session/output.ts";
 
@@ -23,7 +25,7 @@ retrying, ready, in-flight (since when, which attempt, in which process) or dead
 messages of a plain queue are not listed: they have no ids. Says how many it leaves out.`,
   words: [1, 1],
   options: {
-    state: { type: "string", value: "<state>" },
+    state: { type: "string", value: "<state>", choices: STATE_WORDS },
     ...LIMIT,
     payload: { type: "boolean" },
   },
@@ -33,7 +35,7 @@ messages of a plain queue are not listed: they have no ids. Says how many it lea
     payload: "shows payloads in readable form",
   },
   async run(session, [name = ""], { state: given, limit, payload = false }) {
-    const state = parseState(given ?? "delayed");
+    const state = stateOf(parseChoice("--state", given ?? "delayed", STATE_WORDS));
     const count = parseLimit(limit);
     const queue = await session.open(name);
     const { stats } = queue;
@@ -48,25 +50,23 @@ messages of a plain queue are not listed: they have no ids. Says how many it lea
       );
     } else if (printed === 0) output.say(`No message of queue ${quoted(name)} is ${state}.`);
     if (printed === count)
-      sayRest(session, printed, total, "list", name, ["--state", flagOf(state)]);
+      sayRest(session, printed, total, "list", name, ["--state", wordOf(state)]);
     else if (state === "delayed" && printed < total) {
       const said = `Not listed: ${formatCount(total - printed)} more, moved meanwhile or of unknown layout.`;
       session.hint(said, "To find out", "doctor", name);
     }
-    const others = STATES.filter((one) => one !== state && ofState(one) > 0);
+    const others = MESSAGE_STATES.filter((one) => one !== state && ofState(one) > 0);
     if (given === undefined && others.length > 0) {
       const counts = others.map((one) => `${formatCount(ofState(one))} ${one}`).join(", ");
       const [first = state] = others;
       session.hint(`Also in this queue: ${counts}.`, "To list them", "list", name, [
         "--state",
-        flagOf(first),
+        wordOf(first),
       ]);
     }
     return printed > 0 ? EXIT.done : EXIT.nothing;
   },
 });
-
-const STATES: readonly MessageState[] = ["delayed", "retrying", "ready", "in flight", "dead"];
 
 /** The number of the messages in a state. */
 const COUNTS = {
@@ -76,20 +76,6 @@ const COUNTS = {
   "in flight": "inFlight",
   dead: "dead",
 } as const satisfies Readonly<Record<MessageState, keyof QueueStats>>;
-
-/** A state as `--state` takes it. */
-function flagOf(state: MessageState): string {
-  return state.replace(" ", "-");
-}
-
-function parseState(given: string): MessageState {
-  const state = STATES.find((one) => one === given.replaceAll("-", " "));
-  if (state !== undefined) return state;
-  const near = suggest(given, STATES);
-  throw new UsageError(
-    `--state must be delayed, retrying, ready, in-flight or dead, got ${JSON.stringify(given)}${near === undefined ? "" : `; did you mean ${flagOf(near as MessageState)}?`}`,
-  );
-}
 
 export const search = defineCommand({
   usage: "search [queue] --prefix <prefix>",

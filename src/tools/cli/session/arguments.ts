@@ -48,6 +48,24 @@ export function parseCount(option: string, text: string, least: number, most: nu
 }
 
 /**
+ * Parses one of the values that an option takes.
+ *
+ * @throws {UsageError} that names the option, its values and the one that was probably meant.
+ */
+export function parseChoice<const Choice extends string>(
+  option: string,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((one) => one === text);
+  if (choice !== undefined) return choice;
+  const near = suggest(text, choices);
+  const meant = near === undefined ? "" : `; did you mean ${near}?`;
+  const list = `${choices.slice(0, -1).join(", ")} or ${choices.at(-1)}`;
+  throw new UsageError(`${option} must be ${list}, got ${JSON.stringify(text)}${meant}`);
+}
+
+/**
  * Parses the second word of a command, such as `list` in `dead list`.
  *
  * @throws {UsageError} that lists the known words and suggests the closest one.

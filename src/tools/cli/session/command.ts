@@ -9,6 +9,8 @@ export type OptionsConfig = Readonly<
     | {
         readonly type: "string";
         readonly value: `<${string}>`;
+        /** The only values that it takes, if they can be listed. */
+        readonly choices?: readonly string[];
         readonly short?: string;
         readonly multiple?: boolean;
       }
@@ -41,12 +43,21 @@ export function defineCommand<const Options extends OptionsConfig>(
   return command;
 }
 
+/** A subcommand in the table of all, loaded on demand. */
+export interface CommandEntry {
+  readonly summary: string;
+  readonly load: () => Promise<Command>;
+}
+
+/** All subcommands by name. */
+export type CommandTable = Readonly<Record<string, CommandEntry>>;
+
 /** Options of every subcommand. */
 export const COMMON = {
   redis: { type: "string", value: "<url>", multiple: true },
   cluster: { type: "boolean" },
   sentinel: { type: "string", value: "<name>" },
-  interop: { type: "string", value: "<mode>" },
+  interop: { type: "string", value: "<mode>", choices: ["none", "redisson"] },
   timeout: { type: "string", value: "<duration>" },
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
@@ -72,3 +83,16 @@ export const CHANGING_HELP = {
   yes: "does not ask for confirmation",
   "dry-run": "says what would change, and changes nothing",
 } as const;
+
+/** The index of the subcommand's name, which common options may precede; -1 if there is none. */
+export function commandAt(argv: readonly string[]): number {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] as string;
+    if (!word.startsWith("-")) return i;
+    const name = word.slice(2);
+    const takesValue =
+      Object.hasOwn(COMMON, name) && COMMON[name as keyof typeof COMMON].type === "string";
+    if (takesValue) i++;
+  }
+  return -1;
+}

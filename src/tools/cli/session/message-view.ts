@@ -2,6 +2,7 @@ import { BOUNDS, isOverdue } from "../../../observe/health.ts";
 import {
   countBeforeRedrive,
   isUnreadable,
+  MESSAGE_STATES,
   type MessageState,
   type Sighting,
 } from "../../inspect/sighting.ts";
@@ -13,6 +14,19 @@ import type { OptionsConfig } from "./command.ts";
 import { formatDistance, formatInstant } from "./format-time.ts";
 import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
 import type { CommandWord, Session } from "./session.ts";
+
+/** The states as options take them. */
+export const STATE_WORDS: readonly string[] = MESSAGE_STATES.map(wordOf);
+
+/** A state as options take it: `in-flight`. */
+export function wordOf(state: MessageState): string {
+  return state.replace(" ", "-");
+}
+
+/** The state that one of {@link STATE_WORDS} stands for. */
+export function stateOf(word: string): MessageState {
+  return word.replace("-", " ") as MessageState;
+}
 
 /** A payload for JSON output: readable, and its bytes in base64. */
 export function payloadJson(payload: Uint8Array): object {

@@ -3,8 +3,16 @@ import { RedisError } from "../../../errors.ts";
 import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
 import { suggest } from "../../../words/did-you-mean.ts";
 import { escapeControl, shellWord } from "../../inspect/text.ts";
-import { withoutPassword, type Addresses, type Topology } from "./addresses.ts";
-import { UsageError } from "./arguments.ts";
+import {
+  DEFAULT_URL,
+  parseAddresses,
+  withoutPassword,
+  withPassword,
+  type Addresses,
+  type Topology,
+} from "./addresses.ts";
+import { parseChoice, parseDuration, UsageError } from "./arguments.ts";
+import { COMMON } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
 import { setImmediate } from "../../../time/runtime.ts";
@@ -138,6 +146,31 @@ export class Session implements AsyncDisposable {
     await this.#inspector?.close();
     this.addresses.close();
   }
+}
+
+/**
+ * Begins a run with these values of the common options. Nothing is connected yet.
+ *
+ * @throws {UsageError} if one of them is not legal.
+ */
+export function openSession(io: Io, values: Readonly<Record<string, unknown>>): Session {
+  const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
+  const { timeout = "5s", json = false } = values;
+  const interop = parseChoice(
+    "--interop",
+    String(values["interop"] ?? "none"),
+    COMMON.interop.choices,
+  );
+  const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
+  const isCluster = values["cluster"] === true;
+  const { sentinel } = values as { readonly sentinel?: string };
+  const topology = { isCluster, sentinel };
+  const { REDISCLI_AUTH: password = "", REDIS_URL: usual = "" } = io.env;
+  const named = given.length > 0 || usual === "" ? given : [usual];
+  const namedUrls = named.map((url) => withPassword(url, password));
+  const addresses = parseAddresses(named.length > 0 ? namedUrls : [DEFAULT_URL], topology);
+  const connection = { urls: given, ...topology, interop } as const;
+  return new Session(io, addresses, { callTimeout, connection, namedUrls, isJson: json === true });
 }
 
 /** A word of a command, or an option with its value. */
