@@ -19,7 +19,7 @@ export interface QueueOptions<T = unknown> {
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
    * that are `undefined`. Some values would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`):
-   * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an {@link EncodeError}.
+   * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an `EncodeError`.
    *
    * All processes that share a queue must use the same codec, and all handles in a client the same object. Defaults to
    * `"msgpack"`.

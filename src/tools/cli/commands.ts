@@ -82,7 +82,7 @@ export const COMMANDS = {
     load: async (): Promise<Command> => (await commands()).completion(COMMANDS),
   },
   demo: {
-    summary: "shows a queue at work: ten orders, two workers to kill, and the page",
+    summary: "shows a queue at work, with two workers to kill",
     load: async () => (await commands()).demo,
   },
 } as const satisfies CommandTable;

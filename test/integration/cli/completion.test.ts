@@ -40,7 +40,7 @@ test("what completes is what may stand there", async () => {
   expect(await complete("stats", "o")).toEqual(["orders", "outbox:mail"]);
   expect(await complete("cancel", "orders", "")).toEqual([]);
   expect(await complete("doctor", "orders", "out")).toEqual(["outbox:mail"]);
-  expect(await complete("dead", "re")).toEqual(["redrive", "remove"]);
+  expect(await complete("dead", "re")).toEqual(["reasons", "redrive", "remove"]);
   expect(await complete("dead", "redrive", "ord")).toEqual(["orders"]);
   expect(await complete("list", "orders", "--state", "re")).toEqual(["retrying", "ready"]);
   expect(await complete("--interop", "")).toEqual(["none", "redisson"]);

@@ -24,13 +24,13 @@ import { EXIT, type ExitCode } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
 
 export const dead = defineCommand({
-  usage: "dead list|reasons|redrive|remove <queue> [<id>... | --all | --reason <reason>]",
+  usage: "dead list|reasons|redrive|remove <queue> [<id>... | --all]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
   list     lists them, oldest first, and says how many it leaves out
   reasons  counts them by reason, numbers aside: "timeout after #ms"
-  redrive  delivers them again like new messages; all, unless you give ids or a filter
-  remove   removes them for good: those with the ids, or that meet the filter
-Finding a letter is O(N) in the number of letters, in bounded steps.`,
+  redrive  delivers them again like new messages; all, unless you choose some
+  remove   removes them for good
+Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],
   options: {
     ...CHANGING,

@@ -47,12 +47,14 @@ async function watch(session: Session, names: readonly string[], pause: number):
   const known = new Map<string, Title>();
   for (let isFirst = true; ; isFirst = false) {
     const all: Finding[] = [];
+    const before = new Set(known.keys());
     for await (const finding of examine(session, names)) {
       all.push(finding);
       // The same trouble of many queues is one finding, and new for some of them.
-      const titles = titlesOf(finding).filter((title) => !known.has(JSON.stringify(title)));
-      for (const title of titles) known.set(JSON.stringify(title), title);
-      if (titles.length > 0) await print(session, finding, "new");
+      const titles = titlesOf(finding).map((title) => [JSON.stringify(title), title] as const);
+      for (const [identity, title] of titles) known.set(identity, title);
+      const isNew = titles.some(([identity]) => !before.has(identity));
+      if (isNew) await print(session, finding, "new");
     }
     // What could not be asked is not over.
     const isReached = all.every(({ check }) => !UNREACHED.has(check));

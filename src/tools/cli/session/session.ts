@@ -12,7 +12,6 @@ import {
   type Topology,
 } from "./addresses.ts";
 import { parseChoice, parseDuration, UsageError } from "./arguments.ts";
-import { COMMON } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
 import { setImmediate } from "../../../time/runtime.ts";
@@ -156,11 +155,10 @@ export class Session implements AsyncDisposable {
 export function openSession(io: Io, values: Readonly<Record<string, unknown>>): Session {
   const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
   const { timeout = "5s", json = false } = values;
-  const interop = parseChoice(
-    "--interop",
-    String(values["interop"] ?? "none"),
-    COMMON.interop.choices,
-  );
+  const interop = parseChoice("--interop", String(values["interop"] ?? "none"), [
+    "none",
+    "redisson",
+  ]);
   const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
   const isCluster = values["cluster"] === true;
   const { sentinel } = values as { readonly sentinel?: string };
