@@ -66,14 +66,14 @@ test("doctor --watch prints what is new, and what is over, once", async () => {
   let said = "";
   await eventually(() => rounds.length > 1);
   await redis.lpush(`redisson_delay_queue_timeout:{${bad}}`, "of another type");
-  await eventually(() => /^\d{4}-.* error: \S+ in queue/m.test(said));
+  await eventually(() => said.includes('  error: key-type in queue "bad'));
   const seen = rounds.length;
   await eventually(() => rounds.length > seen + 2);
-  const checks = Array.from(said.matchAll(/error: (\S+) in queue "bad/g), ([, check]) => check);
+  const checks = Array.from(said.matchAll(/ {2}error: (\S+) in queue "bad/g), ([, check]) => check);
   expect(checks.length).toBeGreaterThan(0);
   expect(new Set(checks).size).toBe(checks.length);
   await redis.del(`redisson_delay_queue_timeout:{${bad}}`);
-  await eventually(() => /over: error: \S+ in queue "bad/.test(said));
+  await eventually(() => said.includes('over: error: key-type in queue "bad'));
   interrupt.abort();
   expect(await watching).toMatchObject({ code: 130 });
 });

@@ -152,7 +152,7 @@ async function listReasons(session: Session, queue: InspectedQueue): Promise<Exi
   if (read < total) {
     output.say(`Counted the oldest ${formatCount(read)} of ${formatCount(total, "letter")}.`);
   }
-  const first = groups.find(({ isUnreadable }) => !isUnreadable);
+  const first = groups.find((group) => !group.isUnreadable);
   if (first === undefined || isJson) return EXIT.done;
   const words = ["dead", "redrive", queue.name, ["--reason", first.reason]] as const;
   const redrive = session.commandLine(...words);

@@ -155,13 +155,13 @@ export class Session implements AsyncDisposable {
 export function openSession(io: Io, values: Readonly<Record<string, unknown>>): Session {
   const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
   const { timeout = "5s", json = false } = values;
-  const interop = parseChoice("--interop", String(values["interop"] ?? "none"), [
-    "none",
-    "redisson",
-  ]);
   const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
   const isCluster = values["cluster"] === true;
-  const { sentinel } = values as { readonly sentinel?: string };
+  const { sentinel, interop: mode = "none" } = values as {
+    readonly sentinel?: string;
+    readonly interop?: string;
+  };
+  const interop = parseChoice("--interop", mode, ["none", "redisson"]);
   const topology = { isCluster, sentinel };
   const { REDISCLI_AUTH: password = "", REDIS_URL: usual = "" } = io.env;
   const named = given.length > 0 || usual === "" ? given : [usual];
