@@ -1,5 +1,6 @@
 import { Registry } from "prom-client";
 import { dashboard, serveDashboard } from "../../../src/tools/dashboard/index.ts";
+import { Doctor } from "../../../src/tools/dashboard/readings/doctor.ts";
 import { EventStreams } from "../../../src/tools/dashboard/calls/event-streams.ts";
 import { QueueView } from "../../../src/tools/dashboard/readings/queue-view.ts";
 import { Readings } from "../../../src/tools/dashboard/readings/readings.ts";
@@ -67,6 +68,20 @@ export const observers: Readonly<Record<string, Kind>> = {
         close: async () => {
           readings.close();
           await inspector.close();
+        },
+      };
+    },
+  },
+  "the dashboard's doctor": {
+    files: ["doctor.ts"],
+    make: (url) => {
+      const doctor = new Doctor(url);
+      return {
+        start: () => doctor.examine(),
+        close: async () => {
+          doctor.close();
+          // What is under way ends before its time bounds.
+          await doctor.examine().catch(() => {});
         },
       };
     },

@@ -431,7 +431,6 @@ describe("a queue without trouble", () => {
   it("may be late after a fault, and after a step of the clock until the next message or sweep", () => {
     const deaf = waiting().add({ fault: "deaf", connection: "t.subscriber#1" }).wait(2000);
     expect(found(deaf.get("t", 1), "late")).toEqual([]);
-    const stepped = () => history().call("t", "take", {}).offer("p", 1, 90_000).step(90_000);
     expect(found(stepped().wait(60_000).get("t", 1), "late")).toEqual([]);
     const next = stepped().wait(10).offer("p", 2, 1000).wait(3000).get("t", 2);
     expect(found(next, "late")).toEqual([expect.stringContaining("late by 2001 ms: message 2")]);
@@ -754,4 +753,9 @@ function turned(isFlushed: boolean, other: string): string[] {
     story.add({ call: i + 1, answer });
   }
   return found(story, "out of turn");
+}
+
+/** An offer whose time comes by a step of the clock. */
+function stepped() {
+  return history().call("t", "take", {}).offer("p", 1, 90_000).step(90_000);
 }
