@@ -431,10 +431,10 @@ describe("a queue without trouble", () => {
   it("may be late after a fault, and after a step of the clock until the next message or sweep", () => {
     const deaf = waiting().add({ fault: "deaf", connection: "t.subscriber#1" }).wait(2000);
     expect(found(deaf.get("t", 1), "late")).toEqual([]);
-    expect(found(stepped().wait(60_000).get("t", 1), "late")).toEqual([]);
-    const next = stepped().wait(10).offer("p", 2, 1000).wait(3000).get("t", 2);
+    expect(found(dueByStep().wait(60_000).get("t", 1), "late")).toEqual([]);
+    const next = dueByStep().wait(10).offer("p", 2, 1000).wait(3000).get("t", 2);
     expect(found(next, "late")).toEqual([expect.stringContaining("late by 2001 ms: message 2")]);
-    expect(found(stepped().wait(62_000).get("t", 1), "late")).toEqual([
+    expect(found(dueByStep().wait(62_000).get("t", 1), "late")).toEqual([
       expect.stringContaining("late by 2000 ms"),
     ]);
   });
@@ -756,6 +756,6 @@ function turned(isFlushed: boolean, other: string): string[] {
 }
 
 /** An offer whose time comes by a step of the clock. */
-function stepped() {
+function dueByStep() {
   return history().call("t", "take", {}).offer("p", 1, 90_000).step(90_000);
 }
