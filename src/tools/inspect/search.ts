@@ -3,6 +3,7 @@ import { checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents, type ContentPage } from "../../reliable/contents.ts";
+import { handledIn, type HandledSighting } from "./handled.ts";
 import type { InspectedQueue, Inspector } from "./inspector.ts";
 import { delayedIn } from "./locate.ts";
 import { sight, type Sighting } from "./sighting.ts";
@@ -30,6 +31,10 @@ export interface Unread {
 export interface SearchReport extends LeftOut {
   /** How many queues were asked. */
   readonly queues: number;
+  /** If it is in no place: who has handled it, as far as queues remember that. */
+  readonly handled: readonly HandledSighting[];
+  /** If it is in no place: reliable queues that do not remember what was handled, so it may have been handled there. */
+  readonly forgetful: readonly string[];
 }
 
 /** Options of {@link search}. */
@@ -50,6 +55,7 @@ export interface SearchOptions extends CallOptions {
  * First it looks it up among the delayed and retrying messages of all queues, O(log N) each. A delayed message is nowhere
  * else, so if the id of one is found, that is all. Then it reads the streams, retries and dead letters of reliable queues,
  * oldest first, up to `most` entries each: by an id only what became ready or died after the deadline that the id shows.
+ * If it is nowhere, it asks those queues whether they remember that it was handled (see {@link handledIn} for the price).
  * It can miss a message that moves on at that moment.
  *
  * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
@@ -65,9 +71,12 @@ export async function* search(
   const unread: Unread[] = [];
   const unsearchable: string[] = [];
   const failed: { queue: string; error: Error }[] = [];
+  const handled: HandledSighting[] = [];
+  const forgetful: string[] = [];
   const reliable: InspectedQueue[] = [];
   const all = names ?? (await inspector.names(call?.signal));
-  const report = () => ({ queues: all.length, unread, unsearchable, failed });
+  const queues = all.length;
+  const report = () => ({ queues, unread, unsearchable, failed, handled, forgetful });
 
   const fail = (queue: string, error: unknown) => {
     call?.signal?.throwIfAborted();
@@ -105,6 +114,17 @@ export async function* search(
     } catch (error) {
       fail(queue.name, error);
     }
+  }
+  if (isFound) return report();
+  for (const queue of reliable) {
+    try {
+      const { found, since } = await handledIn(queue, idOrKey, options);
+      handled.push(...found);
+      if (since === undefined) forgetful.push(queue.name);
+    } catch (error) {
+      fail(queue.name, error);
+    }
+    yield undefined;
   }
   return report();
 }

@@ -70,6 +70,36 @@ test("get of a message that is not found names the queues in which it may be rea
   expect(stderr).toContain(`It may be ready in "${name}"`);
 });
 
+test("get tells who has handled a message, if its queue remembers that, and otherwise that nobody knows", async () => {
+  const [name, key] = [uniqueName(), uniqueName("order")];
+  const line = newLine();
+  const queue = line.getReliableQueue(name, { keepHandled: HOUR, retry: () => 0 });
+  const { id } = await queue.offer("x", 0, { key });
+  await (await queue.take()).nack();
+  await (await queue.take()).ack();
+  for (const words of [[key], [name, key], [name, id]]) {
+    const { code, stdout } = await cli(["get", ...words]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`was handled in queue "${name}".`);
+    expect(stdout).toMatch(/handled {2,}.* ago\)\n {2}attempt {2,}2\n/);
+    expect(stdout).toMatch(new RegExp(`pid {2,}${process.pid}\n`));
+  }
+  const json = [{ state: "handled", queue: name, id, key, attempt: 2, pid: process.pid }];
+  expect((await cli(["get", name, key, "--json"])).json).toMatchObject(json);
+  expect((await cli(["get", name, key, "--wait", "gone", "--json"])).json).toMatchObject(json);
+  const never = await cli(["get", name, "order:never"]);
+  expect(never.code).toBe(1);
+  expect(never.stderr).toContain("It was not handled there since ");
+
+  const forgetful = uniqueName();
+  await line.getReliableQueue(forgetful).offer("x", HOUR);
+  const { code, stderr } = await cli(["get", forgetful, "order:never"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    `Queue "${forgetful}" has no record of what was handled (keepHandled), so nobody can know whether it was.`,
+  );
+});
+
 test("a message under a key prefix is found with the prefix in the URL", async () => {
   const [name, key] = [uniqueName(), uniqueName("order")];
   const redis = newRedisOn(server.url, { keyPrefix: "app:" });

@@ -407,10 +407,31 @@ test("a search looks into all queues and states, and says where it could not loo
     "mail in flight",
     "parts delayed",
   ]);
-  expect(report).toEqual({ queues: 3, unread: [], unsearchable: ["plain"], failed: [] });
-  expect((await found("nobody")).hits).toEqual([]);
+  const everything = { queues: 3, unread: [], unsearchable: ["plain"], failed: [] };
+  expect(report).toEqual({ ...everything, forgetful: [] });
+  const nobody = await found("nobody");
+  expect(nobody.hits).toEqual([]);
+  expect(nobody.report.forgetful.toSorted()).toEqual(["mail", "parts"]);
   expect((await found(held.id)).hits).toMatchObject([{ queue: "mail", state: "in flight" }]);
   await held.ack();
+});
+
+test("a handled message is found with its life, if its queue remembers it", async () => {
+  const { url } = await startOwnServer();
+  const queue = newLine({ redis: url }).getReliableQueue<string>("bills", { keepHandled: HOUR });
+  const { id } = await queue.offer("x", 0, { key: "bill:1" });
+  await (await queue.take()).ack();
+  const { get } = newDashboard({ redis: url });
+  const { hits, report } = (await get("api/search?q=bill:1")).body;
+  expect(hits).toMatchObject([{ queue: "bills", id, key: "bill:1", state: "handled" }]);
+  expect(report).toMatchObject({ queues: 1, forgetful: [] });
+  const { body } = await get(`api/queues/bills/message?id=${id}`);
+  expect(body).toMatchObject({ state: "handled", id, attempts: 1, group: "default", others: [] });
+  const life = body.life as { what: string; pid?: number }[];
+  expect(life.map(({ what }) => what)).toEqual(["offered", "due", "taken", "handled"]);
+  expect(life.at(-1)?.pid).toBe(process.pid);
+  const other = await get("api/queues/bills/message?key=bill:2");
+  expect(other.body).toMatchObject({ state: "gone", others: [] });
 });
 
 test("what all queues have in flight, and what Redis says of itself", async () => {

@@ -1,11 +1,19 @@
+import { handledIn, type HandledReport } from "../../inspect/handled.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
 import type { MessageState } from "../../inspect/sighting.ts";
 import { performance } from "../../../time/network.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
-import { formatDuration } from "../session/format-time.ts";
-import { describe, nextStep, sightingJson, STATE_WORDS, stateOf } from "../session/message-view.ts";
+import { formatDuration, formatInstant } from "../session/format-time.ts";
+import {
+  describe,
+  describeHandled,
+  nextStep,
+  sightingJson,
+  STATE_WORDS,
+  stateOf,
+} from "../session/message-view.ts";
 import { formatCount, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
@@ -20,7 +28,8 @@ const WAITS: readonly string[] = [...STATE_WORDS, "gone"];
 export const get = defineCommand({
   usage: "get [queue] <id or key> [--wait <state>]",
   help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
-or dead, since when, and which consumer holds it. Searches all queues unless you name one.
+or dead, since when, and which consumer holds it; or who has handled it and when, if its
+consumers have keepHandled. Searches all queues unless you name one.
 Ready messages of a plain queue cannot be found: they have neither id nor key.
 O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a
 reliable queue, in bounded steps.
@@ -51,13 +60,20 @@ With --wait it looks again until the message is in that state; name the queue th
     }
     const { output, signal, isJson } = session;
     const mayBeReady: string[] = [];
+    const forgetful: string[] = [];
     let found = 0;
+    let since: number | undefined;
     const look = async (queue: InspectedQueue) => {
       output.progress(`Searching ${quoted(queue.name)} ...`);
       const location = await locate(queue, wanted, { signal });
       if (location.mayBeReady) mayBeReady.push(queue.name);
       found += location.sightings.length;
       await print(session, wanted, queue, location, payload);
+      if (location.sightings.length > 0 || queue.deadLetters === undefined) return;
+      const report = await printHandled(session, wanted, queue);
+      found += report.found.length;
+      ({ since } = report);
+      if (since === undefined) forgetful.push(queue.name);
     };
     const isOne = words.length === 2;
     const [name = ""] = words;
@@ -73,6 +89,16 @@ With --wait it looks again until the message is in that state; name the queue th
     if (!isOne) {
       output.say(
         "A queue whose ready messages only Java has moved may have been missed: name it, as in delayline get <queue> <key>.",
+      );
+    }
+    if (isOne && since !== undefined) {
+      output.say(`It was not handled there since ${formatInstant(since)}.`);
+    } else if (forgetful.length > 0) {
+      const who = isOne
+        ? `Queue ${quoted(name)} has`
+        : `${formatCount(forgetful.length, "reliable queue")} of these ${forgetful.length === 1 ? "has" : "have"}`;
+      output.say(
+        `${who} no record of what was handled (keepHandled), so nobody can know whether it was.`,
       );
     }
     for (const one of mayBeReady) {
@@ -113,6 +139,8 @@ async function waitFor(
     // A message that moves on while it is looked for can be missed.
     misses = seen.length === 0 ? misses + 1 : 0;
     if (state === "gone" && misses >= 2) {
+      const { found } = await printHandled(session, wanted, queue);
+      if (found.length > 0) return EXIT.done;
       const where = location.mayBeReady
         ? "handled, cancelled or ready"
         : "handled, cancelled or removed";
@@ -136,6 +164,23 @@ async function waitFor(
     await sleepForNetwork(rest, signal);
     signal.throwIfAborted();
   }
+}
+
+/** Prints who has handled the message, as far as its queue remembers. */
+async function printHandled(
+  { output, isJson, signal }: Session,
+  wanted: string,
+  queue: InspectedQueue,
+): Promise<HandledReport> {
+  const report = await handledIn(queue, wanted, { signal });
+  for (const handled of report.found) {
+    if (isJson) await output.json({ state: "handled", ...handled });
+    else {
+      const head = `${quoted(wanted)} was handled in queue ${quoted(queue.name)}.`;
+      await output.print(head, ...describeHandled(handled, queue.stats.serverTime));
+    }
+  }
+  return report;
 }
 
 /** Milliseconds between two looks. */

@@ -1,4 +1,5 @@
 import { BOUNDS, isOverdue } from "../../../observe/health.ts";
+import type { HandledSighting } from "../../inspect/handled.ts";
 import {
   countBeforeRedrive,
   isUnreadable,
@@ -11,7 +12,7 @@ import { unpackTrailer, type Trailer } from "../../../queue/message/trailer.ts";
 import { escapeControl, readablePayload } from "../../inspect/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
-import { formatDistance, formatInstant } from "./format-time.ts";
+import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
 import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
 import type { CommandWord, Session } from "./session.ts";
 
@@ -129,6 +130,20 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
     "payload",
     withPayload ? `${bytes} of ${format}: ${text}` : `${bytes} (--payload shows it)`,
   ]);
+  return formatFacts(facts);
+}
+
+/** What is remembered of a message that was handled, one fact per line; `now` is the server's time (epoch ms). */
+export function describeHandled(handled: HandledSighting, now: number): string[] {
+  const { id, key, handledAt, attempt, duration, host, pid, group, partition } = handled;
+  const facts: [name: string, value: string][] = [["id", id]];
+  if (key !== undefined) facts.push(["key", key]);
+  facts.push(["handled", `${formatInstant(handledAt)} (${formatDistance(handledAt, now)})`]);
+  facts.push(["attempt", formatCount(attempt)]);
+  if (duration !== undefined) facts.push(["took", formatDuration(duration)]);
+  if (host !== undefined) facts.push(["host", host], ["pid", String(pid)]);
+  facts.push(["group", group]);
+  if (partition !== undefined) facts.push(["partition", String(partition)]);
   return formatFacts(facts);
 }
 

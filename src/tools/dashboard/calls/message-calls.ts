@@ -7,6 +7,7 @@ import {
   foldReason,
   type DeadReasons,
 } from "../../inspect/dead-reasons.ts";
+import { handledIn, lifeOfHandled, type HandledSighting } from "../../inspect/handled.ts";
 import { lifeOf } from "../../inspect/life.ts";
 import { locate, messagesIn, messagesWith } from "../../inspect/locate.ts";
 import {
@@ -90,14 +91,25 @@ function isWanted(seen: Sighting, { state, reason, group, from = 0, until = Infi
   );
 }
 
-/** `GET queues/:q/message`: one message by id or key, wherever it is. */
+/**
+ * `GET queues/:q/message`: one message by id or key, wherever it is, or that it was handled if its queue remembers that.
+ */
 export async function locateMessage(call: Call): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
-  const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
-  const [first, ...others] = sightings.map((sighting) =>
-    shown(sighting, wantsPayload ? shownPayload : undefined),
-  );
+  const queue = await call.open();
+  const { sightings, mayBeReady } = await locate(queue, idOrKey, { signal });
+  const handled = sightings.length > 0 ? [] : (await handledIn(queue, idOrKey, { signal })).found;
+  const [first, ...others] = [
+    ...sightings.map((sighting) => shown(sighting, wantsPayload ? shownPayload : undefined)),
+    ...handled.map(shownHandled),
+  ];
   return { ...(first ?? GONE), others, mayBeReady };
+}
+
+/** A handled message as the page shows it. */
+function shownHandled(handled: HandledSighting): object {
+  const { queue: _, attempt: attempts, handledAt: __, duration: ___, ...others } = handled;
+  return { ...GONE, ...others, state: "handled", attempts, life: lifeOfHandled(handled) };
 }
 
 /** A message as the page shows it, with its payload if `open` makes it readable. */

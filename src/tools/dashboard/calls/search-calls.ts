@@ -3,14 +3,16 @@ import type { Sighting } from "../../inspect/sighting.ts";
 import type { Call } from "./call.ts";
 
 /** A message that a search found. */
-type Hit = Pick<Sighting, "queue" | "id" | "key" | "state" | "group" | "partition">;
+interface Hit extends Pick<Sighting, "queue" | "id" | "key" | "group" | "partition"> {
+  readonly state: Sighting["state"] | "handled";
+}
 
 /** What a search yields: what it found, and at its end where it has looked. */
 type Found = { readonly hit: Hit } | { readonly report: SearchReport };
 
 /**
  * `GET search`: the messages with the id or key `q`, in all queues and states. Replies with what it has found within a
- * second, and with `report` once it has looked everywhere.
+ * second, and with `report` once it has looked everywhere. A message that was handled is found if its queue remembers it.
  */
 export async function searchAll(call: Call): Promise<unknown> {
   const q = call.sought;
@@ -34,6 +36,7 @@ async function* everywhere(
   for (;;) {
     const { done, value } = await searching.next();
     if (done === true) {
+      for (const handled of value.handled) yield { hit: hitOf({ state: "handled", ...handled }) };
       yield { report: value };
       return;
     }
@@ -41,10 +44,10 @@ async function* everywhere(
   }
 }
 
-function hitOf({ queue, id, key, state, group, partition }: Sighting): Hit {
+function hitOf({ queue, id, key, state, group, partition }: Hit): Hit {
   return { queue, id, key, state, group, partition };
 }
 
-function shownReport({ failed, ...report }: SearchReport): unknown {
+function shownReport({ failed, handled: _, ...report }: SearchReport): unknown {
   return { ...report, failed: failed.map(({ queue, error }) => ({ queue, error: error.message })) };
 }

@@ -5,12 +5,12 @@ import { read } from "./api.js";
 /**
  * Loads what is at a path: `{ data, error, isLoading, reload }`. Loads again when `version` changes, and every `every`
  * milliseconds while the page is visible. Keeps the old data until new data arrives, unless the path changes. Without a
- * path it loads nothing.
+ * path it loads nothing, and no more once data is `final`.
  *
  * @param {string | undefined} path
- * @param {{ version?: unknown, every?: number }} [options]
+ * @param {{ version?: unknown, every?: number, final?: (data: any) => boolean }} [options]
  */
-export function useLoaded(path, { version, every } = {}) {
+export function useLoaded(path, { version, every, final } = {}) {
   const [state, setState] = useState({ path: undefined });
   const current = useRef();
 
@@ -33,13 +33,14 @@ export function useLoaded(path, { version, every } = {}) {
     return () => current.current?.abort();
   }, [load, version]);
 
+  const isFinal = state.path === path && state.data !== undefined && final?.(state.data) === true;
   useEffect(() => {
-    if (every === undefined || path === undefined) return undefined;
+    if (every === undefined || path === undefined || isFinal) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden) void load();
     }, every);
     return () => clearInterval(timer);
-  }, [load, every]);
+  }, [load, every, isFinal]);
 
   const isCurrent = state.path === path;
   return {

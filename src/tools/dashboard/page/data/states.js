@@ -47,7 +47,7 @@ export const STATES = {
 
 /** The states that only one message can have, not a list. */
 const ENDS = {
-  handled: { slug: "handled", label: "Handled", meaning: "Acknowledged." },
+  handled: { slug: "handled", label: "Handled", meaning: "Acknowledged. Nothing is left to do." },
   gone: { slug: "gone", label: "Not found", meaning: "" },
 };
 

@@ -112,13 +112,14 @@ function Hits({ hits }) {
 }
 
 /** What it can mean that nothing was found. */
-function Nothing({ report: { unsearchable } }) {
+function Nothing({ report: { unsearchable, forgetful } }) {
   return html`<section class="card nothing" aria-labelledby="nothing">
     <h2 id="nothing">No message has this key or id now. That can mean:</h2>
     <ul>
       <li>
-        <strong>It was handled.</strong> Redis keeps nothing of a handled message, so the page
-        cannot know when, or by whom.
+        <strong>It was handled.</strong> Redis remembers only what consumers with${" "}
+        <code>keepHandled</code> have handled, for its time.
+        ${forgetful.length > 0 && html`These queues remember nothing: <${Names} of=${forgetful} />`}
       </li>
       <li><strong>It was cancelled,</strong> or removed as a dead letter.</li>
       <li>
@@ -132,18 +133,22 @@ function Nothing({ report: { unsearchable } }) {
         unsearchable.length > 0 &&
         html`<li>
           <strong>It is ready in a plain queue.</strong> Ready messages of these are bare payloads,
-          without keys and ids:
-          ${unsearchable.map(
-            (name) =>
-              html`<a key=${name} href=${addressOf(name, "ready")}
-                  ><${Text} of=${name} length=${60} /></a
-                >${" "}`,
-          )}
-          ${unsearchable.length > MOST_QUEUES && `and ${count(unsearchable.length - MOST_QUEUES)} more`}
+          without keys and ids: <${Names} of=${unsearchable} page="ready" />
         </li>`
       }
     </ul>
   </section>`;
+}
+
+/** The first of some queues, each a link to one of its pages. */
+function Names({ of, page }) {
+  return html`${of
+    .slice(0, MOST_QUEUES)
+    .map(
+      (name) =>
+        html`<a key=${name} href=${addressOf(name, page)}><${Text} of=${name} length=${60} /></a
+          >${" "}`,
+    )}${of.length > MOST_QUEUES && `and ${count(of.length - MOST_QUEUES)} more`}`;
 }
 
 /** Where the search did not look to the end. */

@@ -18,10 +18,7 @@ const MOMENTS = {
       isFuture ? `Attempt ${count(attempt)} will begin` : `Attempt ${count(attempt)} is due`,
   ],
   died: ["dead", () => "Became a dead letter"],
-  handled: [
-    "handled",
-    ({ attempt }) => `Handled${isKnown(attempt) ? `, attempt ${count(attempt)}` : ""}`,
-  ],
+  handled: ["handled", (moment) => html`<span>Handled by <${Taker} ...${moment} /></span>`],
 };
 
 /** A message's life as a line from its offer to what is to come. */

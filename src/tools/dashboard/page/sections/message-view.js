@@ -18,14 +18,17 @@ const INTERVAL = 1_500;
 
 const GONE =
   "It was handled, cancelled or removed, or never offered to this queue; or it is in another database, or under another " +
-  "key prefix. Redis keeps nothing of a message that has gone, so nobody can know which.";
+  "key prefix. Redis remembers only what consumers with keepHandled have handled, so nobody can know which.";
 
 /** One message, by id or key: its state, its life, what can be done with it, and all that is known of it. */
 export function MessageView({ name, id, key_: key, level = 2 }) {
   const { session } = useShell();
   const [isShown, setShown] = useState(false);
   const payload = isShown ? "1" : undefined;
-  const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: INTERVAL });
+  const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), {
+    every: INTERVAL,
+    final: ({ state }) => state === "handled",
+  });
   const message = loaded.data;
   const Heading = `h${level}`;
   return html`<article class="message card" aria-label="Message">
@@ -54,12 +57,15 @@ export function MessageView({ name, id, key_: key, level = 2 }) {
             <${Facts} message=${message} />
           </section>
           <${Headers} headers=${message.headers} />
-          <section>
-            <h3>Payload</h3>
-            <p class="quiet">${size(message.size)}</p>
-            <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
-            ${isShown && message.payload && html`<${Payload} payload=${message.payload} />`}
-          </section>
+          ${
+            message.state !== "handled" &&
+            html`<section>
+              <h3>Payload</h3>
+              <p class="quiet">${size(message.size)}</p>
+              <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+              ${isShown && message.payload && html`<${Payload} payload=${message.payload} />`}
+            </section>`
+          }
         </div>
       </div>`
     }
