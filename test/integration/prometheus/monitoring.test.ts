@@ -22,7 +22,9 @@ interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
-  readonly annotations: { readonly summary: string; readonly description: string };
+  readonly annotations: Readonly<Record<"summary" | "description" | "runbook_url", string>> & {
+    readonly dashboard_url?: string;
+  };
 }
 
 interface Panel {
@@ -104,6 +106,19 @@ test.each(rules)("$alert says which queue, what it means, and what to do first",
   expect(description).toMatch(/npx delayline \w+/);
   // It has to be readable on a telephone.
   expect(description.split("\n").length).toBeLessThanOrEqual(6);
+});
+
+test.each(rules)("$alert leads to its section of the docs, and to its queue", async (rule) => {
+  const { runbook_url: runbook, dashboard_url: dashboard } = rule.annotations;
+  const [, page = "", anchor = ""] = /\/blob\/main\/(docs\/\S+\.md)#(\S+)$/.exec(runbook) ?? [];
+  const text = await readFile(new URL(`../../../${page}`, import.meta.url), "utf8");
+  const anchors = Array.from(text.matchAll(/^#+ (.*)$/gm), ([, heading = ""]) =>
+    heading.toLowerCase().replaceAll(" ", "-"),
+  );
+  expect(anchors).toContain(anchor);
+  // Without numbers nobody knows which queue.
+  if (rule.alert === "DelaylineNoMetrics") expect(dashboard).toBeUndefined();
+  else expect(dashboard).toMatch(/\/#\/\?q=\{\{ \$labels\.queue \| urlquery \}\}$/);
 });
 
 test("panels have their own numbers and places, and say what they show", () => {
