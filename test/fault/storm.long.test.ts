@@ -30,9 +30,9 @@ const PAUSE = 500;
 /** Offers of each producer, whatever goes wrong. */
 const ANSWERS = [
   "offer: added",
-  "offer: rejected",
+  "offer: existing",
   "offer: replaced",
-  "offer: kept",
+  "offer: updated",
   "cancel: true",
   "cancel: false",
   "reschedule: true",

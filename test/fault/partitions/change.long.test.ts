@@ -209,9 +209,9 @@ describe.each(Object.keys(places))("on %s", (where) => {
 
 const ANSWERS = [
   "offer: added",
-  "offer: rejected",
+  "offer: existing",
   "offer: replaced",
-  "offer: kept",
+  "offer: updated",
   "cancel: true",
   "cancel: false",
   "reschedule: true",
