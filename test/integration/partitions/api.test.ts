@@ -342,7 +342,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       const first = await queue.take();
       expect(first).toMatchObject({ payload: "a", key: "k", headers, attempt: 1 });
       expect(await first.extend(60_000)).toBe(true);
-      expect(first.deadline).toBeGreaterThan(Date.now() + 10_000);
+      expect(first.leaseEndsAt).toBeGreaterThan(Date.now() + 10_000);
       expect(await first.nack({ delay: 0 })).toBe(true);
       const second = await queue.poll(5000);
       expect(second).toMatchObject({ id: first.id, attempt: 2 });

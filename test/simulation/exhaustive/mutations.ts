@@ -13,7 +13,7 @@ const remove = { replace: "" } as const;
 export const mutants: readonly Mutant[] = [
   {
     name: "an offer does not recognise its first copy",
-    world: "two offers with one key, reject",
+    world: "two offers with one key, ignore",
     script: "offer-keyed",
     find: "if old and old.id == member:sub(2, 17) then",
     replace: "if false then",
@@ -86,7 +86,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the index loses the key of another message",
-    world: "retry against an offer with its key, reject",
+    world: "retry against an offer with its key, ignore",
     script: "transfer-to-stream",
     find: "if pointsTo(entry, idOf(ofKeys[i].a)) and isLast",
     replace: "if isLast",
