@@ -92,10 +92,10 @@ function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[
  * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
  * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
- * With `onUnknown` the runs of a script keep their order. The first one on a connection sends the text at once: Redis
- * would refuse its digest, and might know that of the next run, because another process has sent the text in between.
- * Later, when Redis has forgotten the script, `onUnknown` is called before the text is sent again: Redis runs whatever
- * was sent in the meantime before that text. If `onUnknown` throws, the text is not sent.
+ * Calls `onUnknown` before it sends the text of a script that Redis does not know: Redis runs whatever was sent in the
+ * meantime before that text. If `onUnknown` throws, the text is not sent. With `isInTurn` the first run on a connection
+ * sends the text at once: Redis would refuse its digest, and might know that of the next run, because another process
+ * has sent the text in between.
  *
  * Rejects with ioredis's errors, which carry the arguments: callers wrap them.
  */
@@ -111,6 +111,7 @@ export async function run<
   args: Readonly<Record<Arg, ScriptArg>>,
   rows: readonly Row<Column>[] = [],
   onUnknown?: () => void,
+  isInTurn = false,
 ): Promise<Reply> {
   // Without an array for each row: apart from ioredis, this loop is most of what an offer costs Node.
   const words: ScriptArg[] = [script.keys.length];
@@ -124,11 +125,12 @@ export async function run<
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
-  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, onUnknown));
+  const sending = { onUnknown, isInTurn };
+  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, sending));
   const startedAt = performance.now();
   let isDone = false;
   try {
-    const raw = await send(client, text, words, onUnknown);
+    const raw = await send(client, text, words, sending);
     isDone = true;
     return script.reply(raw);
   } finally {
@@ -167,10 +169,10 @@ async function send(
   client: RedisClient,
   script: { readonly sha: string; readonly lua: string },
   words: readonly ScriptArg[],
-  onUnknown: (() => void) | undefined,
+  { onUnknown, isInTurn }: { onUnknown: (() => void) | undefined; isInTurn: boolean },
 ): Promise<RawReply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
-  if (onUnknown !== undefined && isFirstOn(client, script.sha)) {
+  if (isInTurn && isFirstOn(client, script.sha)) {
     return await evalBuffer.call(client, script.lua, ...words);
   }
   try {

@@ -196,9 +196,14 @@ export class Queue {
     onUnknown?: () => void,
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
-    if (knownFact === undefined) return run(redis, script, this.keys, args, rows, onUnknown);
+    // Only offers say what to do when the script is unknown, and they have to keep their order.
+    const isInTurn = onUnknown !== undefined;
+    if (knownFact === undefined)
+      return run(redis, script, this.keys, args, rows, onUnknown, isInTurn);
     const checked = { ...args, knownFact };
-    return this.#learning(run(redis, guarded(script), this.keys, checked, rows, onUnknown));
+    return this.#learning(
+      run(redis, guarded(script), this.keys, checked, rows, onUnknown, isInTurn),
+    );
   }
 
   /**

@@ -1865,12 +1865,17 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a misspelt word of dead",
     "dead redirve q",
-    ["dead", "must be followed by list, redrive, remove", 'got "redirve"', "did you mean redrive?"],
+    [
+      "dead",
+      "must be followed by list, reasons, redrive, remove",
+      'got "redirve"',
+      "did you mean redrive?",
+    ],
   ],
   [
     "a mode of interop that is not there",
     "queues --interop java",
-    ["--interop", 'must be "none" or "redisson"', 'got "java"'],
+    ["--interop", "must be none or redisson", 'got "java"'],
   ],
   [
     "a timeout without a unit",

@@ -26,7 +26,7 @@ return rows`,
 
 /** Stores a number in its turn. */
 async function inTurn(redis: Redis, one: number): Promise<void> {
-  await run(redis, store, { first: "a", second: "b" }, { one, two: one }, [], mustBeKnown);
+  await run(redis, store, { first: "a", second: "b" }, { one, two: one }, [], mustBeKnown, true);
 }
 
 function mustBeKnown(): void {

@@ -49,6 +49,10 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ]),
   ],
   has: NOT_IDS.filter((id) => id !== "order:42").map((id) => [id]),
+  handled: [
+    ...NOT_IDS.filter((id) => id !== "order:42").map((id) => [id]),
+    ...NOT_OPTIONS.map((options) => ["order:42", options]),
+  ],
   take: NOT_OPTIONS.map((options) => [options]),
   poll: [
     ...NOT_DURATIONS.map((timeout) => [timeout]),
