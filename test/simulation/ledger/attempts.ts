@@ -204,6 +204,8 @@ export const pausesOfRetries: Rule = (story, promises) =>
       const offer = story.offers.get(delivery.n);
       if (before === undefined || offer === undefined || copiesOf(offer, story) > 1) return [];
       if (isRedriven(before, delivery, story) || isUndone(before, story)) return [];
+      // A process that stood still hands out what it was given before: no retry, which counts one attempt more.
+      if (delivery.attempt <= before.attempt) return [];
       const isMoved = story
         .callsOf("reschedule", "promote")
         .some((call) => isAbout(call, offer, story) && mayHaveTakenEffect(call));

@@ -385,6 +385,17 @@ describe("a reliable queue", () => {
     ]);
   });
 
+  it("takes no older delivery for a retry, which a process hands out after it stood still", () => {
+    const late = (attempt: number) =>
+      offered()
+        .take("t", 1, 1, key)
+        .call("t", "nack", { delivery: 1, delay: 1000 }, YES)
+        .wait(20)
+        .take("u", 1, attempt, key);
+    expect(found(late(1), "retry early", RELIABLE)).toEqual([]);
+    expect(found(late(2), "retry early", RELIABLE)).toHaveLength(1);
+  });
+
   it("lets a retry wait as long as it should", () => {
     const early = offered().take("t", 1, 1, key).handled(1, "threw").wait(900).take("t", 1, 2, key);
     expect(early.handled(2, "returned").judge(RELIABLE)).toEqual([
