@@ -48,6 +48,7 @@ function hitOf({ queue, id, key, state, group, partition }: Hit): Hit {
   return { queue, id, key, state, group, partition };
 }
 
-function shownReport({ failed, handled: _, ...report }: SearchReport): unknown {
-  return { ...report, failed: failed.map(({ queue, error }) => ({ queue, error: error.message })) };
+function shownReport({ queues, unread, unsearchable, forgetful, failed }: SearchReport): unknown {
+  const failures = failed.map(({ queue, error }) => ({ queue, error: error.message }));
+  return { queues, unread, unsearchable, forgetful, failed: failures };
 }
