@@ -40,6 +40,11 @@ export function isRetrying(offer: Offer, call: Call, story: Story, promises: Pro
         mayHaveTakenEffect(change),
     );
     if (isChanged) return false;
+    // Retries are looked for by the groups that there are.
+    const isDestroyed = story
+      .callsOf("destroy")
+      .some(({ args, begun }) => args["group"] === delivery.group && begun.index < ended.index);
+    if (isDestroyed) return false;
     const { target = offer.key } = call.args;
     // Of the ids that it has had, the last one finds it.
     if (target !== offer.key) return target === delivery.id;
