@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
@@ -13,6 +12,16 @@ import { newRedis } from "../../helpers/redis.ts";
 /** The process ids of the demo's workers. */
 function pidsIn(story: string): number[] {
   return Array.from(story.matchAll(/worker-\d+ \(pid (\d+)\)/g), ([, pid]) => Number(pid));
+}
+
+/** The Redis that the demo has started. */
+async function redisOf(story: string): Promise<{ serverPid: number; directory: string }> {
+  const [, port = ""] = /127\.0\.0\.1:(\d+), started/.exec(story) ?? [];
+  const redis = new Redis(Number(port), { retryStrategy: () => null });
+  const [, directory = ""] = await redis.config("GET", "dir");
+  const serverPid = Number(/process_id:(\d+)/.exec(await redis.info("server"))?.[1]);
+  redis.disconnect();
+  return { serverPid, directory };
 }
 
 test("on a Redis of the user's, the demo loses no order, and leaves no key and no process", async () => {
@@ -60,11 +69,7 @@ test.skipIf(!hasTerminal)("keys take part in the demo, and Ctrl-C leaves nothing
     words: ["script"],
   });
   await eventually(() => demo.stdout.includes("are placed"), { within: 60_000 });
-  const [, port = ""] = /127\.0\.0\.1:(\d+), started/.exec(demo.stdout) ?? [];
-  const redis = new Redis(Number(port), { retryStrategy: () => null });
-  const [, directory = ""] = await redis.config("GET", "dir");
-  const serverPid = Number(/process_id:(\d+)/.exec(await redis.info("server"))?.[1]);
-  redis.disconnect();
+  const { serverPid, directory } = await redisOf(demo.stdout);
   demo.type("p");
   await eventually(() => demo.stdout.includes("order:10 is paid in time"));
   await eventually(() => / is due: worker-\d/.test(demo.stdout));
@@ -86,10 +91,9 @@ test("the demo's workers and its Redis end with it, even if it is killed", async
   const demo = new CliProcess(["demo", "--once"], { env: { REDIS_URL: "" } });
   await eventually(() => demo.stdout.includes("are placed"), { within: 60_000 });
   const pids = pidsIn(demo.stdout);
-  const [, port = ""] = /127\.0\.0\.1:(\d+), started/.exec(demo.stdout) ?? [];
-  const server = execFileSync("pgrep", ["-f", `redis-server.*:${port}`], { encoding: "utf8" });
+  const { serverPid } = await redisOf(demo.stdout);
   expect(pids).toHaveLength(2);
   demo.kill("SIGKILL");
-  const all = [...pids, ...server.trim().split("\n").map(Number)];
+  const all = [...pids, serverPid];
   await eventually(() => !all.some(isRunning), { within: 30_000 });
 });

@@ -56,7 +56,14 @@ test("a message is found among all queues in every state, by its id and by its k
   ]);
   const byKey = await find(key, { names });
   expect(new Map(byKey.sightings.map(seen))).toEqual(expected);
-  expect(byKey.report).toEqual({ queues: 3, unread: [], unsearchable: [], failed: [] });
+  expect(byKey.report).toEqual({
+    queues: 3,
+    unread: [],
+    unsearchable: [],
+    failed: [],
+    handled: [],
+    forgetful: [],
+  });
   for (const [state, place] of expected) {
     const { sightings } = await find(place[1] as string, { names });
     expect(sightings.map(seen)).toEqual([[state, place]]);
