@@ -139,6 +139,13 @@ export const KEYS = {
     holds:
       "which messages were handled, when and by whom, with the option `keepHandled`; expires when its time is over",
   },
+  /** See `lua/queue/history.ts`. */
+  history: {
+    prefix: "delayline_history:",
+    type: "hash",
+    holds:
+      "numbers of the last day in minutes and of 90 days, which a dashboard keeps: 13 kB; expires after two days, or as long as it goes back",
+  },
   /** See `lua/partitions/fact.ts`. */
   partitions: {
     prefix: "delayline_partitions:",

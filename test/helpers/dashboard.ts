@@ -30,9 +30,11 @@ export interface TestDashboard {
 
 const ORIGIN = "http://localhost:8080";
 
-/** A dashboard of the shared Redis, which allows changes unless told otherwise. It ends with the test. */
+/**
+ * A dashboard of the shared Redis, which allows changes and keeps no history unless told otherwise. It ends with the test.
+ */
 export function newDashboard(options?: DashboardOptions): TestDashboard {
-  const board = dashboard({ redis: redisUrl(), readOnly: false, ...options });
+  const board = dashboard({ redis: redisUrl(), readOnly: false, keepHistory: false, ...options });
   onTestFinished(() => board.close());
   const ask = async (path: string, init: RequestInit): Promise<Said> => {
     const response = await board(fromHere(new Request(`${ORIGIN}/${path}`, init)));

@@ -189,6 +189,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "observe",
       "client",
       "queue",
+      "redis",
       "errors.ts",
       "cause.ts",
       "time",

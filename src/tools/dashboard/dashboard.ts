@@ -11,6 +11,7 @@ import {
 import { Guard, readBody } from "./http/guard.ts";
 import { HttpError, reply, replyError } from "./http/reply.ts";
 import { Doctor } from "./readings/doctor.ts";
+import { KeptHistory } from "./readings/kept-history.ts";
 import { Months } from "./readings/month.ts";
 import { QueueView } from "./readings/queue-view.ts";
 import { Readings } from "./readings/readings.ts";
@@ -31,8 +32,9 @@ const MAX_URL = 8192;
 /**
  * Creates a dashboard: a web page that shows queues, as one handler `(request: Request) => Promise<Response>`.
  *
- * It transfers no messages and takes none. It connects to Redis when a page first calls it. While at least one page is
- * open and visible, it reads the numbers of all queues every two seconds, once for all pages.
+ * It transfers no messages and takes none. It connects to Redis when a page first calls it, or at once with
+ * `keepHistory`. While at least one page is open and visible, it reads the numbers of all queues every two seconds, once
+ * for all pages.
  *
  * @throws {TypeError | RangeError} if an option is not legal.
  */
@@ -54,6 +56,7 @@ class DashboardServer {
   constructor(settings: DashboardSettings) {
     this.#settings = settings;
     this.#guard = new Guard(settings);
+    if (settings.keepHistory) this.#run();
   }
 
   async handle(request: Request): Promise<Response> {
@@ -126,13 +129,16 @@ class DashboardServer {
       // A lost connection also fails the calls, and their errors reach the page.
       onError: () => {},
     });
-    const sampler = new Sampler(inspector);
+    const kept = new KeptHistory(inspector, settings.keepHistory);
+    const sampler = new Sampler(inspector, kept);
+    if (settings.keepHistory) sampler.keep();
     const view = new QueueView(inspector);
     const streams = new EventStreams(sampler, view);
     this.#running = {
       settings,
       inspector,
       sampler,
+      kept,
       view,
       streams,
       readings: new Readings(),

@@ -30,7 +30,7 @@ function countReads(name: string): () => number {
 
 function newSampler(url: string, rhythm: { round: number; search: number }): Sampler {
   const inspector = new Inspector({ redis: url });
-  const sampler = new Sampler(inspector, rhythm);
+  const sampler = new Sampler(inspector, undefined, rhythm);
   onTestFinished(async () => {
     sampler.close();
     await inspector.close();
@@ -130,7 +130,7 @@ test("reports when Redis is down, and when it is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
   const inspector = new Inspector({ redis: server.url, callTimeout: 200 });
-  const sampler = new Sampler(inspector, { round: 20, search: 20 });
+  const sampler = new Sampler(inspector, undefined, { round: 20, search: 20 });
   onTestFinished(async () => {
     sampler.close();
     await inspector.close();
@@ -203,7 +203,7 @@ test("keeps only a few events for a client that does not read", async () => {
   // A server of its own: the queues of other tests would make rounds long.
   const { url } = await startOwnServer();
   const inspector = new Inspector({ redis: url });
-  const sampler = new Sampler(inspector, { round: 5, search: 10_000 });
+  const sampler = new Sampler(inspector, undefined, { round: 5, search: 10_000 });
   const streams = new EventStreams(sampler, new QueueView(inspector));
   onTestFinished(async () => {
     streams.close();

@@ -42,7 +42,7 @@ export const observers: Readonly<Record<string, Kind>> = {
     files: ["sampler.ts", "event-streams.ts"],
     make: (url) => {
       const inspector = newInspector(url);
-      const sampler = new Sampler(inspector, { round: 5, search: 5 });
+      const sampler = new Sampler(inspector, undefined, { round: 5, search: 5 });
       const streams = new EventStreams(sampler, new QueueView(inspector));
       return {
         start: () => readAll(streams.open("orders", new Request(EVENTS)).body),

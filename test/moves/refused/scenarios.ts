@@ -26,6 +26,7 @@ import {
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { removeRemains } from "../../../src/lua/partitions/partition.ts";
+import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import { clearQuarantine, requeue, setAside } from "../../../src/lua/ready/quarantine.ts";
@@ -710,6 +711,13 @@ const whole: Scenario[] = [
     script: setPaused,
     when: "resuming",
     seed: seeded({ paused: "1" }, { args: { ...CHANNEL, isPaused: 0 } }),
+  },
+  {
+    script: noteHistory,
+    seed: seeded(
+      {},
+      { args: { delayed: 3, ready: 0, inFlight: 1, retries: 0, dead: 2, finished: 7, late: 40 } },
+    ),
   },
   {
     script: retire,

@@ -49,8 +49,10 @@ test("points are ten seconds apart, and an hour of them is kept", () => {
     overdueBy: 0,
     ready: 0,
     inFlight: 0,
+    retries: 0,
     dead: 0,
     oldestReadyAge: 7,
+    late: 7,
     readied: undefined,
     finished: undefined,
   });

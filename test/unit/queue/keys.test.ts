@@ -38,6 +38,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     dead: "delayline_dead:{orders}",
     dropped: "delayline_dropped:{orders}",
     handled: "delayline_handled:{orders}",
+    history: "delayline_history:{orders}",
     partitions: "delayline_partitions:{orders}",
     journal: "delayline_journal:{orders}",
     arrivals: "delayline_arrivals:{orders}",

@@ -7,6 +7,7 @@ import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
 import { HttpError } from "../http/reply.ts";
 import type { Doctor } from "../readings/doctor.ts";
+import type { KeptHistory } from "../readings/kept-history.ts";
 import type { Months } from "../readings/month.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Readings } from "../readings/readings.ts";
@@ -18,6 +19,7 @@ export interface Running {
   readonly settings: { readonly readOnly: boolean; readonly payloads: boolean };
   readonly inspector: Inspector;
   readonly sampler: Sampler;
+  readonly kept: KeptHistory;
   readonly view: QueueView;
   readonly readings: Readings;
   readonly months: Months;

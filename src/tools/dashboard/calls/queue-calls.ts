@@ -2,6 +2,17 @@ import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
 import { consumers } from "../../inspect/locate.ts";
 import { isEmpty } from "../../inspect/inspector.ts";
 import { HttpError } from "../http/reply.ts";
+import {
+  folded,
+  isFresh,
+  merged,
+  pastOf,
+  pointsOf,
+  SPANS_BACK,
+  totalOf,
+  type Lines,
+  type SpanBack,
+} from "../readings/lines.ts";
 import type { Call } from "./call.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */
@@ -33,14 +44,52 @@ export async function showQueue(call: Call): Promise<unknown> {
   return { at: running.sampler.now, ...(await running.view.show(queue, sample)) };
 }
 
-/** `GET queues/:q/history`: the numbers of the last hour, as far as this dashboard has read them. */
-export function history({ running, queue }: Call): unknown {
-  return { points: running.sampler.histories.points(queue) };
+/** How far back a call wants to look, from its query. */
+function spanBackOf(call: Call): SpanBack {
+  const span = call.value("span") ?? "hour";
+  if (Object.hasOwn(SPANS_BACK, span)) return span as SpanBack;
+  throw new HttpError(400, `span must be ${Object.keys(SPANS_BACK).join(", ")}`);
 }
 
-/** `GET lines`: the last hour of all queues in minutes, and of their sums, as far as this dashboard has read it. */
-export function showLines({ running: { sampler } }: Call): unknown {
-  return sampler.histories.lines(sampler.now);
+/**
+ * `GET queues/:q/history`: the numbers of the last hour, day or 90 days: as Redis has them, and of the last hour what this
+ * dashboard has read, every ten seconds.
+ */
+export async function history(call: Call): Promise<unknown> {
+  const { running, queue } = call;
+  call.checkQueue();
+  const span = spanBackOf(call);
+  const { kept, sampler } = running;
+  const range = { ...SPANS_BACK[span], now: sampler.now };
+  const past = (await kept.read([queue], range)).get(queue);
+  const live = sampler.histories.points(queue);
+  const firstAt = span === "hour" ? (live[0]?.at ?? Infinity) : Infinity;
+  const before = (past === undefined ? [] : pointsOf(past)).filter(({ at = 0 }) => at < firstAt);
+  const points = span === "hour" ? [...before, ...live] : before;
+  return { points, isKept: past !== undefined && isFresh(past), whyNot: kept.whyNot };
+}
+
+/** The most values of a line: it is some hundred pixels wide. */
+const MOST_VALUES = 96;
+
+/** `GET lines`: the last hour, day or 90 days of all queues, and of their sums, as Redis or this dashboard has them. */
+export async function showLines(call: Call): Promise<unknown> {
+  const { kept, sampler } = call.running;
+  const { samples } = await sampler.round();
+  const names = [...samples.keys()];
+  const range = { ...SPANS_BACK[spanBackOf(call)], now: sampler.now };
+  const pasts = await kept.read(names, range);
+  const queues: Record<string, Lines> = {};
+  for (const name of names) {
+    const past = merged(pasts.get(name), pastOf(sampler.histories.points(name), range));
+    if (past !== undefined) queues[name] = folded(past, MOST_VALUES).values;
+  }
+  return {
+    totals: totalOf(Object.values(queues)),
+    queues,
+    isKept: [...pasts.values()].some(isFresh),
+    whyNot: kept.whyNot,
+  };
 }
 
 /**

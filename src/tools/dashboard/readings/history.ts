@@ -67,16 +67,28 @@ const EMPTY: Omit<Row, "name"> = {
   finished: undefined,
 };
 
+/**
+ * How long (ms) the message has waited that has waited longest since it was due: in vain to be moved, or to be taken. 0 if
+ * none waits, undefined if Redis does not know.
+ */
+export function lateOf({ overdue, overdueBy, oldestReadyAge, ready }: Row): number | undefined {
+  if (oldestReadyAge === undefined && ready > 0) return overdue > 0 ? overdueBy : undefined;
+  return Math.max(overdueBy, oldestReadyAge ?? 0);
+}
+
 /** The numbers of a queue at an instant. */
-interface Point {
+export interface Point {
   readonly at: number;
   readonly delayed: number;
   readonly overdue: number;
   readonly overdueBy: number;
   readonly ready: number;
   readonly inFlight: number;
+  readonly retries: number;
   readonly dead: number;
   readonly oldestReadyAge: number | undefined;
+  /** See {@link lateOf}. */
+  readonly late: number | undefined;
   /** Messages that became ready, per second since the point before. */
   readonly readied: number | undefined;
   /** Messages that left the stream, per second since the point before. */
@@ -99,13 +111,15 @@ const FIELDS = [
   "overdueBy",
   "ready",
   "inFlight",
+  "retries",
   "dead",
   "oldestReadyAge",
+  "late",
   "readied",
   "finished",
 ] as const satisfies readonly (keyof Point)[];
 
-/** The last hour of one queue, with a point every ten seconds while a page is open. Takes 29 kB. */
+/** The last hour of one queue, with a point every ten seconds while a page is open. Takes 35 kB. */
 export class History {
   /** A ring of points. NaN stands for undefined. */
   readonly #ring = new Float64Array(MAX_POINTS * FIELDS.length);
@@ -130,7 +144,13 @@ export class History {
         return undefined;
       return ((now - before) * 1000) / elapsed;
     };
-    const point = { ...row, at, readied: rate("readied"), finished: rate("finished") };
+    const point = {
+      ...row,
+      at,
+      late: lateOf(row),
+      readied: rate("readied"),
+      finished: rate("finished"),
+    };
     const values = FIELDS.map((field) => point[field] ?? NaN);
     this.#ring.set(values, (this.#count % MAX_POINTS) * FIELDS.length);
     this.#count++;
@@ -151,39 +171,7 @@ export class History {
   }
 }
 
-/** The numbers of the last hour that the list of queues shows as lines, minute by minute. */
-const LINES = ["delayed", "ready", "inFlight", "dead", "finished"] as const;
-
-/** For each number the values of the last 60 minutes, the latest last; undefined where nobody read it. */
-type Lines = Readonly<Record<(typeof LINES)[number], readonly (number | undefined)[]>>;
-
-const MINUTE = 60_000;
-const MINUTES = 60;
-
-/** Messages that finished are counted per minute. */
-const perMinute = (field: (typeof LINES)[number]) => (field === "finished" ? 60 : 1);
-
-function linesOf(points: readonly Point[], now: number): Lines {
-  const first = Math.floor(now / MINUTE) - MINUTES + 1;
-  const byMinute = new Map(points.map((point) => [Math.floor(point.at / MINUTE) - first, point]));
-  const line = (field: (typeof LINES)[number]) =>
-    Array.from({ length: MINUTES }, (_, minute) => {
-      const value = byMinute.get(minute)?.[field];
-      return value === undefined ? undefined : Math.round(value * perMinute(field) * 10) / 10;
-    });
-  return Object.fromEntries(LINES.map((field) => [field, line(field)])) as unknown as Lines;
-}
-
-function sumOf(all: readonly Lines[]): Lines {
-  const line = (field: (typeof LINES)[number]) =>
-    Array.from({ length: MINUTES }, (_, minute) => {
-      const known = all.map((lines) => lines[field][minute]).filter((one) => one !== undefined);
-      return known.length === 0 ? undefined : known.reduce((sum, one) => sum + one, 0);
-    });
-  return Object.fromEntries(LINES.map((field) => [field, line(field)])) as unknown as Lines;
-}
-
-/** The most queues to keep a history of. All of them take 29 MB. */
+/** The most queues to keep a history of. All of them take 35 MB. */
 const MAX_QUEUES = 1000;
 
 /** How long the history of a queue is kept after its last point (ms). */
@@ -211,18 +199,6 @@ export class Histories {
   /** The points of a queue, oldest first. */
   points(name: string): Point[] {
     return this.#byName.get(name)?.points() ?? [];
-  }
-
-  /** The lines of each queue in the hour before `now` (epoch ms), and those of their sums. */
-  lines(now: number): { readonly totals: Lines; readonly queues: Readonly<Record<string, Lines>> } {
-    const entries = Array.from(this.#byName, ([name, history]): [string, Lines] => [
-      name,
-      linesOf(history.points(), now),
-    ]);
-    return {
-      totals: sumOf(entries.map(([, lines]) => lines)),
-      queues: Object.fromEntries(entries),
-    };
   }
 
   /** Drops the histories that got no point in the hour before `now` (epoch ms). */

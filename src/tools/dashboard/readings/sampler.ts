@@ -2,6 +2,7 @@ import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
+import type { KeptHistory } from "./kept-history.ts";
 import { clearTimeout, setTimeout } from "../../../time/network.ts";
 
 /** The numbers of one queue, as they were read. */
@@ -29,13 +30,14 @@ interface Watcher {
   readonly queue: string | undefined;
 }
 
-/** The shortest intervals between two rounds, and between two searches for queues (ms). */
+/** The shortest intervals between two rounds and between two searches for queues, and that of rounds without watchers (ms). */
 interface Rhythm {
   readonly round: number;
   readonly search: number;
+  readonly keeping: number;
 }
 
-const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
+const RHYTHM: Rhythm = { round: 2_000, search: 30_000, keeping: 60_000 };
 
 /** Rest per script (ms). Each script takes Redis some 50 us, so all of them take at most 1 % of its time. */
 const REST_PER_SCRIPT = 5;
@@ -44,11 +46,15 @@ const REST_PER_SCRIPT = 5;
 const LONG_SEARCH = 150;
 const MAX_SEARCH_REST = 600_000;
 
+/** How often {@link Sampler.keep} searches for queues (ms). */
+const KEEPING_SEARCH = 600_000;
+
 /** How many queues are read at once. */
 const CONCURRENCY = 8;
 
 /**
- * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds.
+ * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds, or with
+ * {@link Sampler.keep} one a minute.
  *
  * Opens a queue when it first finds it, and again after each search, because the queue may have become partitioned.
  */
@@ -59,6 +65,7 @@ export class Sampler {
   readonly #open = new Map<string, InspectedQueue>();
   readonly #histories = new Histories();
   #names: readonly string[] = [];
+  #searchedAt = -Infinity;
   #searchAt = 0;
   #last: Round | undefined;
   /** When the last round ended, on this process's clock (epoch ms). */
@@ -67,14 +74,17 @@ export class Sampler {
   #ahead = 0;
   #running: Promise<Round> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #keeping: NodeJS.Timeout | undefined;
+  readonly #kept: KeptHistory | undefined;
   /** How long to rest after the last round (ms). */
   #rest: number;
   #isClosed = false;
 
-  constructor(inspector: Inspector, rhythm = RHYTHM) {
+  constructor(inspector: Inspector, kept?: KeptHistory, rhythm: Partial<Rhythm> = {}) {
     this.#inspector = inspector;
-    this.#rhythm = rhythm;
-    this.#rest = rhythm.round;
+    this.#kept = kept;
+    this.#rhythm = { ...RHYTHM, ...rhythm };
+    this.#rest = this.#rhythm.round;
   }
 
   /** The time on the Redis server's clock (epoch ms), estimated from the last numbers. */
@@ -94,6 +104,22 @@ export class Sampler {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#stop();
     };
+  }
+
+  /** From now on runs a round a minute for the history that is kept, unless another dashboard does. */
+  keep(): void {
+    const { keeping } = this.#rhythm;
+    const run = async () => {
+      const isDone = await this.#kept?.isNoted(this.#names, this.now);
+      if (isDone !== false || this.#watchers.size > 0) return;
+      await this.#run(Date.now() >= this.#searchedAt + KEEPING_SEARCH);
+    };
+    const again = (rest: number) => {
+      if (this.#isClosed) return;
+      this.#keeping = setTimeout(() => void run().finally(() => again(keeping)), rest).unref();
+    };
+    // Several processes that start together then look at different times of the minute.
+    void run().finally(() => again(Math.random() * keeping));
   }
 
   /** Returns the last round if it is fresh, or else runs a new one. */
@@ -116,13 +142,14 @@ export class Sampler {
     return this.#names.includes(name) || this.#histories.has(name);
   }
 
-  get histories(): Pick<Histories, "points" | "lines"> {
+  get histories(): Pick<Histories, "points"> {
     return this.#histories;
   }
 
   close(): void {
     this.#isClosed = true;
     this.#stop();
+    clearTimeout(this.#keeping);
     this.#watchers.clear();
   }
 
@@ -149,15 +176,14 @@ export class Sampler {
     void this.#run().finally(() => this.#schedule());
   }
 
-  async #run(): Promise<Round> {
-    this.#running ??= this.#read().finally(() => (this.#running = undefined));
+  async #run(reopens = this.#searchIsDue): Promise<Round> {
+    this.#running ??= this.#read(reopens).finally(() => (this.#running = undefined));
     return await this.#running;
   }
 
-  /** Runs a round. Never rejects: failures are part of the round. */
-  async #read(): Promise<Round> {
+  /** Runs a round, and with `reopens` searches for queues. Never rejects: failures are part of the round. */
+  async #read(reopens: boolean): Promise<Round> {
     const startedAt = Date.now();
-    const reopens = this.#searchIsDue;
     const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
     const known = new Map<string, Sample>();
     // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
@@ -182,6 +208,7 @@ export class Sampler {
       const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
       // After a failure the next round searches again.
       this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
+      this.#searchedAt = endedAt;
     }
     const refusal = await refusing;
     const round = {
@@ -192,6 +219,10 @@ export class Sampler {
     };
     this.#last = round;
     this.#lastAt = endedAt;
+    void this.#kept?.note(
+      at,
+      Array.from(samples.values(), ({ row }) => row),
+    );
     for (const { onRound } of this.#watchers) onRound(round);
     return round;
   }

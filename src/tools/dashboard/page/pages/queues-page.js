@@ -13,8 +13,9 @@ import { SortChoice, Table, sorted } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
 import { Tile } from "../parts/tile.js";
 import { Health } from "../sections/health.js";
+import { SpanChoice } from "../sections/span-choice.js";
 
-/** How often to load the lines of the last hour (ms). The server adds a point every minute. */
+/** How often to load the lines (ms). The server adds a point every minute. */
 const INTERVAL = 30_000;
 
 /** Shows the filter above this many queues. */
@@ -23,7 +24,8 @@ const MANY = 8;
 /** All queues: what is wrong, the totals, and the numbers of each. */
 export function QueuesPage({ params }) {
   const { queues, trouble } = useLive();
-  const lines = useLoaded("api/lines", { every: INTERVAL }).data;
+  const { span = "hour" } = params;
+  const lines = useLoaded(`api/lines?span=${encodeURIComponent(span)}`, { every: INTERVAL }).data;
   return html`<div>
     <h1 tabindex="-1" class="unseen">Queues</h1>
     ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
@@ -38,14 +40,19 @@ export function QueuesPage({ params }) {
       queues?.length > 0 &&
       html`<div>
         <${Health} rows=${queues} />
-        <${Totals} rows=${queues} lines=${lines?.totals} />
-        <${Queues} rows=${queues} lines=${lines?.queues} params=${params} />
+        <${SpanChoice}
+          span=${span}
+          past=${lines}
+          onChange=${(value) => replaceAddress(addressAt("queues", { ...params, span: value }))}
+        />
+        <${Totals} rows=${queues} lines=${lines?.totals} span=${span} />
+        <${Queues} rows=${queues} lines=${lines?.queues} params=${params} span=${span} />
       </div>`
     }
   </div>`;
 }
 
-function Totals({ rows, lines }) {
+function Totals({ rows, lines, span }) {
   const total = (field) => rows.reduce((sum, row) => sum + (row[field] ?? 0), 0);
   const most = (field) => Math.max(...rows.map((row) => row[field] ?? -1));
   const next = Math.min(...rows.map((row) => row.nextDeadline ?? Infinity));
@@ -77,7 +84,7 @@ function Totals({ rows, lines }) {
         />`,
     )}
     <${Tile}
-      label="Finished per minute"
+      label=${span === "quarter" ? "Finished per day" : "Finished per minute"}
       value=${isKnown(finished) ? count(Math.round(finished)) : UNKNOWN}
       more="reliable queues"
       state="handled"
@@ -93,14 +100,14 @@ const SHOWN = {
   paused: ["Paused", (row) => row.isPaused],
 };
 
-function Queues({ rows, lines, params }) {
+function Queues({ rows, lines, params, span }) {
   const { q = "", show = "", sort } = params;
   const isShown = SHOWN[show]?.[1] ?? ((row) => problemsOf(row).some(({ name }) => name === show));
   const named = rows.filter(({ name }) => name.toLowerCase().includes(q.toLowerCase()));
   const shown = sorted(byUrgency(named.filter(isShown)), columnsOf(), sort);
   const change = (some) => replaceAddress(addressAt("queues", { ...params, ...some }));
   const sorting = { by: sort, onSort: (by) => change({ sort: by }) };
-  const columns = columnsOf(lines);
+  const columns = columnsOf(lines, span);
   const options = Object.entries(SHOWN).map(([value, [label, test]]) => [
     value,
     html`<span>${label} <span class="count">${count(named.filter(test).length)}</span></span>`,
@@ -144,7 +151,7 @@ const number = (name, more) =>
   numberColumn(name, { isProblem: (row) => problemColumnsOf(row).has(name), ...more });
 
 /** The columns of the table; see parts/table.js. */
-function columnsOf(lines = {}) {
+function columnsOf(lines = {}, span = "hour") {
   const lined = (name, state, write) => (row) =>
     html`<span><${Spark} values=${lines[row.name]?.[name]} state=${state} />${write(row)}</span>`;
   const finished = (row) => lines[row.name]?.finished?.findLast(isKnown);
@@ -179,7 +186,7 @@ function columnsOf(lines = {}) {
     number("listeners", { className: "if-wide" }),
     {
       id: "finished",
-      label: "Finished/min",
+      label: span === "quarter" ? "Finished/day" : "Finished/min",
       isNumber: true,
       className: "if-medium",
       cell: lined("finished", "handled", (row) =>

@@ -1,20 +1,19 @@
 // @ts-check
-import { html } from "../../vendor/preact-htm.js";
+import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { UNKNOWN, count, duration, instantText, isKnown } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { COUNTS, DURATIONS, RATES } from "../data/scale.js";
 import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
-
-/** How often to load the points (ms). The server adds one every ten seconds. */
-const INTERVAL = 10_000;
+import { SPANS_BACK, SpanChoice } from "./span-choice.js";
 
 /** The most rows in a plot's table, the latest. */
 const MAX_ROWS = 60;
 
 const rate = (value) => (isKnown(value) ? RATES.format(value) : "an unknown number");
 
+/** The plots; a line of which nothing is known is left out. */
 const PLOTS = [
   {
     title: "Lateness",
@@ -22,17 +21,15 @@ const PLOTS = [
     summarize: ({ overdue, overdueBy, oldestReadyAge }) =>
       `${overdue > 0 ? `overdue by ${duration(overdueBy)}` : "nothing overdue"}, ` +
       `${isKnown(oldestReadyAge) ? `the oldest ready for ${duration(oldestReadyAge)}` : "nothing known to be ready"}.`,
-    lines: [
-      ["overdueBy", "Most overdue", "problem"],
-      ["oldestReadyAge", "Oldest ready", "ready"],
-    ],
+    lines: [["late", "Longest wait since due", "problem"]],
   },
   {
-    title: "Throughput, per second",
+    title: "Throughput",
+    isRate: true,
     scale: RATES,
     summarize: ({ readied, finished }) =>
       isKnown(readied) || isKnown(finished)
-        ? `${rate(readied)} became ready, ${rate(finished)} finished.`
+        ? `${rate(readied)} became ready, ${rate(finished)} finished a second.`
         : "unknown.",
     lines: [
       ["readied", "Became ready", "ready"],
@@ -49,26 +46,31 @@ const PLOTS = [
     ],
   },
   {
-    title: "Ready, in flight, dead",
+    title: "Ready, in flight, retrying, dead",
     scale: COUNTS,
-    summarize: ({ ready, inFlight, dead }) =>
-      `${count(ready)} ready, ${count(inFlight)} in flight, ${count(dead)} dead.`,
+    summarize: ({ ready, inFlight, retries, dead }) =>
+      `${count(ready)} ready, ${count(inFlight)} in flight, ${count(retries)} retrying, ${count(dead)} dead.`,
     lines: [
       ["ready", "Ready", "ready"],
       ["inFlight", "In flight", "in-flight"],
+      ["retries", "Retrying", "retrying"],
       ["dead", "Dead", "dead"],
     ],
   },
 ];
 
-/** Plots of a queue's last hour, as far as this dashboard has read its numbers. */
+/** Plots of a queue's past: an hour, a day or 90 days. */
 export function History({ name }) {
-  const loaded = useLoaded(queuePath(name, "history"), { every: INTERVAL });
+  const [span, setSpan] = useState("hour");
+  const { every } = SPANS_BACK[span];
+  const loaded = useLoaded(queuePath(name, "history", { span }), { every });
   const points = loaded.data?.points ?? [];
   return html`<section aria-labelledby="history">
     <div class="head">
-      <h2 id="history">The last hour</h2>
-      <p>One point every ten seconds, while any page of this dashboard is open.</p>
+      <h2 id="history">History</h2>
+      <span class="end"
+        ><${SpanChoice} span=${span} past=${loaded.data} onChange=${setSpan}
+      /></span>
     </div>
     <${StateLine}
       loaded=${loaded}
@@ -78,29 +80,50 @@ export function History({ name }) {
     ${
       points.length > 0 &&
       html`<div class="plots">
-        ${PLOTS.map((plot) => html`<${TimePlot} key=${plot.title} points=${points} ...${plot} />`)}
+        ${PLOTS.map(
+          (plot) =>
+            html`<${TimePlot} key=${plot.title} span=${span} points=${points} ...${plot} />`,
+        )}
       </div>`
     }
   </section>`;
 }
 
-function TimePlot({ points, title, scale, summarize, lines }) {
+function TimePlot({ span, points, title, isRate = false, scale, summarize, lines: all }) {
+  const { unit, seconds } = SPANS_BACK[span];
+  const valueOf = (point, field) => {
+    const value = point[field];
+    return isKnown(value) ? value * (isRate ? seconds : 1) : null;
+  };
+  const lines = all.filter(([field]) => points.some((point) => isKnown(point[field])));
+  const fullTitle = isRate ? `${title}, per ${unit}` : title;
   const text = (value) => (isKnown(value) ? scale.format(value) : UNKNOWN);
   const rows = points
     .slice(-MAX_ROWS)
     .toReversed()
-    .map((point) => [instantText(point.at), ...lines.map(([field]) => text(point[field]))]);
-  const columns = ["Time", ...lines.map(([, label]) => label)];
+    .map((point) => [
+      instantText(point.at),
+      ...lines.map(([field]) => text(valueOf(point, field))),
+    ]);
   return html`<${Plot}
-    title=${title}
-    summary=${`Now: ${summarize(points.at(-1))}`}
+    title=${fullTitle}
+    summary=${span === "hour" ? `Now: ${summarize(points.at(-1))}` : summaryOf(points, lines, text, valueOf)}
     times=${points.map(({ at }) => at)}
     series=${lines.map(([field, label, colour]) => ({
       label,
       colour,
-      values: points.map((point) => point[field] ?? null),
+      values: points.map((point) => valueOf(point, field)),
     }))}
     scale=${scale}
-    table=${{ columns, rows }}
+    table=${{ columns: ["Time", ...lines.map(([, label]) => label)], rows }}
   />`;
+}
+
+/** The most of each line. */
+function summaryOf(points, lines, text, valueOf) {
+  const most = lines.map(([field, label]) => {
+    const value = Math.max(...points.map((point) => valueOf(point, field) ?? 0));
+    return `${label.toLowerCase()} ${text(value)}`;
+  });
+  return most.length === 0 ? "Unknown." : `At most: ${most.join(", ")}.`;
 }

@@ -1,0 +1,108 @@
+import { causeOf } from "../../../cause.ts";
+import { serversOf } from "../../../client/delayline.ts";
+import {
+  lastNotedAt,
+  noteNumbers,
+  readPast,
+  type NotedNumbers,
+  type Past,
+  type PastRange,
+} from "../../../queue/history.ts";
+import type { RedisClient } from "../../../redis/client.ts";
+import type { Inspector } from "../../inspect/inspector.ts";
+import { lateOf, type Row } from "./history.ts";
+
+const MINUTE = 60_000;
+
+/** The most queues whose past is kept. All of them take 13 MB. */
+const MAX_QUEUES = 1000;
+
+/** How many queues are asked about at once. */
+const AT_ONCE = 50;
+
+/**
+ * The past of the queues as Redis keeps it: each minute of a day, and each of 90 days. All dashboards of a Redis share it;
+ * the first round of a minute writes it.
+ */
+export class KeptHistory {
+  readonly #inspector: Inspector;
+  readonly #isOn: boolean;
+  /** The minute that this process noted last. */
+  #minute = 0;
+  #refusal: string | undefined;
+  #latest: { readonly key: string; readonly pasts: Promise<ReadonlyMap<string, Past>> } | undefined;
+
+  constructor(inspector: Inspector, isOn: boolean) {
+    this.#inspector = inspector;
+    this.#isOn = isOn;
+  }
+
+  /** Why this dashboard writes nothing; undefined if it writes. */
+  get whyNot(): string | undefined {
+    return this.#isOn ? this.#refusal : "this dashboard keeps no history in Redis";
+  }
+
+  /**
+   * Notes the numbers of queues as they were at `at` (epoch ms on the server's clock), unless this was done in that minute.
+   * Never rejects: after a refusal it goes on with the next minute.
+   */
+  async note(at: number, all: readonly Row[]): Promise<void> {
+    const minute = Math.floor(at / MINUTE);
+    if (!this.#isOn || minute === this.#minute) return;
+    this.#minute = minute;
+    const rows = all.filter(({ error }) => error === undefined).slice(0, MAX_QUEUES);
+    try {
+      for (const some of batches(rows)) {
+        await Promise.all(
+          some.map((row) => this.#ask((redis) => noteNumbers(redis, row.name, notedOf(row)))),
+        );
+      }
+      this.#refusal = undefined;
+    } catch (error) {
+      this.#refusal = `Redis ${causeOf(error)?.what ?? "refused to store it"}`;
+    }
+  }
+
+  /**
+   * Whether another dashboard has noted the numbers of this minute: those of the last of these queues. `now` is the time on
+   * the server's clock (epoch ms).
+   */
+  async isNoted(names: readonly string[], now: number): Promise<boolean> {
+    const last = names.slice(0, MAX_QUEUES).at(-1);
+    if (last === undefined) return false;
+    const at = await this.#ask((redis) => lastNotedAt(redis, last)).catch(() => undefined);
+    return at !== undefined && at + MINUTE > now;
+  }
+
+  /** Reads the past of queues, once a minute for all who ask for the same. A queue whose past cannot be read has none. */
+  async read(names: readonly string[], range: PastRange): Promise<ReadonlyMap<string, Past>> {
+    const key = JSON.stringify([names, range.of, range.count, Math.floor(range.now / MINUTE)]);
+    if (this.#latest?.key !== key) this.#latest = { key, pasts: this.#read(names, range) };
+    return await this.#latest.pasts;
+  }
+
+  async #read(names: readonly string[], range: PastRange): Promise<ReadonlyMap<string, Past>> {
+    const found = new Map<string, Past>();
+    const read = async (name: string) => {
+      const past = await this.#ask((redis) => readPast(redis, name, range)).catch(() => undefined);
+      if (past !== undefined) found.set(name, past);
+    };
+    for (const some of batches(names)) await Promise.all(some.map(read));
+    return found;
+  }
+
+  /** On the first server, where a queue without partitions is: so its past stays in one place if it gets partitions. */
+  async #ask<Reply>(send: (redis: RedisClient) => Promise<Reply>): Promise<Reply> {
+    const { connections, expiries } = serversOf(this.#inspector.line)[0];
+    return await connections.call("commands", { expiries }, send);
+  }
+}
+
+function notedOf(row: Row): NotedNumbers {
+  const { delayed, ready, inFlight, retries, dead, finished } = row;
+  return { delayed, ready, inFlight, retries, dead, finished, late: lateOf(row) };
+}
+
+function* batches<Item>(all: readonly Item[]): Generator<readonly Item[]> {
+  for (let i = 0; i < all.length; i += AT_ONCE) yield all.slice(i, i + AT_ONCE);
+}
