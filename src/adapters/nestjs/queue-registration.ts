@@ -37,16 +37,18 @@ export function openQueue(
   { name, kind, options }: QueueRegistration,
 ): DelayedQueue<any> | BlockingQueue<any> | PlainQueue<any> | ReliableQueue<any> {
   switch (kind) {
-    case "plain": {
-      const { transfer, ...own } = options ?? {};
-      return line.open({ name, kind, options: own }, transfer === undefined ? {} : { transfer });
-    }
     case "delayed":
       return line.getDelayedQueue(name, options);
     case "blocking":
       return line.getBlockingQueue(name, options);
-    case "reliable":
-      return line.getReliableQueue(name, options);
+    case "plain":
+    case "reliable": {
+      // Each group of a queue may have options of its own; a definition has one set for all.
+      const group = kind === "reliable" ? options?.group : undefined;
+      if (group !== undefined) return line.getReliableQueue(name, options);
+      const { transfer, ...own } = options ?? {};
+      return line.open({ name, kind, options: own }, transfer === undefined ? {} : { transfer });
+    }
     default: {
       const got = JSON.stringify(kind);
       throw new TypeError(

@@ -405,6 +405,32 @@ test.each([
     ],
     'queue "a" is registered twice as "delayed"',
   ],
+  [
+    "two modules that define a plain queue differently",
+    () => [
+      DelaylineModule.forRoot({ redis: redisUrl() }),
+      DelaylineModule.registerQueue({ name: "a", kind: "plain", options: { maxPayloadBytes: 1 } }),
+      DelaylineModule.registerQueue({ name: "a", kind: "plain", options: { maxPayloadBytes: 2 } }),
+    ],
+    "the one that is open has another maxPayloadBytes; export one definition, and share it",
+  ],
+  [
+    "two modules that define a reliable queue differently",
+    () => [
+      DelaylineModule.forRoot({ redis: redisUrl() }),
+      DelaylineModule.registerQueue({
+        name: "a",
+        kind: "reliable",
+        options: { maxPayloadBytes: 1 },
+      }),
+      DelaylineModule.registerQueue({
+        name: "a",
+        kind: "reliable",
+        options: { maxPayloadBytes: 2 },
+      }),
+    ],
+    "the one that is open has another maxPayloadBytes; export one definition, and share it",
+  ],
 ])("illegal settings keep the application from starting: %s", async (_, imports, message) => {
   await expect(async () => await start(imports())).rejects.toThrow(message);
 });
