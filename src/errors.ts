@@ -140,12 +140,12 @@ export class PayloadTooLargeError extends DelaylineError {
     queue: string,
     /** The encoded size in bytes. */
     readonly size: number,
-    /** The limit in bytes. */
-    readonly limit: number,
+    /** The queue's option of that name. */
+    readonly maxPayloadBytes: number,
   ) {
     super(
       "PAYLOAD_TOO_LARGE",
-      `a payload for queue "${queue}" has ${size} bytes, but maxPayloadBytes is ${limit}`,
+      `a payload for queue "${queue}" has ${size} bytes, but maxPayloadBytes is ${maxPayloadBytes}`,
     );
   }
 }

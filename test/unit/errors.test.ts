@@ -302,7 +302,7 @@ const told = (error: AnyDelaylineError) => {
       expectTypeOf(error).toEqualTypeOf<DecodeError>();
       return error.bytes;
     case "PAYLOAD_TOO_LARGE":
-      return error.limit;
+      return error.maxPayloadBytes;
     case "OFFER_MANY":
       return error.results;
     case "QUARANTINED":

@@ -382,7 +382,7 @@ describe("a payload", () => {
       .offer(Buffer.alloc(101, "secret"), MINUTE)
       .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(PayloadTooLargeError);
-    expect(error).toMatchObject({ code: "PAYLOAD_TOO_LARGE", size: 101, limit: 100 });
+    expect(error).toMatchObject({ code: "PAYLOAD_TOO_LARGE", size: 101, maxPayloadBytes: 100 });
     expect((error as Error).message).toBe(
       `a payload for queue "${name}" has 101 bytes, but maxPayloadBytes is 100`,
     );
