@@ -3,7 +3,14 @@ import type { QueueStats } from "./queue-stats.ts";
 /** The numbers by which a queue is judged. */
 export type Judged = Omit<
   QueueStats,
-  "kind" | "perPartition" | "inFlight" | "dropped" | "droppedLate" | "readied" | "finished"
+  | "kind"
+  | "perPartition"
+  | "inFlight"
+  | "dropped"
+  | "droppedLate"
+  | "remembered"
+  | "readied"
+  | "finished"
 >;
 
 /** `error`: messages stand still against everybody's will. `warning`: a person should look, and the others move on. */

@@ -78,6 +78,12 @@ export const QUEUE_GAUGES = {
     help: "Unreadable messages.",
     of: ({ quarantined }) => quarantined,
   },
+  remembered: {
+    label: "remembered",
+    unit: "messages",
+    help: "Handled messages that Redis still remembers, with the option keepHandled.",
+    of: ({ remembered }) => remembered,
+  },
   nextDeadline: {
     label: "next due",
     unit: "instant",

@@ -66,6 +66,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     dropped: sum(({ dropped }) => dropped),
     droppedLate: sum(({ droppedLate }) => droppedLate),
     quarantined: sum(({ quarantined }) => quarantined),
+    remembered: sum(({ remembered }) => remembered),
     nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,
     oldestReadyAge: ages.length > 0 ? Math.max(...ages) : undefined,
     oldestInFlightAge: handledFor.length > 0 ? Math.max(...handledFor) : undefined,

@@ -35,6 +35,11 @@ export interface QueueCounts {
   readonly droppedLate: number;
   /** Payloads and messages in the quarantine. */
   readonly quarantined: number;
+  /**
+   * Handled messages that Redis still remembers, once for each group that has handled them: with the option `keepHandled`.
+   * At most some 100,000 per queue or partition. 0 without the option.
+   */
+  readonly remembered: number;
   /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
   readonly nextDeadline: number | undefined;
   /**
@@ -101,6 +106,7 @@ export const stats = defineScript({
     "returned",
     "retries",
     "dead",
+    "handled",
   ],
   args: ["channel"],
   needs: [clock, fieldsOf, inFlight, replied],
@@ -169,6 +175,7 @@ end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin")
 local unmet, late = tonumber(drops[1] or 0) or 0, tonumber(drops[2] or 0) or 0
+local remembered = redis.pcall("XLEN", handled)
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
   now,
@@ -183,6 +190,7 @@ return {
   unmet + late,
   late,
   redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
+  type(remembered) == "number" and remembered or 0,
   next and replied(next),
   age,
   longest,
@@ -206,6 +214,7 @@ return {
       dropped: asNumber,
       droppedLate: asNumber,
       quarantined: asNumber,
+      remembered: asNumber,
       nextDeadline: orNothing(asDeadline),
       oldestReadyAge: orNothing(asNumber),
       oldestInFlightAge: orNothing(asNumber),

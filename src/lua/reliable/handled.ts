@@ -5,7 +5,7 @@ import { asBuffer, asBuffers, asNumber, asRow, asRows, asText, orNothing } from 
 import { defineScript } from "../script.ts";
 
 /** The most messages that a queue or partition remembers as handled: some 10 MB. */
-const MOST_HANDLED = 100_000;
+export const MOST_HANDLED = 100_000;
 
 /**
  * `noteHandled(group, process, keepFor, notes)`: notes that the group has handled messages. Each note is a list: the

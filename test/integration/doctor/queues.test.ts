@@ -445,3 +445,25 @@ it("reports movers that do not ask the conditions of messages", async () => {
   await orders.clear();
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 });
+
+it("says how far a full record of handled messages reaches back", async () => {
+  const redis = newRedis(server.url);
+  const orders = newLine({ redis: server.url }).getReliableQueue("orders", {
+    keepHandled: 86_400_000,
+  });
+  // As many as it holds, in the last three hours.
+  await redis.eval(
+    `for i = 1, 100000 do redis.call("XADD", KEYS[1], ARGV[1] .. "-" .. i, "a", "") end`,
+    1,
+    keys.handled,
+    Date.now() - 10_800_000,
+  );
+  await orders.offer("a", 0);
+  await (await orders.take()).ack();
+  expect((await orders.stats()).remembered).toBe(100_001);
+  const found = await diagnosis({ redis: server.url });
+  expect(inShort(found)).toEqual(["notice remembered orders"]);
+  expect(found[0]?.what).toContain("only, 3 h");
+  await redis.xtrim(keys.handled, "MAXLEN", 99_999);
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
+});

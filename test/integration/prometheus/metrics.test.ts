@@ -44,6 +44,7 @@ describe("the numbers of queues", () => {
       [`delayline_dropped{queue="${name}"}`]: 0,
       [`delayline_dropped_late{queue="${name}"}`]: 0,
       [`delayline_quarantined{queue="${name}"}`]: 0,
+      [`delayline_remembered{queue="${name}"}`]: 0,
       [`delayline_listeners{queue="${name}"}`]: 0,
       [`delayline_paused{queue="${name}"}`]: 0,
       delayline_scrape_errors_total: 0,

@@ -32,6 +32,7 @@ const NOTHING = {
   dropped: 0,
   droppedLate: 0,
   quarantined: 0,
+  remembered: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

@@ -14,6 +14,7 @@ const STATS: QueueStats = {
   dropped: 0,
   droppedLate: 0,
   quarantined: 0,
+  remembered: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

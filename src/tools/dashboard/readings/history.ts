@@ -58,6 +58,7 @@ const EMPTY: Omit<Row, "name"> = {
   dropped: 0,
   droppedLate: 0,
   quarantined: 0,
+  remembered: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

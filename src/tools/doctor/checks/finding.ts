@@ -43,6 +43,7 @@ export const CHECKS = [
   "long-in-flight",
   "dead-letters",
   "quarantine",
+  "remembered",
   "insertion-order",
   "index",
   "early",

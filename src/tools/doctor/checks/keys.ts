@@ -82,6 +82,19 @@ export function* checkLeftovers(
       repair: `read the reasons: ${commandLine("dead", "list", name)}; once the handler is fixed: ${commandLine("dead", "redrive", name)}`,
     };
   }
+  const since = parts.flatMap((part) => part.remembersOnlySince ?? []);
+  if (since.length > 0) {
+    const at = Math.max(...since);
+    yield {
+      level: "notice",
+      check: "remembered",
+      queue: name,
+      what: `the record of handled messages (keepHandled) is full${since.length < parts.length ? ` in ${since.length} of ${parts.length} partitions` : ""}: it reaches back to ${instant(at)} only, ${inWords(Math.max(0, now - at))}`,
+      why: "it holds some 100,000 messages, and the oldest go first, before the time of keepHandled is over: nobody can tell whether an earlier message was handled",
+      repair:
+        "give keepHandled a shorter time, so that it says what is true; or spread the queue over more partitions, each of which has a record of its own",
+    };
+  }
   for (const part of parts) yield* checkOrder(name, part);
 }
 

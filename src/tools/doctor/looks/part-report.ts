@@ -5,6 +5,7 @@ import { KEYS, otherNameOf, type QueueKeys } from "../../../queue/keys.ts";
 import { unpackMember } from "../../../queue/message/message.ts";
 import type { ProcessName } from "../../../queue/process-name.ts";
 import type { RedisClient } from "../../../redis/client.ts";
+import { MOST_HANDLED } from "../../../reliable/handled.ts";
 import { processOf, leaseTimeoutOf } from "../../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
 
@@ -38,6 +39,11 @@ export interface PartReport {
   /** How many dead letters there are, and when the first and the last died (epoch ms); undefined if there are none. */
   readonly dead:
     { readonly count: number; readonly firstAt: number; readonly lastAt: number } | undefined;
+  /**
+   * When the first of the messages was handled that Redis remembers (epoch ms), if it remembers as many as it may; else
+   * undefined.
+   */
+  readonly remembersOnlySince: number | undefined;
   readonly groups: readonly GroupReport[];
   /** Whether messages were dropped because of a condition, or one of the next to be due has any. */
   readonly hasConditions: boolean;
@@ -142,6 +148,7 @@ export async function readPart(
     quarantined,
     unreadable,
     dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
+    remembersOnlySince: isWrong(keys.handled) ? undefined : await readFull(site, keys.handled),
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
     hasConditions: !isWrong(timeouts) && (await hasConditions(site, keys)),
     isMovedUnasked: mover !== null && !mover.startsWith(ASKS),
@@ -203,6 +210,13 @@ async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
     site.ask((redis) => redis.xrevrange(key, "+", "-", "COUNT", 1)),
   ]);
   return { count, firstAt: timeOf(first[0]), lastAt: timeOf(last[0]) };
+}
+
+async function readFull(site: Site, handled: string): Promise<number | undefined> {
+  const count = await site.ask((redis) => redis.xlen(handled));
+  if (count < MOST_HANDLED) return undefined;
+  const [first] = await site.ask((redis) => redis.xrange(handled, "-", "+", "COUNT", 1));
+  return timeOf(first);
 }
 
 /** When an entry was added (epoch ms), taken from its id. */

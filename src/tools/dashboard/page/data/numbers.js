@@ -13,6 +13,7 @@ export const LABELS = {
   dropped: "Dropped",
   droppedLate: "Dropped late",
   quarantined: "Quarantined",
+  remembered: "Remembered",
   nextDeadline: "Next due",
   oldestReadyAge: "Oldest ready",
   oldestInFlightAge: "Oldest in flight",
