@@ -212,6 +212,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     rule: "The subcommands: one per file, small neighbours together.",
     imports: [
       "tools/cli/demo",
+      "tools/cli/top",
       "adapters/testing",
       "tools/cli/session",
       "tools/dashboard",
@@ -236,6 +237,10 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "queue",
       "time",
     ],
+  },
+  "tools/cli/top": {
+    rule: "`delayline top`: the numbers of all queues on the whole terminal.",
+    imports: ["tools/cli/session", "tools/dashboard/readings", "tools/inspect", "observe", "time"],
   },
   "tools/cli/session": {
     rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",

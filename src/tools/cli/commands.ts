@@ -13,6 +13,10 @@ export const COMMANDS = {
     summary: "counts messages by state, and shows which queues are late",
     load: async () => (await commands()).stats,
   },
+  top: {
+    summary: "shows all queues live, on the whole terminal",
+    load: async () => (await commands()).top,
+  },
   list: {
     summary: "lists the messages of a queue in one state",
     load: async () => (await commands()).list,

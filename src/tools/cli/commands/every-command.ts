@@ -1,5 +1,6 @@
 export { queues, partitions } from "./queues.ts";
 export { stats } from "./stats.ts";
+export { top } from "./top.ts";
 export { list, search } from "./list.ts";
 export { get } from "./get.ts";
 export { due } from "./due.ts";

@@ -1,5 +1,5 @@
 import { RedisError } from "../../../errors.ts";
-import { problemsOf, type Problem } from "../../../observe/health.ts";
+import { problemsOf } from "../../../observe/health.ts";
 import { PAUSED, QUEUE_GAUGES, type QueueGauge, type Unit } from "../../../observe/queue-gauges.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
@@ -8,6 +8,7 @@ import { formatDistance, formatDuration, formatInstant } from "../session/format
 import { formatCount, formatFacts, numberColumn, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
+import { PROBLEM_WORDS, stateOf } from "../session/queue-state.ts";
 import type { Session } from "../session/session.ts";
 
 export const stats = defineCommand({
@@ -54,7 +55,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
-  const problems = problemsOf(queue.stats).map((problem) => WORDS[problem](queue.stats));
+  const problems = problemsOf(queue.stats).map((problem) => PROBLEM_WORDS[problem](queue.stats));
   await sayRefusal(session, name);
   if (problems.length > 0) {
     session.hint(`Needs attention: ${problems.join("; ")}.`, WHY, "doctor", name);
@@ -119,28 +120,6 @@ const COLUMNS = [
 function rowOf(name: string, found: QueueStats): string[] {
   return [name, ...COUNTS.map((count) => formatCount(found[count])), stateOf(found)];
 }
-
-/** The problem of a queue that no other column shows; if there is none, when its next message is due. */
-function stateOf(found: QueueStats): string {
-  const { nextDeadline, serverTime } = found;
-  const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
-  const [worst] = problemsOf(found);
-  return worst === undefined || worst === "dead-letters" ? next : WORDS[worst](found);
-}
-
-/** What the numbers of a queue show, and for how long it has lasted. */
-const WORDS: Readonly<Record<Problem, (found: QueueStats) => string>> = {
-  overdue: ({ nextDeadline = NaN, serverTime, listeners }) =>
-    `overdue by ${formatDuration(serverTime - nextDeadline)}${listeners === 0 ? ", no process moves it" : ""}`,
-  "no-consumer": ({ ready }) => `${formatCount(ready)} ready, no consumer`,
-  paused: () => "paused",
-  "no-transfer": () => "no process moves it",
-  backlog: ({ oldestReadyAge = NaN }) => `backlog ${formatDuration(oldestReadyAge)}`,
-  "long-in-flight": ({ oldestInFlightAge = NaN }) =>
-    `in flight ${formatDuration(oldestInFlightAge)}`,
-  quarantine: ({ quarantined }) => `${formatCount(quarantined)} quarantined`,
-  "dead-letters": ({ dead }) => formatCount(dead, "dead letter"),
-};
 
 function factsOf(found: QueueStats): [name: string, value: string][] {
   // The line of the next deadline says how long it has passed.

@@ -9,7 +9,11 @@ export interface Io {
     /** Turns the reading of single keys on and off. Only a terminal has it. */
     readonly setRawMode?: (isRaw: boolean) => unknown;
   };
-  readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
+  readonly stdout: Writable & {
+    readonly isTTY?: boolean;
+    readonly columns?: number;
+    readonly rows?: number;
+  };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborted by Ctrl-C or SIGTERM. */
@@ -186,12 +190,10 @@ function fit(text: string, width: number): string {
 /** The fewest characters to which a column shrinks. */
 const LEAST = 8;
 
-/** Breaks a line at 80 characters and indents the rest by `indent`. A word that is too long stays whole. */
-export function wrap(line: string, indent = 0): string[] {
-  if (line.length <= WIDTH) return [line];
-  const at = line.lastIndexOf(" ", WIDTH);
+/** Breaks a line at `width` characters and indents the rest by `indent`. A word that is too long stays whole. */
+export function wrap(line: string, indent = 0, width = 80): string[] {
+  if (line.length <= width) return [line];
+  const at = line.lastIndexOf(" ", width);
   if (at <= indent) return [line];
-  return [line.slice(0, at), ...wrap(" ".repeat(indent) + line.slice(at + 1), indent)];
+  return [line.slice(0, at), ...wrap(" ".repeat(indent) + line.slice(at + 1), indent, width)];
 }
-
-const WIDTH = 80;

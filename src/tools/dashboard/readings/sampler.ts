@@ -1,5 +1,6 @@
 import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
+import { RedisError } from "../../../errors.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
 import type { KeptHistory } from "./kept-history.ts";
@@ -10,6 +11,8 @@ export interface Sample {
   readonly row: Row;
   /** Undefined if the numbers could not be read; then `row.error` says why. */
   readonly stats: QueueStats | undefined;
+  /** Whether Redis replied, and refused: other queues may be well. */
+  readonly isRefused?: boolean;
 }
 
 /** The numbers of all queues, as one round read them. */
@@ -276,7 +279,8 @@ export class Sampler {
       return this.#sample(open, open.stats);
     } catch (error) {
       this.#open.delete(name);
-      return { row: brokenRow(name, messageOf(error)), stats: undefined };
+      const isRefused = error instanceof RedisError && error.reply !== undefined;
+      return { row: brokenRow(name, messageOf(error)), stats: undefined, isRefused };
     }
   }
 
