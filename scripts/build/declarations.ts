@@ -7,11 +7,11 @@ import { rolldown } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 import { ENTRIES } from "./entries.ts";
 import { EXTERNAL, ROOT, SRC } from "./site.ts";
-import { closeConstructors } from "./close-constructors.ts";
+import { hideInternals } from "./hide-internals.ts";
 
 const run = promisify(execFile);
 
-/** Declarations of the entries, by their names in `dist`: those of the compiler, with closed constructors, bundled. */
+/** Declarations of the entries, by their names in `dist`: those of the compiler, without internals, bundled. */
 export async function buildDeclarations(): Promise<Map<string, string>> {
   const emitted = await mkdtemp(join(tmpdir(), "delayline-types-"));
   try {
@@ -20,7 +20,7 @@ export async function buildDeclarations(): Promise<Map<string, string>> {
     for (const name of await readdir(emitted, { recursive: true })) {
       if (!name.endsWith(".d.ts")) continue;
       const file = join(emitted, name);
-      await writeFile(file, closeConstructors(await readFile(file, "utf8")));
+      await writeFile(file, hideInternals(await readFile(file, "utf8")));
     }
     const input = Object.entries(ENTRIES).map(([name, file]) => [
       name,

@@ -20,7 +20,7 @@ export interface WithinOptions {
 }
 
 /** A day of the week. */
-export type Weekday = (typeof WEEKDAYS)[number];
+export type Weekday = "sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat";
 
 /**
  * The first instant at or after `instant` that lies in a window of local time: business hours, or hours that are not
@@ -50,7 +50,7 @@ export function nextWithin(instant: Instant, options: WithinOptions): Date {
   return new Date(nextOpen(at, { zone, from: opens, to: closes, weekdays, except: exceptions }));
 }
 
-const WEEKDAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+const WEEKDAYS: readonly Weekday[] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 const DAY = 86_400_000;
 

@@ -105,7 +105,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   /**
    * Returns which groups have handled the message with this id, or the last message with this key, the newest first.
    *
-   * Redis remembers that only with the option {@link ReliableOptions.keepHandled}, and for its time. Otherwise the result
+   * Redis remembers that only with the option `keepHandled`, and for its time. Otherwise the result
    * is empty, which then says nothing: a message that is neither delayed nor anywhere else was handled, cancelled or never
    * offered.
    *

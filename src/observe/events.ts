@@ -35,7 +35,7 @@ export interface OfferEvent extends Operation {
   result?: unknown;
 }
 
-/** A message that a consumer holds. A message of a plain queue has no known properties; see `PLAIN_MESSAGE`. */
+/** A message that a consumer holds. Of a message of a plain queue nothing but its payload is known: these are undefined or empty. */
 export interface DeliveredMessage {
   readonly id: string | undefined;
   readonly key: string | undefined;

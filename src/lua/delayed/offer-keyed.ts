@@ -10,9 +10,9 @@ import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../
 import { defineScript } from "../script.ts";
 
 /** The outcomes of an offer. An entry of the index stores the position in this list. */
-export const OUTCOMES = ["added", "existing", "replaced", "updated"] as const;
+const OUTCOMES: readonly Outcome[] = ["added", "existing", "replaced", "updated"];
 /** The outcome of an offer. */
-export type Outcome = (typeof OUTCOMES)[number];
+export type Outcome = "added" | "existing" | "replaced" | "updated";
 
 export interface KeyedReply {
   readonly deadline: number;

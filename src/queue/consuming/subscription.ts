@@ -6,7 +6,7 @@ import { Patience } from "../../time/patience.ts";
 import { Pause } from "../../time/pause.ts";
 import { nextTick } from "../../time/runtime.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
-import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
+import { checkCloseOptions, type CloseOptions } from "./consumer.ts";
 import { unlessAwaitedBy } from "./self-wait.ts";
 
 /** The wait of a {@link Subscription}'s loop. */
@@ -56,7 +56,7 @@ export interface Handling<Item> {
  * Runs the handlers of a queue. A loop takes messages for those of its handlers that are free, starts them, and takes
  * again.
  */
-export class Subscription implements Consumer, AsyncDisposable {
+export class Subscription implements AsyncDisposable {
   readonly #queue: string;
   readonly #report: (error: DelaylineError) => void;
   readonly #handling: Handling<any>;
@@ -103,8 +103,8 @@ export class Subscription implements Consumer, AsyncDisposable {
   }
 
   /**
-   * Stops taking, aborts the handlers' signal, and resolves when the handlers have finished, or after `timeout`. No
-   * message is lost. It may be called twice. A handler may call it, but must not await it: it would wait for itself.
+   * Stops taking, aborts the handlers' signal, and resolves when the handlers have finished, or after
+   * `handlerTimeout`. No message is lost. It may be called twice. A handler may call it, but must not await it: it would wait for itself.
    *
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is stopped then.
    * @throws {TypeError} if one of its handlers awaits it. It closes nevertheless.

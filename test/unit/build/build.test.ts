@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
 import tsconfig from "../../../tsconfig.json" with { type: "json" };
-import { closeConstructors } from "../../../scripts/build/close-constructors.ts";
+import { hideInternals } from "../../../scripts/build/hide-internals.ts";
 import { COMMAND, ENTRIES } from "../../../scripts/build/entries.ts";
 import { lineMap } from "../../../scripts/build/line-map.ts";
 
@@ -34,7 +34,7 @@ test("a line map says where each line comes from, once", () => {
   });
 });
 
-test("internal constructors name no types of `src`, and cannot be called", () => {
+test("declarations have no internal members; internal constructors cannot be called", () => {
   const before = `
 export declare class A extends B {
     /** @internal Use \`open\`. */
@@ -52,14 +52,12 @@ export declare class C {
     /** Public. */
     constructor(url: string);
 }`;
-  expect(closeConstructors(before)).toBe(`
+  expect(hideInternals(before)).toBe(`
 export declare class A extends B {
     /** @internal Use \`open\`. */
     constructor(internal: never);
     /** Public. */
     size(options?: CallOptions): Promise<number>;
-    /** @internal */
-    stop(): void;
 }
 export declare class C {
     /** @internal */
