@@ -17,6 +17,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.stderr.write(`delayline: cannot write to stdout: ${error.code ?? error.message}\n`);
   process.exit(EXIT.output);
 });
+// In `delayline stats 2>&1 | head` it closes the pipe of the messages, too.
+process.stderr.on("error", () => {});
 
 const { stdin, stdout, stderr, env } = process;
 const code = await main(process.argv.slice(2), {

@@ -94,15 +94,19 @@ function parse(command: Command, name: string, args: string[]) {
     return { values: values as Record<string, unknown>, positionals };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const [, option = ""] = /'(--?[\w-]+)/.exec((error as Error).message) ?? [];
+    const [, option = ""] = /'(?:-\w, )?(--?[\w-]+)/.exec((error as Error).message) ?? [];
     if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
       const near = optionFor(option.replace(/^-+/, ""), Object.keys(options));
       const wayOut = near === undefined ? "; run delayline help" : `; did you mean --${near}?`;
       throw new UsageError(`${name} has no option ${option}${wayOut}`, { cause: error });
     }
-    throw new UsageError(`${option || "an option"} of ${name} lacks its value, or takes none`, {
-      cause: error,
-    });
+    const { message } = error as Error;
+    const rule = message.includes("does not take")
+      ? "takes no value"
+      : message.includes("ambiguous")
+        ? "needs a value that does not begin with -"
+        : "lacks its value";
+    throw new UsageError(`${option || "an option"} of ${name} ${rule}`, { cause: error });
   }
 }
 

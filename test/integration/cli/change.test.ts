@@ -133,6 +133,11 @@ test.each([
   [["due", "--at", "soon"], "--at must be a time such as"],
   [["due", "--count", "0"], "--count must be a whole number"],
   [["due", "--count"], "--count of due lacks its value"],
+  [
+    ["reschedule", "q", "k", "--in", "-5m"],
+    "--in of reschedule needs a value that does not begin with -",
+  ],
+  [["pause", "q", "--yes=1"], "--yes of pause takes no value"],
   [["cancel", "x"], "give ids or keys"],
   [["dead", "remove", "x"], "give the ids to remove"],
   [["dead", "remove", "x", "a-key"], "is not a message id"],
