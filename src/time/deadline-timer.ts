@@ -5,9 +5,10 @@ import { clearImmediate, queueTime, setImmediate, type Time } from "./runtime.ts
  *
  * Instants are milliseconds of `performance.now()`, of the queue's time unless another one is given, so a step of the wall clock does not move the deadline.
  *
- * Node's timers fire a millisecond or two late. A *punctual* timer wakes 2 ms early and then checks the time in each
- * turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that comes a while
- * after the one before: where deadlines are dense, the wake-up for one deadline usually serves the next one, too.
+ * Node's timers fire a millisecond or two late. A *punctual* timer wakes early and then checks the time in each turn of
+ * the event loop, which costs processor time. It wakes 2 ms early for a deadline that comes a while after the one
+ * before. Where deadlines are dense it checks for half a millisecond at most, and rather lets a timeout be late by as
+ * much: an eighth of the time where each millisecond has a deadline.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
@@ -47,35 +48,43 @@ export class DeadlineTimer {
   }
 
   #sleep(): void {
+    const early = this.#early;
+    const left = this.#dueAt - this.#time.now() - early;
+    if (left <= 0 && early > 0) {
+      this.#immediate = setImmediate(() => this.#wake());
+      return;
+    }
     // Node fires a timeout above 2^31-1 ms at once, so sleep in pieces. Round up, because waking before the deadline
     // costs another timeout.
-    const remaining = Math.ceil(this.#dueAt - this.#time.now()) - (this.#isRare ? EARLY : 0);
-    const timeout = Math.min(Math.max(0, remaining), this.#time.isExact ? Infinity : MAX_TIMEOUT);
+    const longest = this.#time.isExact ? Infinity : MAX_TIMEOUT;
+    const timeout = Math.min(Math.max(0, Math.ceil(left)), longest);
     this.#timeout = this.#time.setTimeout(() => this.#wake(), timeout, this.#routine);
   }
 
   #wake(): void {
-    const remaining = this.#dueAt - this.#time.now();
-    if (remaining <= 0) {
-      this.#lastDueAt = this.#dueAt;
-      this.#dueAt = Infinity;
-      this.#onDue();
-    } else if (this.#isRare && remaining <= EARLY) {
-      this.#immediate = setImmediate(() => this.#wake());
-    } else {
+    if (this.#time.now() < this.#dueAt) {
       // A piece of a long sleep has ended, or Node fired early: it counts from the loop's cached time, which may be a
-      // millisecond old.
+      // millisecond old. Or this turn was too early.
       this.#sleep();
+      return;
     }
+    this.#lastDueAt = this.#dueAt;
+    this.#dueAt = Infinity;
+    this.#onDue();
   }
 
-  get #isRare(): boolean {
-    return this.#isPunctual && !this.#time.isExact && this.#dueAt - this.#lastDueAt > RARE;
+  /** How many milliseconds before the deadline it begins to check the time in each turn of the event loop. */
+  get #early(): number {
+    if (!this.#isPunctual || this.#time.isExact) return 0;
+    return this.#dueAt - this.#lastDueAt > RARE ? EARLY : CLOSE;
   }
 }
 
-/** Milliseconds by which a punctual timer wakes early. */
+/** Milliseconds by which a punctual timer wakes early for a rare deadline. */
 const EARLY = 2;
+
+/** The same where deadlines are dense: what a timeout of one millisecond less would be late. */
+const CLOSE = 0.5;
 
 /** More than this many milliseconds between two deadlines make the second one rare. */
 const RARE = 10;

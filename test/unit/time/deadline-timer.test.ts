@@ -167,15 +167,41 @@ describe("a punctual timer", () => {
     expect(turns).toEqual([]);
   });
 
-  test("is an ordinary timer if the deadline comes soon after the last", () => {
-    timer.reset(inMs(100));
-    turn(98);
-    turn(2);
-    expect(onDue).toHaveBeenCalledTimes(1);
-    timer.reset(inMs(8));
-    expect(timeouts).toEqual([98, 8]);
-    turn(8);
-    expect(onDue).toHaveBeenCalledTimes(2);
+  describe("whose last deadline was a moment ago", () => {
+    beforeEach(() => {
+      timer.reset(inMs(100));
+      turn(98);
+      turn(2);
+      expect(onDue).toHaveBeenCalledTimes(1);
+      timeouts = [];
+    });
+
+    test("looks in each turn of the last half millisecond only", () => {
+      timer.reset(inMs(8.4));
+      expect(timeouts).toEqual([8]);
+      turn(8);
+      expect(turns).toHaveLength(1);
+      turn(0.3);
+      expect(onDue).toHaveBeenCalledTimes(1);
+      turn(0.1);
+      turn(0.01);
+      expect(onDue).toHaveBeenCalledTimes(2);
+    });
+
+    test("is rather late by half a millisecond than that it looks longer", () => {
+      timer.reset(inMs(7.6));
+      expect(timeouts).toEqual([8]);
+      turn(8);
+      expect(onDue).toHaveBeenCalledTimes(2);
+    });
+
+    test("is due in the next turn if the deadline has passed", () => {
+      timer.reset(inMs(-1));
+      expect(timeouts).toEqual([]);
+      expect(onDue).toHaveBeenCalledTimes(1);
+      turn(0);
+      expect(onDue).toHaveBeenCalledTimes(2);
+    });
   });
 
   test.each(["clear", "reset"] as const)("%s ends the looking", (how) => {
