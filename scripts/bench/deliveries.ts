@@ -44,6 +44,8 @@ export interface Deliveries {
   readonly early: number;
   /** From the deadline to the handler's call, in milliseconds, in ascending order. */
   readonly lateness: readonly number[];
+  /** The same from the instant that the producer wanted: that of the call plus the delay, or the date. */
+  readonly latenessFromCall: readonly number[];
 }
 
 /** Joins the offered messages, from number `first` on, with those that the workers took. */
@@ -54,6 +56,7 @@ export function joinDeliveries(
 ): Deliveries {
   const counts = new Uint32Array(deadlines.length);
   const lateness: number[] = [];
+  const latenessFromCall: number[] = [];
   let early = 0;
   for (const { numbers, takenAt, uncertainty } of taken) {
     numbers.forEach((number, k) => {
@@ -61,10 +64,12 @@ export function joinDeliveries(
       const deadline = deadlines[i];
       const at = takenAt[k] ?? NaN;
       if (deadline === undefined) throw new Error(`order ${number} was not offered`);
+      const wantedAt = notBefore[i] ?? NaN;
       counts[i]!++;
       lateness.push(at - deadline);
+      latenessFromCall.push(at - wantedAt);
       // Early beyond doubt, whatever the uncertainty of the reference clock.
-      if (at + uncertainty < Math.max(deadline, notBefore[i] ?? NaN)) early++;
+      if (at + uncertainty < Math.max(deadline, wantedAt)) early++;
     });
   }
   return {
@@ -72,6 +77,7 @@ export function joinDeliveries(
     takenTwice: counts.filter((count) => count > 1).length,
     early,
     lateness: lateness.toSorted((a, b) => a - b),
+    latenessFromCall: latenessFromCall.toSorted((a, b) => a - b),
   };
 }
 

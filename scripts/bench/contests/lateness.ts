@@ -1,5 +1,7 @@
 import { deliver } from "../delivery-run.ts";
-import { latenessFigures } from "../deliveries.ts";
+import { latenessFigures, type Deliveries } from "../deliveries.ts";
+import type { Figure } from "../figure.ts";
+import { percentile } from "../percentile.ts";
 import type { Contest } from "../workload.ts";
 import { processorParts } from "./workers.ts";
 
@@ -24,6 +26,7 @@ export const lateness: Contest = {
     return [
       { name: "lost", value: result.lost, unit: "" },
       ...latenessFigures(result),
+      ...latenessFromCall(result),
       {
         name: "Redis processor time per message",
         value: result.processorTime.total / count,
@@ -52,6 +55,19 @@ export const idle: Contest = {
       },
       round,
     );
-    return [{ name: "lost", value: result.lost, unit: "" }, ...latenessFigures(result)];
+    return [
+      { name: "lost", value: result.lost, unit: "" },
+      ...latenessFigures(result),
+      ...latenessFromCall(result),
+    ];
   },
 };
+
+/** From the call plus the delay. A library that counts from its producer's clock needs no trip to Redis for that. */
+function latenessFromCall({ latenessFromCall: sorted }: Deliveries): Figure[] {
+  return [50, 99].map((p) => ({
+    name: `lateness from the call p${p}`,
+    value: percentile(sorted, p),
+    unit: "ms",
+  }));
+}
