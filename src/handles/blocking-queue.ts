@@ -167,11 +167,13 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
     const { queue, joinTakes } = this.#open;
+    const handle = this.#handlingBy(handler, onError);
     return this.#attend(
       new Subscription({
         queue: this.name,
         take: (wait) => this.#takeOne(wait),
-        handle: this.#handlingBy(handler, onError),
+        handle,
+        awaits: handle,
         concurrency,
         // A block returns one message; see `PopRhythm`.
         perLoop: 1,

@@ -14,12 +14,13 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
 ): Script<Key | "partitions", Arg | "knownFact", Reply, Column> {
   let form = forms.get(script);
   if (form === undefined) {
-    const { name, keys, args, each, reply, source } = script;
+    const { name, keys, args, each, rowsAs, reply, source } = script;
     form = defineScript({
       name: `${name}-guarded`,
       keys: keys.includes("partitions" as Key) ? keys : [...keys, "partitions"],
       args: [...args, "knownFact"],
       each,
+      rowsAs,
       needs: source.needs,
       lua: `${GUARD}${source.body}`,
       reply,

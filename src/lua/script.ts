@@ -13,6 +13,9 @@ export type ScriptArg = string | number | Buffer;
 /** One row of repeated arguments: a value for each column. */
 export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
 
+/** How rows are sent: each value as an argument or as a key, or all values as the words of a single argument. */
+type RowsAs = "args" | "keys" | "words";
+
 /** One atomic move in Redis: a Lua script with named keys and arguments and a typed reply. */
 export interface Script<Key extends string, Arg extends string, Reply, Column extends string> {
   readonly name: string;
@@ -22,8 +25,7 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   readonly args: readonly Arg[];
   /** The columns of the repeated arguments. */
   readonly each: readonly Column[];
-  /** Whether the repeated arguments are keys. */
-  readonly areRowsKeys: boolean;
+  readonly rowsAs: RowsAs;
   readonly reply: (raw: RawReply) => Reply;
   /** The body as it was declared, and the fragments that it needs. */
   readonly source: { readonly body: string; readonly needs: readonly Fragment[] };
@@ -37,8 +39,9 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * exists once.
  *
  * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
- * loops over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their
- * values are keys, which follow the named ones, and `row` is a position in KEYS.
+ * loops over them with `for each row do ... end`, where every column is a local variable. `rowsAs` "keys": their values
+ * are keys, which follow the named ones, and `row` is a position in KEYS. "words": they are not empty and hold no
+ * space; an argument for all of them costs Node a tenth of one for each. Defaults to "args".
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
@@ -50,11 +53,11 @@ export function defineScript<
 >(
   definition: Pick<Script<Key, Arg, Reply, Column>, "name" | "lua" | "keys" | "args" | "reply"> & {
     readonly each?: readonly Column[];
-    readonly areRowsKeys?: boolean;
+    readonly rowsAs?: RowsAs;
     readonly needs?: readonly Fragment[];
   },
 ): Script<Key, Arg, Reply, Column> {
-  const { name, keys, args, each = [], areRowsKeys = false, reply, needs = [] } = definition;
+  const { name, keys, args, each = [], rowsAs = "args", reply, needs = [] } = definition;
   const fragments = inOrder(needs);
   for (const key of fragments.flatMap((fragment) => fragment.keys)) {
     if ((keys as readonly string[]).includes(key)) continue;
@@ -67,11 +70,15 @@ export function defineScript<
     ...fragments.map((fragment) => fragment.lua),
     definition.lua.replaceAll(
       "for each row do",
-      areRowsKeys ? eachRow("KEYS", keys.length + 1, each) : eachRow("ARGV", args.length + 1, each),
+      {
+        args: eachRow("ARGV", args.length + 1, each),
+        keys: eachRow("KEYS", keys.length + 1, each),
+        words: eachWords(args.length + 1, each),
+      }[rowsAs],
     ),
   ].join("\n");
   const source = { body: definition.lua, needs };
-  return { name, lua, keys, args, each, areRowsKeys, reply, sha: digestOf(lua), source };
+  return { name, lua, keys, args, each, rowsAs, reply, sha: digestOf(lua), source };
 }
 
 /** The digest by which Redis knows a script. */
@@ -83,6 +90,12 @@ export function digestOf(lua: string): string {
 function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[]): string {
   const values = columns.map((_, i) => (i === 0 ? `${from}[row]` : `${from}[row + ${i}]`));
   return `for row = ${first}, #${from}, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
+}
+
+/** The same for rows that are the words of one argument. */
+function eachWords(position: number, columns: readonly string[]): string {
+  const words = columns.map(() => "(%S+)").join(" ");
+  return `for ${columns.join(", ")} in ARGV[${position}]:gmatch("${words}") do`;
 }
 
 /**
@@ -116,12 +129,13 @@ export async function run<
   // Without an array for each row: apart from ioredis, this loop is most of what an offer costs Node.
   const words: ScriptArg[] = [script.keys.length];
   for (const key of script.keys) words.push(keys[key]);
-  if (script.areRowsKeys) {
+  if (script.rowsAs === "keys") {
     pushRows(words, script.each, rows);
     words[0] = words.length - 1;
   }
   for (const arg of script.args) words.push(args[arg]);
-  if (!script.areRowsKeys) pushRows(words, script.each, rows);
+  if (script.rowsAs === "args") pushRows(words, script.each, rows);
+  if (script.rowsAs === "words") words.push(wordsOf(script.each, rows));
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
@@ -147,6 +161,15 @@ function pushRows<Column extends string>(
   rows: readonly Row<Column>[],
 ): void {
   for (const row of rows) for (const column of columns) words.push(row[column]);
+}
+
+function wordsOf<Column extends string>(
+  columns: readonly Column[],
+  rows: readonly Row<Column>[],
+): string {
+  let text = "";
+  for (const row of rows) for (const column of columns) text += `${String(row[column])} `;
+  return text;
 }
 
 /** One run of a script, published on the diagnostics channel `delayline:script`. It holds no payload. */

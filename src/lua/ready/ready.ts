@@ -39,7 +39,7 @@ export const popFromMany = defineScript({
   keys: [],
   args: ["count"],
   each: ["list"],
-  areRowsKeys: true,
+  rowsAs: "keys",
   lua: /* lua */ `
 local left, open, popped, refusal = tonumber(count), {}, {}, nil
 for each row do open[#open + 1] = row end

@@ -108,6 +108,7 @@ export const ack = defineScript({
   keys: ["stream"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own"],
+  rowsAs: "words",
   needs: [acknowledge],
   lua: /* lua */ `
 local ids, isOwn = {}, {}

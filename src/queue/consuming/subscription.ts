@@ -36,11 +36,13 @@ export interface Handling<Item> {
   ) => Promise<unknown>;
   /** Receives the outcomes of the takes. */
   readonly takes: Work;
+  /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
+  readonly handle: (this: void, item: Item, closing: AbortSignal) => Promise<unknown>;
   /**
-   * Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. An async
-   * function of this subscription, which awaits the handler: it gets the name by which its awaiters are found.
+   * The async function of this subscription that awaits the user's handler: it gets the name by which its awaiters are
+   * found.
    */
-  readonly handle: (this: void, item: Item, closing: AbortSignal) => Promise<void>;
+  readonly awaits: (this: void, ...args: never[]) => Promise<unknown>;
   /** Called with the items of the running handlers when the subscription begins to close. */
   readonly interrupt?: (items: readonly Item[], reason: unknown) => void;
   /** Gives up the items of handlers that `close` no longer waits for. */
@@ -74,8 +76,8 @@ export class Subscription implements AsyncDisposable {
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
     this.#handling = handling;
-    const handle = named(this.#name, handling.handle);
-    const loop = (take = handling.take) => this.#loop(take, handle);
+    named(this.#name, handling.awaits);
+    const loop = (take = handling.take) => this.#loop(take);
     const length = handling.concurrency / handling.perLoop;
     this.ended =
       handling.run?.(loop, this.#stopping.signal) ??
@@ -132,8 +134,9 @@ export class Subscription implements AsyncDisposable {
     return [...this.#crews].flatMap((crew) => crew.items());
   }
 
-  async #loop(take: Take<unknown>, handle: Handling<unknown>["handle"]): Promise<void> {
-    const crew = new Crew(handle, this.#handling.perLoop, this.#stopping.signal);
+  async #loop(take: Take<unknown>): Promise<void> {
+    const { handle, perLoop } = this.#handling;
+    const crew = new Crew(handle, perLoop, this.#stopping.signal);
     this.#crews.add(crew);
     await this.#feed(crew, take);
     await crew.done();
@@ -172,7 +175,7 @@ export class Subscription implements AsyncDisposable {
 
 /** The handlers of one loop. */
 class Crew<Item> {
-  readonly #handle: (item: Item, closing: AbortSignal) => Promise<void>;
+  readonly #handle: Handling<Item>["handle"];
   readonly #size: number;
   readonly #closing: AbortSignal;
   /** A place for each handler that has ever run at once, which serves one item after another. */
@@ -183,11 +186,7 @@ class Crew<Item> {
   #last = Promise.resolve();
   #onEnd: (() => void) | undefined;
 
-  constructor(
-    handle: (item: Item, closing: AbortSignal) => Promise<void>,
-    size: number,
-    closing: AbortSignal,
-  ) {
+  constructor(handle: Handling<Item>["handle"], size: number, closing: AbortSignal) {
     this.#handle = handle;
     this.#size = size;
     this.#closing = closing;

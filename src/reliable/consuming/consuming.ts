@@ -12,7 +12,13 @@ import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 import { Delivery, deliveredMessageOf, type Delivered } from "./delivery.ts";
-import { handlingBy, Settler, type BatchHandler, type ReliableHandler } from "./handling.ts";
+import {
+  handlingBy,
+  Settler,
+  type BatchHandler,
+  type Handle,
+  type ReliableHandler,
+} from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
@@ -59,8 +65,14 @@ export interface HeldPartitions {
   ): Promise<void>;
 }
 
-/** Deliveries of one call of a handler; mostly one. */
-type Deliveries<T> = readonly Delivered<T>[];
+/** What one call of a handler gets; mostly one delivery. */
+type Piece = readonly Held[];
+
+/** How a handler's calls are made, and the async function that awaits them. */
+interface Calls<T> {
+  readonly handle: Handle<T>;
+  readonly awaits: Handling<Piece>["awaits"];
+}
 
 /**
  * Takes messages for one handle of a reliable queue, makes deliveries of their bytes, and hands them to the user's code:
@@ -108,26 +120,27 @@ export class Consuming<T> {
     const { concurrency, onError, orderBy } = checkReliableSubscribe(options);
     const partitions = this.#partitions;
     if (partitions === undefined) {
-      return this.#attend(new Subscription(this.#single(handler, concurrency, onError, orderBy)));
+      const calls = this.#single(handler, onError, orderBy);
+      return this.#attend(new Subscription(this.#handling(1, calls, concurrency)));
     }
     checkExclusiveSubscribe(this.#open.queue.name, options);
     partitions.check();
     // A partition has one handler, and needs no lanes.
-    const single = this.#single(handler, 1, onError);
-    return this.#attend(new Subscription(this.#exclusively(partitions, single)));
+    const handling = this.#handling(1, this.#single(handler, onError), 1);
+    return this.#attend(new Subscription(this.#exclusively(partitions, handling)));
   }
 
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     this.#checkShared();
     const { limit, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
-    const handle = handlingBy<T, readonly Delivery<T>[]>({
+    const calls = handlingBy<T, readonly Delivery<T>[]>({
       ...this.#host,
       inputOf: (delivered) => delivered.map(({ delivery }) => delivery),
       call: handler,
       onError,
     });
-    return this.#attend(new Subscription(this.#handling(limit, handle, concurrency)));
+    return this.#attend(new Subscription(this.#handling(limit, calls, concurrency)));
   }
 
   route(
@@ -137,7 +150,9 @@ export class Consuming<T> {
     this.#checkShared();
     const { unknown, concurrency, onError, orderBy } = checkRoute(options);
     const routing = new RouteHandling(routes, unknown, this.#settler);
-    const handling = routing.around(this.#single(routing.handler, concurrency, onError, orderBy));
+    const { handle, awaits } = this.#single(routing.handler, onError, orderBy);
+    const calls = { handle: routing.around(handle), awaits };
+    const handling = this.#handling(1, calls, concurrency);
     return this.#attend(new RoutedSubscription(handling, routing.unknown));
   }
 
@@ -226,20 +241,19 @@ export class Consuming<T> {
 
   #single(
     handler: ReliableHandler<T>,
-    concurrency: number,
     onError: ReliableSubscribeOptions<T>["onError"],
     orderBy?: ReliableSubscribeOptions<T>["orderBy"],
-  ): Handling<Deliveries<T>> {
+  ): Calls<T> {
     this.#group.checkTaking();
-    const handle = handlingBy<T, T>({
+    const calls = handlingBy<T, T>({
       ...this.#host,
       inputOf: ([first]) => (first as Delivered<T>).delivery.payload,
       call: (payload, [first]) => handler(payload, (first as Delivered<T>).delivery),
       onError,
     });
-    if (orderBy === undefined) return this.#handling(1, handle, concurrency);
+    if (orderBy === undefined) return calls;
     const lanes = new Lanes();
-    const handleInLane = async (delivered: Deliveries<T>, closing: AbortSignal) => {
+    const handleInLane: Handle<T> = async (delivered, closing) => {
       const [{ delivery }] = delivered as readonly [Delivered<T>];
       let lane: string | undefined;
       let refuse: (() => never) | undefined;
@@ -251,17 +265,16 @@ export class Consuming<T> {
           throw error;
         };
       }
-      await lanes.run(lane, () => handle(delivered, closing, refuse));
+      await lanes.run(lane, () => calls.handle(delivered, closing, refuse));
     };
-    return this.#handling(1, handleInLane, concurrency);
+    return { ...calls, handle: handleInLane };
   }
 
-  /** Calls `handle` with up to `size` deliveries at a time. */
-  #handling(
-    size: number,
-    handle: Handling<Deliveries<T>>["handle"],
-    concurrency: number,
-  ): Handling<Deliveries<T>> {
+  /**
+   * Calls `handle` with up to `size` deliveries at a time. They are made just before, so that Redis gets what the first
+   * of many has settled while the last are decoded.
+   */
+  #handling(size: number, { handle, awaits }: Calls<T>, concurrency: number): Handling<Piece> {
     const { name, report } = this.#open.queue;
     return {
       queue: name,
@@ -269,31 +282,29 @@ export class Consuming<T> {
       concurrency,
       perLoop: concurrency,
       takes: this.#open.joinTakes(),
-      take: async ({ max, ...wait }) => inPieces(await this.#take(max * size, wait), size),
-      handle,
+      take: async ({ max, ...wait }) => inPieces(await this.#group.take(max * size, wait), size),
+      handle: (piece, closing) => {
+        const delivered = this.#deliverAll(piece);
+        return delivered.length === 0 ? DONE : handle(delivered, closing);
+      },
+      awaits,
       interrupt: (all, reason) => {
-        for (const { held } of all.flat()) held.abort(reason);
+        for (const held of all.flat()) held.abort(reason);
       },
       abandon: (all) => {
         const why = new ClosedError("the subscription");
-        for (const { held } of all.flat()) void held.group.settlements.giveUp(held, why);
+        for (const held of all.flat()) void held.group.settlements.giveUp(held, why);
       },
     };
   }
 
   /** Takes from the partitions that this process comes to hold instead, with one loop for each. */
-  #exclusively(
-    partitions: HeldPartitions,
-    handling: Handling<Deliveries<T>>,
-  ): Handling<Deliveries<T>> {
+  #exclusively(partitions: HeldPartitions, handling: Handling<Piece>): Handling<Piece> {
     const settings = { ...this.#group.settings, isStrict: this.#isStrict };
     return {
       ...handling,
       run: (loop, stopping) => {
-        const consume = (take: TakeHeld) =>
-          loop(async (wait) => {
-            return inPieces(this.#deliverAll(await take(wait)), 1);
-          });
+        const consume = (take: TakeHeld) => loop(async (wait) => inPieces(await take(wait), 1));
         return partitions.run(settings, consume, stopping);
       },
       // A message that was given back would be behind later ones. The partition is held until its handler ends.
@@ -321,6 +332,8 @@ function inPieces<One>(all: readonly One[], size: number): One[][] {
   for (let i = 0; i < all.length; i += size) pieces.push(all.slice(i, i + size));
   return pieces;
 }
+
+const DONE = Promise.resolve();
 
 /** The trailer of most messages: nothing. One object for all saves an allocation each. */
 const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };

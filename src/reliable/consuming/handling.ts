@@ -146,49 +146,72 @@ interface HandlingHost<T, Input> {
 }
 
 /**
- * Returns what runs a handler on deliveries, and then settles those that it has not settled itself:
+ * Runs a handler on deliveries, and then settles those that it has not settled itself. `refuse` throws in place of the
+ * handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
+ */
+export type Handle<T> = (
+  delivered: readonly Delivered<T>[],
+  closing: AbortSignal,
+  refuse?: () => never,
+) => Promise<unknown>;
+
+/**
+ * Returns a {@link Handle}, and the async function in it that awaits the handler.
  *
- * - It returned: they are acknowledged.
+ * - The handler returned: the deliveries are acknowledged.
  * - It threw a {@link RejectError}: they become dead letters.
  * - It threw the reason with which `closing` was aborted: the handler was cut short, and they are given back as if they
  *   had not been delivered.
  * - It threw anything else: they are retried, and `onError` is called with the error and the handler's input.
  *
- * `refuse` throws in place of the handler. Never rejects. Resolves when Redis has replied, or when the closing client
- * has tried for long enough.
- *
- * One async function for all of this: every message passes it, and an async frame costs near a kilobyte.
+ * Every message passes this, so a handler that returns at once costs neither an async frame, near a kilobyte, nor a
+ * promise.
  */
 export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
   const { settler, inputOf, call } = host;
   const { counters } = settler;
-  return async (
+  const finish = (held: Held) => settler.finish(held);
+  const succeeded = (delivered: readonly Delivered<T>[], startedAt: number) => {
+    counters.handled(startedAt);
+    return each(delivered, finish);
+  };
+  const awaits = async (
+    returned: unknown,
     delivered: readonly Delivered<T>[],
+    input: Input,
+    startedAt: number,
     closing: AbortSignal,
-    refuse?: () => never,
-  ): Promise<void> => {
+  ): Promise<unknown> => {
+    try {
+      await returned;
+    } catch (error) {
+      counters.handled(startedAt);
+      return await settleFailed(delivered, error, input, closing, host);
+    }
+    return await succeeded(delivered, startedAt);
+  };
+  const handle: Handle<T> = (delivered, closing, refuse) => {
     // The subscription closed while this handler waited for another one of its lane, or its partition was lost.
     if (closing.aborted || delivered[0]?.held.lease?.isOurs === false) {
-      await each(delivered, (held) => settler.release(held));
-      return;
+      return each(delivered, (held) => settler.release(held));
     }
     for (const { held } of delivered) held.isGiven = true;
     const input = inputOf(delivered);
     const startedAt = performance.now();
+    let returned: unknown;
     try {
-      const returned = handlings.hasSubscribers
+      returned = handlings.hasSubscribers
         ? traced(refuse ?? (() => call(input, delivered)), settler, delivered)
         : (refuse ?? call)(input, delivered);
-      // A handler that returns at once costs no turn of promises.
-      if (returned !== undefined) await (returned as Promise<unknown>);
     } catch (error) {
       counters.handled(startedAt);
-      await settleFailed(delivered, error, input, closing, host);
-      return;
+      return settleFailed(delivered, error, input, closing, host);
     }
-    counters.handled(startedAt);
-    await each(delivered, (held) => settler.finish(held));
+    return returned === undefined
+      ? succeeded(delivered, startedAt)
+      : awaits(returned, delivered, input, startedAt, closing);
   };
+  return { handle, awaits };
 }
 
 function traced(

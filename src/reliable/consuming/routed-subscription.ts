@@ -1,6 +1,6 @@
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import type { Delivered } from "./delivery.ts";
-import type { ReliableHandler, Settler } from "./handling.ts";
+import type { Handle, ReliableHandler, Settler } from "./handling.ts";
 import { Router, UnknownCounts } from "./router.ts";
 import type { RouteOptions } from "./subscribe-options.ts";
 
@@ -46,15 +46,14 @@ export class RouteHandling<T> {
   readonly handler: ReliableHandler<T> = (payload, delivery) =>
     this.#router.find(delivery.key)?.(payload, delivery);
 
-  /** The handling of `handler`, without the messages that no route takes: their settling does not count as a call. */
-  around(handling: Handling<readonly Delivered<T>[]>): Handling<readonly Delivered<T>[]> {
-    const handle = async (delivered: readonly Delivered<T>[], closing: AbortSignal) => {
+  /** Handles by `handle`, but for messages that no route takes: their settling does not count as a call. */
+  around(handle: Handle<T>): Handle<T> {
+    return async (delivered, closing) => {
       const [first] = delivered;
       const isUnknown = first !== undefined && this.#router.find(first.delivery.key) === undefined;
       if (isUnknown) await this.#settleUnknown(first);
-      else await handling.handle(delivered, closing);
+      else await handle(delivered, closing);
     };
-    return { ...handling, handle };
   }
 
   async #settleUnknown({ held, delivery: { key } }: Delivered<T>): Promise<void> {

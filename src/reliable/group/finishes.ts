@@ -12,15 +12,19 @@ interface FinishesHost {
 /** Deliveries that are acknowledged together. */
 interface Turn {
   readonly deliveries: Held[];
+  readonly send: () => void;
   readonly ended: Promise<void>;
 }
 
 /**
  * Acknowledges deliveries whose handlers have returned. Those of one turn of the event loop share a script, up to 100,
  * and one promise: every message passes here, and one of its own would cost it a tenth of this process's time.
+ *
+ * A script that is full is sent at once, so Redis works while this process goes on.
  */
 export class Finishes {
   readonly #host: FinishesHost;
+  /** Is not sent yet. */
   #turn: Turn | undefined;
   readonly #sending = new Set<Promise<unknown>>();
 
@@ -33,10 +37,10 @@ export class Finishes {
    * turn is settled.
    */
   add(held: Held): Promise<void> {
-    if (this.#turn?.deliveries.length === BATCH) this.#turn = undefined;
-    const { deliveries, ended } = (this.#turn ??= this.#newTurn());
-    deliveries.push(held);
-    return ended;
+    const turn = (this.#turn ??= this.#newTurn());
+    turn.deliveries.push(held);
+    if (turn.deliveries.length === BATCH) turn.send();
+    return turn.ended;
   }
 
   /** Resolves when every delivery added so far has its reply or its error. */
@@ -46,10 +50,14 @@ export class Finishes {
 
   #newTurn(): Turn {
     const deliveries: Held[] = [];
-    const sending = new Promise<void>((resolve) => nextTick(resolve)).then(() => {
-      if (this.#turn?.deliveries === deliveries) this.#turn = undefined;
-      return this.#host.send(deliveries);
-    });
+    let begin: (sending: Promise<readonly boolean[]>) => void;
+    const sending = new Promise<readonly boolean[]>((resolve) => (begin = resolve));
+    const send = () => {
+      if (this.#turn?.deliveries !== deliveries) return;
+      this.#turn = undefined;
+      begin(this.#host.send(deliveries));
+    };
+    nextTick(send);
     this.#sending.add(sending);
     const ended = sending.then(
       (flags) => {
@@ -66,7 +74,7 @@ export class Finishes {
         await Promise.all(again);
       },
     );
-    return { deliveries, ended };
+    return { deliveries, send, ended };
   }
 }
 

@@ -39,8 +39,8 @@ export class Suspects {
   }
 
   /** Sifts what was read into `fresh`, to be handed out now, and `surplus`, to be returned to the group. */
-  sift(read: readonly Held[]): { readonly fresh: Held[]; readonly surplus: Held[] } {
-    if (this.#isOnly) return { fresh: [...read], surplus: [] };
+  sift(read: readonly Held[]): { readonly fresh: readonly Held[]; readonly surplus: Held[] } {
+    if (this.#isOnly) return { fresh: read, surplus: [] };
     const fresh = read.filter(({ isSuspect }) => !isSuspect);
     const surplus = read.filter(({ isSuspect }) => isSuspect);
     if (read.length > 0) this.#isWary = surplus.length > 0;

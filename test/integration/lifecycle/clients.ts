@@ -153,6 +153,7 @@ export const clients: Readonly<Record<string, Kind>> = {
         take: takeNothing,
         takes: newTroubles().work(),
         handle: async () => {},
+        awaits: async () => {},
         concurrency: 3,
         perLoop: 1,
         report: () => {},

@@ -67,7 +67,7 @@ describe("running a script", () => {
       keys: ["first"],
       args: ["one"],
       each: ["other"],
-      areRowsKeys: true,
+      rowsAs: "keys",
       lua: `
 local all = { first, one, #ARGV }
 for each row do all[#all + 1] = other end
@@ -78,6 +78,28 @@ return all`,
     const rows = [{ other: "b" }, { other: "c" }];
     const all = await run(redis, many, { first: "a" }, { one: "1" }, rows);
     expect(all).toEqual(["p:a", "1", "1", "p:b", "p:c"]);
+  });
+
+  test("passes rows that are words as one argument, behind the others", async () => {
+    const words = defineScript({
+      name: "test-words",
+      keys: [],
+      args: ["one"],
+      each: ["entry", "own"],
+      rowsAs: "words",
+      lua: `
+local all = { #ARGV, one }
+for each row do all[#all + 1] = entry .. "=" .. own end
+return all`,
+      reply: (raw) => asArray(raw).map(String),
+    });
+    const redis = newRedis();
+    const rows = [
+      { entry: "1-0", own: 0 },
+      { own: 1, entry: "2-0" },
+    ];
+    expect(await run(redis, words, {}, { one: "x" }, rows)).toEqual(["2", "x", "1-0=0", "2-0=1"]);
+    expect(await run(redis, words, {}, { one: "x" })).toEqual(["2", "x"]);
   });
 
   test("puts the client's key prefix before the keys, and only there", async () => {

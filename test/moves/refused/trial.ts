@@ -143,9 +143,10 @@ export async function newTrial(
       : `not refused, but ${difference(expected, found)}`;
   };
 
-  const keys = script.areRowsKeys
-    ? (call.rows ?? []).flatMap((row) => Object.values(row).map(String))
-    : script.keys.map((name) => queue.keys[name as keyof typeof queue.keys]);
+  const keys =
+    script.rowsAs === "keys"
+      ? (call.rows ?? []).flatMap((row) => Object.values(row).map(String))
+      : script.keys.map((name) => queue.keys[name as keyof typeof queue.keys]);
   return { keys, judge };
 }
 

@@ -55,12 +55,27 @@ test("rows may be keys, behind the named ones", () => {
     keys: ["first"],
     args: ["limit"],
     each: ["list"],
-    areRowsKeys: true,
+    rowsAs: "keys",
     lua: "for each row do use(row, list) end",
     reply: asNumber,
   });
   expect(each.lua.split("\n").at(-1)).toBe(
     "for row = 2, #KEYS, 1 do local list = KEYS[row] use(row, list) end",
+  );
+});
+
+test("rows may be the words of one argument", () => {
+  const each = defineScript({
+    name: "each",
+    keys: [],
+    args: ["limit"],
+    each: ["entry", "own"],
+    rowsAs: "words",
+    lua: "for each row do use(entry, own) end",
+    reply: asNumber,
+  });
+  expect(each.lua.split("\n").at(-1)).toBe(
+    'for entry, own in ARGV[2]:gmatch("(%S+) (%S+)") do use(entry, own) end',
   );
 });
 

@@ -15,6 +15,9 @@ function newSubscription(concurrency: number, perLoop: number) {
   const asked: Asked[] = [];
   const ends = new Map<string | undefined, () => void>();
   const told: [name: string, items: readonly (string | undefined)[]][] = [];
+  const handle = async (item: string | undefined) => {
+    await new Promise<void>((resolve) => ends.set(item, resolve));
+  };
   const handling: Handling<string | undefined> = {
     queue: "orders",
     takes: new Troubles({ report: () => {}, onRecovered: () => {} }).work(),
@@ -23,9 +26,8 @@ function newSubscription(concurrency: number, perLoop: number) {
         asked.push({ max, reply: resolve });
         signal.addEventListener("abort", () => reject(new ClosedError("orders")));
       }),
-    handle: async (item) => {
-      await new Promise<void>((resolve) => ends.set(item, resolve));
-    },
+    handle,
+    awaits: handle,
     interrupt: (items) => told.push(["interrupt", items]),
     abandon: (items) => told.push(["abandon", items]),
     concurrency,
