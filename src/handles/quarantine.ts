@@ -1,10 +1,9 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
-import { asNumber } from "../lua/reply.ts";
-import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
+import { lengthOf } from "../queue/aside.ts";
+import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkWhole } from "../queue/checks.ts";
 import { listed } from "../queue/listed.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
-import type { Queue } from "../queue/queue.ts";
 
 /**
  * The unreadable messages of a queue, as bytes. They stay until somebody requeues or clears them.
@@ -25,7 +24,7 @@ export class Quarantine {
   async size(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     return await this.#parts.sum(async ({ queue }) => {
-      const sizes = PLACES.map((place) => measure(queue, place, call));
+      const sizes = PLACES.map((place) => lengthOf(queue, place, call));
       const [payloads = 0, messages = 0] = await Promise.all(sizes);
       return payloads + messages;
     }, call);
@@ -57,7 +56,7 @@ export class Quarantine {
     if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     let moved = 0;
     for (const { queue } of await this.#parts.all(call)) {
-      const there = await measure(queue, "quarantine", call);
+      const there = await lengthOf(queue, "quarantine", call);
       const last = moved + Math.min((limit ?? Infinity) - moved, there);
       while (moved < last) {
         const args = { limit: Math.min(last - moved, STEP), maxBytes: PAGE_BYTES };
@@ -77,15 +76,6 @@ export class Quarantine {
       call,
     );
   }
-}
-
-async function measure(
-  queue: Queue,
-  place: (typeof PLACES)[number],
-  call: Call | undefined,
-): Promise<number> {
-  const doing = "measure the quarantine of";
-  return asNumber(await queue.call(doing, (redis, keys) => redis.llen(keys[place]), call));
 }
 
 /** The keys with payloads, and with messages of an unknown layout. */

@@ -4,7 +4,8 @@ import {
   MINUTES,
   NOTED,
   noteHistory,
-  valueIn,
+  slotsIn,
+  VALUES,
   type Noted,
 } from "../lua/queue/history.ts";
 import { run } from "../lua/script.ts";
@@ -82,12 +83,13 @@ export async function readPast(
   const fields = fieldsWith(SLOTS[of], first, last);
   const names = fields.map(({ field }) => field);
   const found = await redis.hmgetBuffer(queueKeys(name).history, ...names);
-  const byNumber = new Map(fields.map(({ number }, i) => [number, found[i]]));
-  const valuesOf = (noted: Noted) =>
-    Array.from({ length: count }, (_, i) => {
-      const [number, slot] = [Math.floor((first + i) / inField), (first + i) % inField];
-      return valueIn(byNumber.get(number), number, slot, noted);
-    });
-  const values = Object.fromEntries(NOTED.map((noted) => [noted, valuesOf(noted)]));
+  const byNumber = new Map(fields.map(({ number }, i) => [number, slotsIn(found[i], number)]));
+  const lines = NOTED.map((): (number | undefined)[] => []);
+  for (let at = first; at <= last; at++) {
+    const slots = byNumber.get(Math.floor(at / inField));
+    const slot = (at % inField) * NOTED.length;
+    for (const [j, line] of lines.entries()) line.push(slots && VALUES[slots[slot + j] ?? 0]);
+  }
+  const values = Object.fromEntries(NOTED.map((noted, j) => [noted, lines[j]]));
   return { from: first * step, step, values: values as unknown as Past["values"] };
 }

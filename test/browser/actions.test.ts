@@ -186,27 +186,73 @@ inBrowser("an unreadable letter has no Redrive button, but can be removed", asyn
   expect(await line.getReliableQueue("orders").deadLetters.size()).toBe(0);
 });
 
-inBrowser("the quarantine can be requeued and removed", async () => {
+inBrowser("the quarantine is filtered, and requeued and removed in part and whole", async () => {
+  const { quarantine, unreadable } = queueKeys("orders");
   const { url, redisUrl } = await openBoard(async (seed, at) => {
     await seed.getDelayedQueue("orders").offer("x", HOUR);
     const redis = new Redis(at);
-    await redis.rpush(queueKeys("orders").quarantine, "\u0000one", "two");
+    await redis.rpush(quarantine, "\u0000one", "two", "three");
+    await redis.rpush(unreadable, "whole");
     redis.disconnect();
   });
   const redis = new Redis(redisUrl);
-  const { quarantine } = queueKeys("orders");
   const page = await visit(`${url}#/queue/orders/quarantined`);
+  const rows = page.getByRole("rowheader");
+  await rows.nth(3).waitFor();
+  await page.getByRole("searchbox", { name: "Payload contains" }).fill("tw");
+  await page.getByRole("button", { name: "Filter" }).click();
+  await rows.nth(1).waitFor({ state: "detached" });
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
-  await page.getByRole("region", { name: "Payload" }).nth(1).waitFor();
-  await change(page, "Requeue all");
+  await page.getByRole("region", { name: "Payload" }).getByText("two").waitFor();
+  await page.getByRole("checkbox", { name: "Select position 2" }).check();
+  await page.getByRole("main").getByRole("button", { name: "Requeue" }).click();
+  const dialog = page.getByRole("dialog", { name: "Requeue 1 message?" });
+  await dialog.getByText("1 message, still quarantined.").waitFor();
+  await dialog.getByRole("button", { name: "Requeue" }).click();
+  await says(page, "1 message was requeued.");
+  expect(await redis.lrange("orders", 0, -1)).toEqual(["two"]);
+
+  await page.goto(`${url}#/queue/orders/quarantined`);
+  await page.getByText("Unknown layout", { exact: true }).click();
+  await page.getByRole("checkbox", { name: "Select all on this page" }).check();
+  await change(page, "Remove");
+  await says(page, "1 message was removed.");
+  await page.getByText("All", { exact: true }).click();
+  await rows.nth(1).waitFor();
+  await change(page, "Requeue all", "Requeue");
   await says(page, "2 messages were requeued.");
   await page.getByText("The quarantine is empty.").waitFor();
-  expect(await redis.lrange("orders", 0, -1)).toEqual(["\u0000one", "two"]);
-  await redis.rpush(quarantine, "three");
-  await change(page, "Remove all");
+  expect(await redis.lrange("orders", 0, -1)).toEqual(["two", "\u0000one", "three"]);
+  await redis.rpush(quarantine, "four");
+  await page.getByRole("button", { name: "Remove all" }).click();
+  await page.getByRole("dialog").getByText("1 message now.").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await says(page, "1 message was removed.");
-  expect(await redis.exists(quarantine)).toBe(0);
+  expect(await redis.exists(quarantine, unreadable)).toBe(0);
   redis.disconnect();
+});
+
+inBrowser("lists are sorted by their columns, and the address keeps the order", async () => {
+  const { url } = await openBoard(async (seed) => {
+    const offers = [3, 1, 2].map((size, i) => ({
+      payload: "x".repeat(size * 10),
+      delay: HOUR + i,
+      key: `k${size}`,
+    }));
+    await seed.getDelayedQueue("orders").offerMany(offers);
+  });
+  const page = await visit(`${url}#/queue/orders/delayed`);
+  const keys = () => page.getByRole("rowheader").allInnerTexts();
+  await page.getByRole("rowheader").nth(2).waitFor();
+  expect(await keys()).toEqual(["k3", "k1", "k2"]);
+  await page.getByRole("columnheader", { name: "Size" }).getByRole("button").click();
+  await eventually(async () => expect(await keys()).toEqual(["k3", "k2", "k1"]));
+  await page.getByRole("columnheader", { name: "Message" }).getByRole("button").click();
+  await eventually(async () => expect(await keys()).toEqual(["k1", "k2", "k3"]));
+  await page.reload();
+  await eventually(async () => expect(await keys()).toEqual(["k1", "k2", "k3"]));
+  await page.getByRole("button", { name: "as in Redis" }).click();
+  await eventually(async () => expect(await keys()).toEqual(["k3", "k1", "k2"]));
 });
 
 inBrowser("a queue can be paused and resumed; the dialog shows a refusal", async () => {

@@ -75,15 +75,15 @@ export async function visit(url: string, { expected, ...options }: Visit = {}): 
 }
 
 /**
- * Saves screenshots of the page, light and dark, in the folder `DASHBOARD_SCREENSHOTS`. Does nothing if it is not
+ * Saves screenshots of the page, or of what fits the window, light and dark, in the folder `DASHBOARD_SCREENSHOTS`. Does nothing if it is not
  * set.
  */
-export async function shoot(page: Page, name: string): Promise<void> {
+export async function shoot(page: Page, name: string, fullPage = true): Promise<void> {
   const folder = process.env["DASHBOARD_SCREENSHOTS"];
   if (!folder) return;
   await mkdir(folder, { recursive: true });
   for (const colorScheme of ["dark", "light"] as const) {
     await page.emulateMedia({ colorScheme });
-    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`), fullPage: true });
+    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`), fullPage });
   }
 }

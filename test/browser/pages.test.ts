@@ -4,6 +4,7 @@ import { queueKeys } from "../../src/queue/keys.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { audit } from "./audit.ts";
+import { seedPast } from "../helpers/past.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
 // Every page with all of its contents, in light and dark, on wide and narrow screens.
@@ -42,31 +43,48 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   await orders.offer("call back", 40 * 86_400_000, { key: "same" });
   const redis = new Redis(redisUrl);
   await redis.rpush(queueKeys("reminders").quarantine, "\u0000\u0001unreadable", "{");
+  await redis.rpush(
+    "reminders",
+    ...Array.from({ length: 8 }, (_, i) => JSON.stringify({ call: i })),
+  );
+  for (const name of ["orders", "reminders", "events"]) await seedPast(redis, name, pastAt);
   redis.disconnect();
   await line
     .getReliableQueue("events", { partitions: 4 })
     .offerMany(Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: MINUTE, key: `e${i}` })));
 }
 
+/** What a dashboard would have noted: waves, and some dead letters of late. */
+const pastAt = (age: number) => ({
+  delayed: Math.round(120 + 60 * Math.sin(age * 20)),
+  ready: Math.round(4 + 4 * Math.sin(age * 50)),
+  inFlight: Math.round(2 + 2 * Math.cos(age * 50)),
+  retries: age < 0.3 ? 1 : 0,
+  dead: Math.max(0, Math.round(8 - 20 * age)),
+  finished: Math.round(20 + 15 * Math.sin(age * 20)),
+  late: Math.round(400 + 300 * Math.sin(age * 70)),
+});
+
 const PAGES = [
   ["queues", "", "orders"],
   ["queue", "queue/orders", "Forecast"],
-  ["queue-plain", "queue/reminders", "The last hour"],
+  ["queue-plain", "queue/reminders", "History"],
   ["queue-partitions", "queue/events", "Partitions"],
-  ["delayed", "queue/orders/delayed", "order:3"],
+  ["delayed", "queue/orders/delayed", "order:30"],
   ["ready", "queue/orders/ready", "Nothing is ready"],
   ["in-flight", "queue/orders/in-flight", "hold"],
   ["retrying", "queue/orders/retrying", "the bank does not answer"],
   ["search", "queue/orders/messages?prefix=order:11", "order:119"],
-  ["message", "queue/orders/message?key=order:3", "Waiting for its deadline"],
+  ["message", "queue/orders/message?key=order:60", "Waiting for its deadline"],
   ["message-dead", "queue/orders/message?key=reject", "Became a dead letter"],
   ["find", "find?q=hold", "Taken by"],
   ["find-many", "find?q=same", "2 messages in 3 queues"],
   ["find-nothing", "find?q=nobody", "No message has this key"],
   ["dead", "queue/orders/dead", "the card was refused"],
-  ["quarantined", "queue/reminders/quarantined", "2 in quarantine"],
+  ["ready-plain", "queue/reminders/ready", "Bare payloads, the oldest first"],
+  ["quarantined", "queue/reminders/quarantined", "Payloads that no consumer could decode"],
   ["consumers", "queue/orders/consumers", "Last heard of"],
-  ["busy", "busy", "1 message in flight"],
+  ["busy", "busy", "which process holds what"],
   ["redis", "redis", "Commands per second"],
   ["month", "month", "messages in the coming 31 days"],
   ["doctor", "doctor", "Not examined yet"],
@@ -78,8 +96,9 @@ inBrowser("every page passes the audit, in light and dark", { timeout: 150_000 }
   const page = await visit(url);
   for (const [name, route, text] of PAGES) {
     await page.goto(`${url}#/${route}`);
-    await page.getByText(text).first().waitFor();
+    await page.getByText(text).filter({ visible: true }).first().waitFor();
     if (/^queue\b/.test(name)) await page.locator("canvas").nth(4).waitFor();
+    if (name === "queues") await page.locator(".tile .spark").nth(5).waitFor();
     for (const colorScheme of ["dark", "light"] as const) {
       await page.emulateMedia({ colorScheme });
       expect(await audit(page), `${name}, ${colorScheme}`).toEqual([]);
@@ -99,12 +118,41 @@ inBrowser.each([
     const page = await visit(url, { viewport: { width, height: 740 } });
     for (const [name, route, text] of PAGES) {
       await page.goto(`${url}#/${route}`);
-      await page.getByText(text).first().waitFor();
+      await page.getByText(text).filter({ visible: true }).first().waitFor();
       expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBe(width);
       await shoot(page, `${name}-${device}`);
     }
   },
 );
+
+inBrowser("an empty Redis, and a broken one, pass the audit", async () => {
+  const { url: emptyUrl } = await openBoard(async () => {});
+  const page = await visit(emptyUrl, { expected: /ERR_/ });
+  const check = async (name: string) => {
+    expect(await audit(page), name).toEqual([]);
+    await shoot(page, name);
+  };
+  await page.getByText("This Redis has no queues").waitFor();
+  await check("empty");
+  await page.goto(`${emptyUrl}#/queue/orders/delayed`);
+  await page.getByText("Nothing is delayed.").waitFor();
+  await check("empty-list");
+
+  const { url } = await openBoard(async (line, redisUrl) => {
+    await line.getDelayedQueue("orders").offer("x", HOUR);
+    const redis = new Redis(redisUrl);
+    await redis.set(queueKeys("broken").timeouts, "no zset");
+    await redis.config("SET", "min-replicas-to-write", "1");
+    redis.disconnect();
+  });
+  await page.goto(url);
+  await page.getByRole("alert").getByText("Redis").waitFor();
+  await page.getByText("Could not be read").first().waitFor();
+  await check("broken");
+  await page.goto(`${url}#/queue/broken`);
+  await page.getByRole("alert").first().waitFor();
+  await check("broken-queue");
+});
 
 inBrowser("200 queues: sorted, filtered, and the same again from the address", async () => {
   const { url } = await openBoard(async (line) => {
@@ -134,7 +182,7 @@ inBrowser("200 queues: sorted, filtered, and the same again from the address", a
   await page.getByRole("table", { name: "1 queue", exact: true }).waitFor();
   await page.goto(`${url}#/`);
   await table.waitFor();
-  await shoot(page, "queues-many");
+  await shoot(page, "queues-many", false);
 });
 
 inBrowser("problems come first, folded by kind, with links to the lists behind them", async () => {
@@ -171,7 +219,12 @@ inBrowser("the histogram and the plots have summaries and tables", async () => {
   await due.getByRole("cell", { name: "121" }).or(due.getByRole("row").nth(1)).first().waitFor();
   const lateness = page.getByRole("figure", { name: /^Lateness/ });
   await lateness.getByText("Lateness as a table").click();
-  await lateness.getByRole("columnheader", { name: "Oldest ready" }).waitFor();
+  await lateness.getByRole("columnheader", { name: "Longest wait since due" }).waitFor();
+  await page.getByRole("group", { name: "How far back" }).getByText("90 days").click();
+  await page
+    .getByRole("figure", { name: /^Throughput, per day/ })
+    .getByText(/^At most: finished/)
+    .waitFor();
 });
 
 inBrowser("the forecast of a month names UTC days in every time zone", async () => {
@@ -196,10 +249,10 @@ inBrowser("read-only: there are no buttons for changes, and a line says why", as
   for (const [name, route, text] of PAGES) {
     if (!["queue", "message", "dead", "delayed", "quarantined"].includes(name)) continue;
     await page.goto(`${url}#/${route}`);
-    await page.getByText(text).first().waitFor();
+    await page.getByText(text).filter({ visible: true }).first().waitFor();
     await page.getByText("Read-only: this dashboard does not allow changes").waitFor();
     expect(await page.getByRole("button", { name: changes }).count(), route).toBe(0);
   }
-  await page.goto(`${url}#/queue/orders/message?key=order:3`);
+  await page.goto(`${url}#/queue/orders/message?key=order:60`);
   await page.getByText("Payloads are hidden").waitFor();
 });

@@ -122,15 +122,14 @@ export function fieldsWith(
   });
 }
 
-/** Reads a number of one slot in a field; undefined if it is unknown, or if the field is not the one with this number. */
-export function valueIn(
-  bytes: Buffer | null | undefined,
-  number: number,
-  slot: number,
-  noted: Noted,
-): number | undefined {
+/** The slots of a field; undefined if it is not the one with this number. */
+export function slotsIn(bytes: Buffer | null | undefined, number: number): Buffer | undefined {
   if (!bytes || bytes.length < 4 || bytes.readUInt32BE(0) !== number) return undefined;
-  const byte = bytes[4 + slot * NOTED.length + NOTED.indexOf(noted)];
-  if (byte === undefined || byte === 0) return undefined;
-  return byte <= EXACT + 1 ? byte - 1 : Math.round((EXACT + 1) * RATIO ** (byte - EXACT - 2));
+  return bytes.subarray(4);
 }
+
+/** The value of each byte; undefined if it is unknown. */
+export const VALUES: readonly (number | undefined)[] = Array.from({ length: 256 }, (_, byte) => {
+  if (byte === 0) return undefined;
+  return byte <= EXACT + 1 ? byte - 1 : Math.round((EXACT + 1) * RATIO ** (byte - EXACT - 2));
+});

@@ -1,3 +1,4 @@
+import { defineFragment } from "../fragment.ts";
 import { asBuffers, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -84,6 +85,92 @@ export const clearQuarantine = defineScript({
   lua: /* lua */ `
 local count = redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable)
 redis.call("UNLINK", quarantine, unreadable)
+return count
+`,
+  reply: asNumber,
+});
+
+/**
+ * `elementAt(position, digest)`: the element at a position of the quarantine, if it has this SHA-1 digest: another one is
+ * there once one before it has left. Positions and digests stand for payloads, which have no ids.
+ */
+const elementAt = defineFragment({
+  keys: ["quarantine"],
+  lua: /* lua */ `
+local function elementAt(position, digest)
+  local element = redis.call("LINDEX", quarantine, position)
+  return element and redis.sha1hex(element) == digest and element
+end
+`,
+});
+
+/** Counts the elements of a quarantine LIST that still are in these places. */
+export const countAside = defineScript({
+  name: "count-aside",
+  keys: ["quarantine"],
+  args: [],
+  each: ["position", "digest"],
+  needs: [elementAt],
+  lua: /* lua */ `
+local count = 0
+for each row do if elementAt(position, digest) then count = count + 1 end end
+return count
+`,
+  reply: asNumber,
+});
+
+/**
+ * Moves payloads in these places of the quarantine, given in ascending order, to the end of the ready LIST; returns how
+ * many. Each payload is overwritten with `mark`, which nothing else is equal to; then all marks go at once.
+ *
+ * No rollback: what overwrites and removes is tried first, without an effect, and payloads are pushed before they are
+ * removed.
+ *
+ * Must not be sent twice: use the connection that never resends.
+ */
+export const requeueAside = defineScript({
+  name: "requeue-aside",
+  keys: ["quarantine", "ready"],
+  args: ["mark"],
+  each: ["position", "digest"],
+  needs: [elementAt],
+  lua: /* lua */ `
+redis.call("LREM", quarantine, 1, mark)
+local payloads, places = {}, {}
+for each row do
+  local payload = elementAt(position, digest)
+  if payload then
+    payloads[#payloads + 1] = payload
+    places[#places + 1] = position
+  end
+end
+if #payloads == 0 then return 0 end
+redis.call("LSET", quarantine, places[1], payloads[1])
+redis.call("RPUSH", ready, unpack(payloads))
+for _, position in ipairs(places) do redis.call("LSET", quarantine, position, mark) end
+redis.call("LREM", quarantine, #payloads, mark)
+return #payloads
+`,
+  reply: asNumber,
+});
+
+/** Removes the elements in these places of a quarantine LIST for good; returns how many. As `requeueAside`. */
+export const removeAside = defineScript({
+  name: "remove-aside",
+  keys: ["quarantine"],
+  args: ["mark"],
+  each: ["position", "digest"],
+  needs: [elementAt],
+  lua: /* lua */ `
+redis.call("LREM", quarantine, 1, mark)
+local count = 0
+for each row do
+  if elementAt(position, digest) then
+    redis.call("LSET", quarantine, position, mark)
+    count = count + 1
+  end
+end
+if count > 0 then redis.call("LREM", quarantine, count, mark) end
 return count
 `,
   reply: asNumber,

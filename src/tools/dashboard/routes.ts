@@ -7,12 +7,10 @@ import {
   listMessages,
   locateMessage,
   promote,
-  removeQuarantine,
-  requeueQuarantine,
   reschedule,
   showReasons,
-  showQuarantine,
 } from "./calls/message-calls.ts";
+import { changeQuarantine, listPayloads } from "./calls/payload-calls.ts";
 import {
   forecast,
   history,
@@ -74,9 +72,8 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/message/promote": { POST: promote },
   "queues/:q/dead/reasons": { GET: showReasons },
   "queues/:q/dead/change": { POST: changeDead },
-  "queues/:q/quarantine": { GET: showQuarantine },
-  "queues/:q/quarantine/requeue": { POST: requeueQuarantine },
-  "queues/:q/quarantine/remove": { POST: removeQuarantine },
+  "queues/:q/payloads": { GET: listPayloads },
+  "queues/:q/quarantine/change": { POST: changeQuarantine },
 };
 
 /** Finds the route of a path behind `api/`, and the queue named in the path. Undefined if there is no such route. */

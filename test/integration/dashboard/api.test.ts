@@ -501,24 +501,94 @@ test("a foreign dead letter is marked as unreadable, in the list and on its own"
   expect(await change("remove")).toBe(1);
 });
 
-test("the quarantine is listed, requeued and cleared", async () => {
+test.each([
+  ["an ordinary queue", {}],
+  ["a queue in partitions", { partitions: 2 }],
+])("%s: the quarantine is listed, requeued and removed, in part and whole", async (_, options) => {
   const name = uniqueName("dashboard");
-  const { quarantine } = queueKeys(name);
   const redis = newRedis();
-  await redis.rpush(quarantine, "{", "y".repeat(70_000), "z");
+  const queue = newLine({ transfer: false }).getDelayedQueue(name, options);
+  await queue.offer("x", HOUR);
+  const [part = name] = (await newLine().partitions(name)).map((one) => one.name);
+  const { quarantine, unreadable, ready } = queueKeys(part);
+  await redis.rpush(quarantine, "a", "y".repeat(70_000), "b", "c", "c");
+  await redis.rpush(unreadable, "whole");
   const { get, post } = newDashboard({ payloads: true });
-  const path = `api/queues/${name}/quarantine`;
-  expect((await get(`${path}?limit=1`)).body).toEqual({ size: 3, items: [{ size: 1 }] });
-  expect((await get(`${path}?payload=1`)).body.items).toEqual([
-    { size: 1, payload: { format: "text", text: "{", isCut: false } },
-    { size: 70_000, payload: null },
-    { size: 1, payload: { format: "text", text: "z", isCut: false } },
+  const list = async (query = "") => (await get(`api/queues/${name}/payloads?${query}`)).body;
+  const { payloads } = await list("payload=1");
+  expect(payloads).toMatchObject([
+    { position: 1, size: 1, isUnreadable: false, payload: { format: "text", text: "a" } },
+    { position: 2, size: 70_000, payload: null },
+    { position: 3, payload: { text: "b" } },
+    { position: 4 },
+    { position: 5 },
+    { position: 1, isUnreadable: true, payload: { text: "whole" } },
   ]);
-  expect((await post(`${path}/requeue`)).body).toEqual({ count: 3 });
-  expect(await redis.llen(name)).toBe(3);
+  expect(payloads[0].payload.isCut).toBe(false);
+  expect((await list("kind=message")).payloads).toHaveLength(1);
+  expect((await list("text=yy")).payloads).toMatchObject([{ position: 2 }]);
+  const pages = [await list("limit=4")];
+  pages.push(await list(`limit=4&after=${pages[0].next}`));
+  expect(pages.map((page) => page.payloads.length)).toEqual([4, 2]);
+
+  const change = async (verb: string, chosen?: readonly number[], isDry = false) => {
+    const places = chosen?.map((i) => payloads[i].place as string);
+    const { body } = await post(`api/queues/${name}/quarantine/change`, { verb, places, isDry });
+    return body.count as number;
+  };
+  expect(await change("requeue", [0, 2, 5, 2], true)).toBe(2);
+  expect(await redis.llen(quarantine)).toBe(5);
+  expect(await change("requeue", [2, 0, 5, 2])).toBe(2);
+  expect(await redis.lrange(ready, 0, -1)).toEqual(["a", "b"]);
+  // What has moved up is left alone: somebody may have looked at something else.
+  expect(await change("remove", [1, 5], true)).toBe(1);
+  expect(await change("remove", [1, 5])).toBe(1);
+  expect(await redis.exists(unreadable)).toBe(0);
+  expect(await redis.lrange(quarantine, 1, -1)).toEqual(["c", "c"]);
+  expect(await change("requeue", undefined, true)).toBe(3);
+  expect(await change("requeue")).toBe(3);
+  expect(await redis.llen(ready)).toBe(5);
   await redis.rpush(quarantine, "again");
-  expect((await post(`${path}/remove`)).body).toEqual({ count: 1 });
+  expect(await change("remove", undefined, true)).toBe(1);
+  expect(await change("remove")).toBe(1);
   expect(await redis.exists(quarantine)).toBe(0);
+});
+
+test("the ready payloads of a plain queue are listed, and hidden without the right to see them", async () => {
+  const name = uniqueName("dashboard");
+  await newRedis().rpush(name, "one", "two");
+  const path = `api/queues/${name}/payloads?state=ready`;
+  const { body } = await newDashboard({ payloads: true }).get(`${path}&payload=1`);
+  expect(body.payloads).toMatchObject([
+    { position: 1, size: 3, payload: { text: "one" } },
+    { position: 2, size: 3, payload: { text: "two" } },
+  ]);
+  const { get } = newDashboard();
+  expect((await get(path)).body.payloads[0]).not.toHaveProperty("payload");
+  expect((await get(`${path}&payload=1`)).status).toBe(403);
+  expect((await get(`${path}&text=o`)).status).toBe(403);
+});
+
+test("lists are sorted by a field, among the first of a long one", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false }).getDelayedQueue<string>(name);
+  await queue.offerMany(
+    upTo(30).map((i) => ({
+      payload: "x".repeat((i * 7) % 30),
+      delay: HOUR + i * 1000,
+      ...(i % 10 !== 0 && { key: `k${i}` }),
+    })),
+  );
+  const board = newDashboard();
+  const path = `api/queues/${name}/messages?state=delayed&limit=20`;
+  const sizes = (await pagesOf(board, `${path}&sort=-size`)).flat().map(({ size }) => size);
+  expect(sizes).toEqual(sizes.toSorted((a, b) => b - a));
+  expect(sizes).toHaveLength(30);
+  const keys = (await pagesOf(board, `${path}&sort=key`)).flat().map(({ key }) => String(key));
+  expect(keys.slice(0, 27)).toEqual(keys.slice(0, 27).toSorted((a, b) => (a < b ? -1 : 1)));
+  expect(keys.slice(27)).toEqual(["null", "null", "null"]);
+  expect((await board.get(`${path}&sort=size`)).body.sortedAmong).toBe(2000);
+  expect((await board.get(`${path}&sort=payload`)).status).toBe(400);
 });
 
 test("a queue is paused and resumed", async () => {

@@ -1,6 +1,14 @@
 import { expect, test } from "vitest";
-import { listPage, requeue, setAside } from "../../../src/lua/ready/quarantine.ts";
+import {
+  countAside,
+  listPage,
+  removeAside,
+  requeue,
+  requeueAside,
+  setAside,
+} from "../../../src/lua/ready/quarantine.ts";
 import { run } from "../../../src/lua/script.ts";
+import { digestOf } from "../../../src/queue/aside.ts";
 import { bytes, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const put = ({ redis, keys }: Moves, unreadable: string) =>
@@ -74,4 +82,25 @@ test("requeue: a refused push changes nothing", async () => {
   await expect(move(queue, 2)).rejects.toThrow("WRONGTYPE");
   await queue.redis.del(queue.keys.ready);
   expect(await queue.snapshot()).toEqual({ quarantine: ["a", "b"] });
+});
+
+const rows = (...found: [position: number, element: string][]) =>
+  found.map(([position, element]) => ({ position, digest: digestOf(bytes(element)) }));
+
+test("count-aside, requeue-aside, remove-aside: only what still is in its place", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const seeded = { ready: ["r"], quarantine: ["a", "b", "\xff", "b", "c"] };
+  await queue.seed(seeded);
+  const chosen = rows([0, "a"], [1, "c"], [3, "b"], [9, "x"]);
+  expect(await run(redis, countAside, keys, {}, chosen)).toBe(2);
+  expect(await queue.snapshot()).toEqual(seeded);
+  expect(await run(redis, requeueAside, keys, { mark: "mark" }, chosen)).toBe(2);
+  expect(await queue.snapshot()).toEqual({
+    ready: ["r", "a", "b"],
+    quarantine: ["b", "\xff", "c"],
+  });
+  expect(await run(redis, requeueAside, keys, { mark: "mark" }, rows([1, "b"]))).toBe(0);
+  expect(await run(redis, removeAside, keys, { mark: "mark" }, rows([0, "b"], [2, "c"]))).toBe(2);
+  expect(await queue.snapshot()).toEqual({ ready: ["r", "a", "b"], quarantine: ["\xff"] });
 });

@@ -29,7 +29,13 @@ import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
-import { clearQuarantine, requeue, setAside } from "../../../src/lua/ready/quarantine.ts";
+import {
+  clearQuarantine,
+  removeAside,
+  requeue,
+  requeueAside,
+  setAside,
+} from "../../../src/lua/ready/quarantine.ts";
 import { clearReady, giveBack, popFromMany, pushReady } from "../../../src/lua/ready/ready.ts";
 import {
   ack,
@@ -54,6 +60,7 @@ import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
+import { digestOf } from "../../../src/queue/aside.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import {
@@ -751,6 +758,16 @@ const lists: Scenario[] = [
   },
   { script: requeue, seed: seeded(listed, { args: { limit: 10, maxBytes: 1000 } }) },
   { script: setAside, seed: seeded(listed, { args: { bytes: "z" } }) },
+  ...[requeueAside, removeAside].map((script): Scenario => ({
+    script,
+    seed: seeded(listed, {
+      args: { mark: "a mark" },
+      rows: [
+        { position: 0, digest: digestOf(bytes("q")) },
+        { position: 1, digest: digestOf(bytes("another")) },
+      ],
+    }),
+  })),
 ];
 
 /* Streams. */

@@ -31,7 +31,7 @@ export interface Running {
 const MAX_VALUE = 1000;
 
 /** What can be done with messages of a list. */
-const VERBS = ["cancel", "promote", "reschedule", "redrive", "remove"] as const;
+const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"] as const;
 
 type Verb = (typeof VERBS)[number];
 
@@ -127,10 +127,14 @@ export class Call {
    */
   get wantsPayload(): boolean {
     const wants = this.value("payload") === "1";
-    if (wants && !this.running.settings.payloads) {
-      throw new HttpError(403, "payloads are hidden: the option payloads is not true");
-    }
+    if (wants) this.checkPayloads();
     return wants;
+  }
+
+  /** @throws {HttpError} 403 if the dashboard does not show payloads. */
+  checkPayloads(): void {
+    if (this.running.settings.payloads) return;
+    throw new HttpError(403, "payloads are hidden: the option payloads is not true");
   }
 
   /** The id or the business key of the wanted message, from the query. */
@@ -175,6 +179,11 @@ export class Call {
   /** The places of the messages to change (`Sighting.place`), up to a hundred, from the body. */
   get places(): readonly string[] {
     return this.#few("places");
+  }
+
+  /** Whether the body names places. */
+  get hasPlaces(): boolean {
+    return this.#body["places"] !== undefined;
   }
 
   /** Which dead letters to change, from the body. */

@@ -20,6 +20,7 @@ import { YEAR_9999 } from "../../../queue/checks.ts";
 import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
 import { listedPayload, shownPayload, type Call } from "./call.ts";
+import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 
 /** Which messages of a list are wanted. */
 interface Wanted {
@@ -36,7 +37,7 @@ interface Wanted {
 /**
  * `GET queues/:q/messages`: the messages in a `state` in the order in which Redis has them, or those in any state. With
  * `prefix`, those whose keys begin with it; with `reason` and `group`, such dead letters; with `from` and `until`, those
- * that are due then.
+ * that are due then; with `sort`, in the order of a field.
  */
 export async function listMessages(call: Call): Promise<unknown> {
   const { wantsPayload } = call;
@@ -51,15 +52,18 @@ export async function listMessages(call: Call): Promise<unknown> {
   if (wanted.state === undefined && wanted.prefix === "") {
     throw new HttpError(400, "state or prefix must be given");
   }
+  const sort = sortOf(call);
   const queue = await call.open();
   const read = async function* (signal: AbortSignal) {
     for await (const seen of messagesOf(queue, wanted, signal)) {
       yield seen && shown(seen, wantsPayload ? listedPayload : undefined);
     }
   };
-  const list = JSON.stringify([call.queue, wanted, wantsPayload]);
-  const { items, next } = await call.running.readings.page(list, call.page, read);
-  return { messages: items, next };
+  const list = JSON.stringify([call.queue, wanted, wantsPayload, sort]);
+  const { items, next } = await call.running.readings.page(list, pageOf(call, sort), (signal) =>
+    sorted(read(signal), sort),
+  );
+  return { messages: items, next, ...(sort && { sortedAmong: MOST_SORTED }) };
 }
 
 const INSTANTS = { least: 0, most: YEAR_9999 };
@@ -181,6 +185,7 @@ function moved(message: Rescheduled | undefined): unknown {
  */
 export async function changeMessages(call: Call): Promise<unknown> {
   const { verb, delay = 0, isDry, signal } = call;
+  if (verb === "requeue") throw new HttpError(400, "only the quarantine is requeued");
   const queue = await call.open();
   if (verb === "redrive" || verb === "remove") {
     const { places } = call;
@@ -243,29 +248,4 @@ export async function changeDead(call: Call): Promise<unknown> {
   const changing = changeLetters(await call.open(), verb, letters, { delay, isDry, signal });
   for await (const { matched, done } of changing) count = isDry ? matched : done;
   return { count };
-}
-
-/** `GET queues/:q/quarantine`: how many entries the quarantine has, and the first of them. */
-export async function showQuarantine(call: Call): Promise<unknown> {
-  const { signal, wantsPayload } = call;
-  const { limit } = call.page;
-  const { quarantine } = (await call.open()).messages;
-  const items: unknown[] = [];
-  for await (const bytes of quarantine) {
-    items.push({ size: bytes.length, ...(wantsPayload && { payload: listedPayload(bytes) }) });
-    if (items.length >= limit) break;
-  }
-  return { size: await quarantine.size({ signal }), items };
-}
-
-/** `POST queues/:q/quarantine/requeue`: makes the payloads in quarantine ready again. */
-export async function requeueQuarantine(call: Call): Promise<unknown> {
-  const { messages } = await call.open();
-  return { count: await messages.quarantine.requeue(undefined, { signal: call.signal }) };
-}
-
-/** `POST queues/:q/quarantine/remove`: deletes everything in quarantine for good. */
-export async function removeQuarantine(call: Call): Promise<unknown> {
-  const { messages } = await call.open();
-  return { count: await messages.quarantine.clear({ signal: call.signal }) };
 }

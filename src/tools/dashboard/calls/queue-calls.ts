@@ -81,7 +81,11 @@ export async function showLines(call: Call): Promise<unknown> {
   const pasts = await kept.read(names, range);
   const queues: Record<string, Lines> = {};
   for (const name of names) {
-    const past = merged(pasts.get(name), pastOf(sampler.histories.points(name), range));
+    const stored = pasts.get(name);
+    const past =
+      stored !== undefined && isFresh(stored)
+        ? stored
+        : merged(stored, pastOf(sampler.histories.points(name), range));
     if (past !== undefined) queues[name] = folded(past, MOST_VALUES).values;
   }
   return {

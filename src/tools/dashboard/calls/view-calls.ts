@@ -3,6 +3,7 @@ import { messagesIn } from "../../inspect/locate.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
 import { redisHealth } from "../readings/redis-health.ts";
 import type { Call } from "./call.ts";
+import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 
 // The views of all queues, beside their list.
 
@@ -41,18 +42,23 @@ export async function showRedis({ running: { inspector }, signal }: Call): Promi
 /** `GET busy`: the messages in flight of all queues: who holds what, and since when. */
 export async function showBusy(call: Call): Promise<unknown> {
   const { sampler, inspector, readings } = call.running;
-  const { items, next } = await readings.page("busy", call.page, async function* (signal) {
+  const sort = sortOf(call);
+  const read = async function* (signal: AbortSignal) {
     const { samples } = await sampler.round();
     for (const [name, { row }] of samples) {
       if (row.inFlight === 0) continue;
       const queue = await inspector.open(name, signal);
       for await (const seen of messagesIn(queue, "in flight", { signal })) yield busyRow(seen);
     }
-  });
-  return { messages: items, next };
+  };
+  const list = JSON.stringify(["busy", sort]);
+  const { items, next } = await readings.page(list, pageOf(call, sort), (signal) =>
+    sorted(read(signal), sort),
+  );
+  return { messages: items, next, ...(sort && { sortedAmong: MOST_SORTED }) };
 }
 
-function busyRow(seen: Sighting): unknown {
+function busyRow(seen: Sighting): object {
   const { queue, id, key, group, attempts, takenAt, host, pid, consumer, partition } = seen;
   return { queue, id, key, group, attempts, takenAt, host, pid, consumer, partition };
 }

@@ -11,7 +11,7 @@ import { FindPage } from "./pages/find-page.js";
 import { ListPage } from "./pages/list-page.js";
 import { MessagePage } from "./pages/message-page.js";
 import { MonthPage } from "./pages/month-page.js";
-import { QuarantinePage } from "./pages/quarantine-page.js";
+import { PayloadPage, ReadyPage } from "./pages/payload-page.js";
 import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
@@ -38,7 +38,8 @@ const VIEWS = {
 /** The pages of one queue. */
 const PAGES = {
   ...Object.fromEntries(Object.values(STATES).map(({ slug }) => [slug, ListPage])),
-  quarantined: QuarantinePage,
+  ready: ReadyPage,
+  quarantined: PayloadPage,
   messages: ListPage,
   overview: QueuePage,
   message: MessagePage,

@@ -43,11 +43,16 @@ export function folded({ from, step, values }: Past, most: number): Past {
   if (size === 1) return { from, step, values };
   const fold = (noted: Noted) =>
     Array.from({ length: Math.ceil(values[noted].length / size) }, (_, i) => {
-      const known = values[noted]
-        .slice(i * size, (i + 1) * size)
-        .filter((one) => one !== undefined);
-      if (known.length === 0) return undefined;
-      return noted === "finished" ? sum(known) / known.length : Math.max(...known);
+      let [count, total, greatest] = [0, 0, 0];
+      for (let at = i * size; at < (i + 1) * size; at++) {
+        const value = values[noted][at];
+        if (value === undefined) continue;
+        count++;
+        total += value;
+        greatest = Math.max(greatest, value);
+      }
+      if (count === 0) return undefined;
+      return noted === "finished" ? total / count : greatest;
     });
   return { from, step: step * size, values: each(fold) };
 }

@@ -10,6 +10,14 @@ interface Page<Item> {
   readonly next: string | undefined;
 }
 
+/** Which page of a list is wanted. */
+interface PageWanted {
+  readonly cursor: string | undefined;
+  readonly limit: number;
+  /** How long it may take (ms): then it has what was found so far. Defaults to a second. */
+  readonly maxTime?: number;
+}
+
 interface OpenReading {
   /** The name of the list: cursors of one list are refused for another. */
   readonly list: string;
@@ -38,7 +46,7 @@ export class Readings {
    */
   async page<Item>(
     list: string,
-    { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },
+    { cursor, limit, maxTime = MAX_TIME }: PageWanted,
     read: (signal: AbortSignal) => AsyncGenerator<Item | undefined, void, void>,
   ): Promise<Page<Item>> {
     const [id = "", position = "0"] =
@@ -51,7 +59,7 @@ export class Readings {
     this.#open.set(id, open);
     open.usedAt = Date.now();
     try {
-      const slice = await (open.reading as Reading<Item>).slice(Number(position), limit);
+      const slice = await (open.reading as Reading<Item>).slice(Number(position), limit, maxTime);
       if (slice === undefined) throw gone();
       const { items, next } = slice;
       // The first page is also the last: nobody will continue, or page back to it.
@@ -140,8 +148,8 @@ export class Reading<Item> {
    * Returns at most `limit` items from position `from` on. A search that finds little returns fewer, or none, before
    * its end. Returns undefined if the items are no longer kept.
    */
-  async slice(from: number, limit: number): Promise<Slice<Item> | undefined> {
-    const slicing = this.#latest.then(() => this.#slice(from, limit));
+  async slice(from: number, limit: number, maxTime = MAX_TIME): Promise<Slice<Item> | undefined> {
+    const slicing = this.#latest.then(() => this.#slice(from, limit, maxTime));
     this.#latest = slicing.catch(() => {});
     return await slicing;
   }
@@ -153,9 +161,9 @@ export class Reading<Item> {
     await this.#source.return();
   }
 
-  async #slice(from: number, limit: number): Promise<Slice<Item> | undefined> {
+  async #slice(from: number, limit: number, maxTime: number): Promise<Slice<Item> | undefined> {
     if (from < this.#dropped || from > this.#end) return undefined;
-    await this.#readTo(from + limit + 1);
+    await this.#readTo(from + limit + 1, maxTime);
     const items = this.#items.slice(from - this.#dropped, from - this.#dropped + limit);
     const next = from + items.length;
     const surplus = this.#items.length - MAX_KEPT;
@@ -171,9 +179,9 @@ export class Reading<Item> {
   }
 
   /** Reads on until position `end`, or until time is up. */
-  async #readTo(end: number): Promise<void> {
-    const { promise: late, cancel } = after(MAX_TIME);
-    const until = performance.now() + MAX_TIME;
+  async #readTo(end: number, maxTime: number): Promise<void> {
+    const { promise: late, cancel } = after(maxTime);
+    const until = performance.now() + maxTime;
     try {
       while (this.#end < end && !this.#isAtEnd && performance.now() < until) {
         this.#coming ??= this.#source.next();

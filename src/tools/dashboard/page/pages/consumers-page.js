@@ -4,19 +4,29 @@ import { queuePath } from "../data/api.js";
 import { count, duration } from "../data/format.js";
 import { useQueue } from "../data/live.js";
 import { useLoaded } from "../data/loaded.js";
-import { StateLine } from "../parts/state-line.js";
-import { Table } from "../parts/table.js";
+import { LoadedTable } from "../parts/loaded-table.js";
 import { Text } from "../parts/text.js";
 
 const COLUMNS = [
-  { id: "name", label: "Consumer", cell: ({ name }) => html`<${Text} of=${name} />` },
-  { id: "group", label: "Group", cell: ({ group }) => html`<${Text} of=${group} />` },
+  {
+    id: "name",
+    label: "Consumer",
+    cell: ({ name }) => html`<${Text} of=${name} />`,
+    sortBy: ({ name }) => name,
+  },
+  {
+    id: "group",
+    label: "Group",
+    cell: ({ group }) => html`<${Text} of=${group} />`,
+    sortBy: ({ group }) => group,
+  },
   {
     id: "inFlight",
     label: "In flight",
     isNumber: true,
     state: "in-flight",
     cell: ({ inFlight }) => count(inFlight),
+    sortBy: ({ inFlight }) => inFlight,
     isNone: ({ inFlight }) => inFlight === 0,
   },
   {
@@ -24,6 +34,7 @@ const COLUMNS = [
     label: "Last heard of",
     isNumber: true,
     cell: ({ idle }) => `${duration(idle)} ago`,
+    sortBy: ({ idle }) => idle,
   },
 ];
 
@@ -41,16 +52,14 @@ export function ConsumersPage({ name }) {
       : "No consumers: nobody takes messages from this queue.";
   return html`<div>
     <h2 class="unseen">Consumers</h2>
-    <${StateLine} loaded=${loaded} isEmpty=${consumers.length === 0} empty=${empty} />
-    ${
-      consumers.length > 0 &&
-      html`<${Table}
-        caption="Consumers"
-        hidesCaption
-        columns=${COLUMNS}
-        rows=${consumers}
-        keyOf=${(one) => `${one.group} ${one.name}`}
-      />`
-    }
+    <${LoadedTable}
+      loaded=${loaded}
+      caption="Consumers"
+      columns=${COLUMNS}
+      rows=${consumers}
+      keyOf=${(one) => `${one.group} ${one.name}`}
+      initial="group"
+      empty=${empty}
+    />
   </div>`;
 }

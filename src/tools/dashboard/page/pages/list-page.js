@@ -1,18 +1,19 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { instantText } from "../data/format.js";
+import { count, instantText } from "../data/format.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
 import { addressOf, replaceAddress } from "../data/route.js";
 import { stateAt, stateOf } from "../data/states.js";
+import { LoadedTable } from "../parts/loaded-table.js";
 import { PAGE, Pager } from "../parts/pager.js";
-import { Payload, PayloadSwitch } from "../parts/payload.js";
+import { PAYLOAD, PayloadSwitch } from "../parts/payload.js";
 import { useSelection } from "../parts/selection.js";
 import { useShell } from "../parts/shell.js";
-import { StateLine } from "../parts/state-line.js";
-import { Table } from "../parts/table.js";
+import { SortChoice } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
+import { TextFilter } from "../parts/text-filter.js";
 import { changesIn } from "../sections/changes.js";
 import { ListActions } from "../sections/list-actions.js";
 import { Reasons } from "../sections/reasons.js";
@@ -32,7 +33,7 @@ export function ListPage({ name, page, params }) {
   const { session } = useShell();
   const queue = useQueue(name);
   const state = stateAt(page);
-  const { prefix = "", after, reason, group, from, until } = params;
+  const { prefix = "", after, reason, group, from, until, sort } = params;
   const [isShown, setShown] = useState(false);
   const isWanted = state !== undefined || prefix !== "";
   const path = queuePath(name, "messages", {
@@ -42,6 +43,7 @@ export function ListPage({ name, page, params }) {
     group,
     from,
     until,
+    sort,
     after,
     payload: isShown ? "1" : undefined,
     limit: PAGE,
@@ -52,9 +54,14 @@ export function ListPage({ name, page, params }) {
     [queue?.[number], queue?.nextDeadline],
     after === undefined,
   );
-  const { messages = [], next } = loaded.data ?? {};
+  const { messages = [], next, sortedAmong } = loaded.data ?? {};
   const columns = [...messageColumns(name, state), ...(isShown ? [PAYLOAD] : [])];
   const selection = useSelection(messages, keyOf, ({ key, id }) => visible(key ?? id));
+  const sortBy = (by) => {
+    const { after: _, at: __, ...rest } = params;
+    replaceAddress(addressOf(name, page, { ...rest, sort: by }));
+  };
+  const sorting = { by: sort, onSort: sortBy };
   const isSelectable = !session.readOnly && changesIn(state).length > 0;
   return html`<div>
     <h2 class="unseen">${captionOf(state, prefix)}</h2>
@@ -67,9 +74,27 @@ export function ListPage({ name, page, params }) {
     }
     <${Chosen} name=${name} page=${page} params=${params} />
     <div class="tools">
-      <${PrefixFilter} key=${prefix} name=${name} page=${page} prefix=${prefix} state=${state} />
+      <${TextFilter}
+        key=${prefix}
+        label="Key begins with"
+        value=${prefix}
+        onFilter=${(wanted) => replaceAddress(addressOf(name, page, { prefix: wanted, sort }))}
+      >
+        ${
+          state !== undefined &&
+          prefix !== "" &&
+          html`<a href=${addressOf(name, "messages", { prefix })}>in all states</a>`
+        }
+      <//>
       ${isWanted && html`<${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />`}
-      <span class="end">${state !== undefined && prefix === "" && orderOf(state, queue)}</span>
+      <${SortChoice} columns=${columns} sorting=${sorting} initial="Redis’s order" />
+      <${Order}
+        state=${state}
+        queue=${queue}
+        isSearch=${prefix !== ""}
+        sortedAmong=${sortedAmong}
+        onReset=${() => sortBy(undefined)}
+      />
     </div>
     ${
       isSelectable &&
@@ -83,38 +108,25 @@ export function ListPage({ name, page, params }) {
     }
     ${
       isWanted &&
-      html`<${StateLine}
+      html`<${LoadedTable}
         loaded=${loaded}
-        isEmpty=${messages.length === 0}
-        empty=${emptyText(state, prefix, queue, next)}
-      />`
-    }
-    ${
-      messages.length > 0 &&
-      html`<${Table}
         caption=${captionOf(state, prefix)}
-        hidesCaption
         columns=${columns}
         rows=${messages}
         keyOf=${keyOf}
+        sorting=${sorting}
         selection=${isSelectable ? selection : undefined}
+        empty=${emptyText(state, prefix, next)}
       />`
     }
     <${Pager}
       address=${(some) => addressOf(name, page, some)}
       params=${params}
       next=${next}
-      list=${JSON.stringify([name, page, prefix, reason, group, from, until])}
+      list=${JSON.stringify([name, page, prefix, reason, group, from, until, sort])}
     />
   </div>`;
 }
-
-const PAYLOAD = {
-  id: "payload",
-  label: "Payload",
-  className: "words",
-  cell: ({ payload }) => html`<${Payload} payload=${payload} />`,
-};
 
 /** What the list is limited to, beside the beginning of keys, and the way back to all of it. */
 function Chosen({ name, page, params: { reason, group, from, until } }) {
@@ -150,47 +162,26 @@ function captionOf(state, prefix) {
   return prefix === "" ? what : `${what} with keys that begin with ${visible(prefix)}`;
 }
 
-function orderOf(state, queue) {
-  return queue?.partitions > 0 && state !== "delayed"
-    ? `${ORDERS[state]} in each partition`
-    : ORDERS[state];
+/** In which order the list is. */
+function Order({ state, queue, isSearch, sortedAmong, onReset }) {
+  const order =
+    queue?.partitions > 0 && state !== "delayed"
+      ? `${ORDERS[state]} in each partition`
+      : ORDERS[state];
+  if (sortedAmong === undefined) return html`<span class="end">${isSearch ? "" : order}</span>`;
+  const { number } = stateOf(state);
+  const isCut = isSearch || state === undefined || queue?.[number] > sortedAmong;
+  return html`<span class="end">
+    ${isCut ? `sorted among the first ${count(sortedAmong)}${order === undefined || isSearch ? "" : ` ${order}`}` : "sorted"}${" · "}
+    <button type="button" class="link" onClick=${onReset}>as in Redis</button>
+  </span>`;
 }
 
-function emptyText(state, prefix, queue, next) {
+function emptyText(state, prefix, next) {
   if (next) return "No match so far. The search continues on the next page.";
   if (prefix !== "") {
     return html`No message ${state === undefined ? "" : `that is ${state} `}has a key that begins
       with “<${Text} of=${prefix} />”. Ready messages of a plain queue have no keys.`;
   }
-  if (state === "ready" && queue?.kind === "plain" && queue.ready > 0) {
-    return "The ready messages of a plain queue are bare payloads, without ids and keys.";
-  }
   return `Nothing is ${state}.`;
-}
-
-function PrefixFilter({ name, page, prefix, state }) {
-  const filter = (event) => {
-    event.preventDefault();
-    const wanted = new FormData(event.target).get("prefix");
-    replaceAddress(addressOf(name, page, { prefix: wanted }));
-  };
-  const label = "Key begins with";
-  return html`<form role="search" aria-label="Filter by key" class="tools" onSubmit=${filter}>
-    <input
-      name="prefix"
-      type="search"
-      aria-label=${label}
-      placeholder=${`${label} …`}
-      defaultValue=${prefix}
-      autocomplete="off"
-      spellcheck=${false}
-      dir="auto"
-    />
-    <button type="submit">Filter</button>
-    ${
-      state !== undefined &&
-      prefix !== "" &&
-      html`<a href=${addressOf(name, "messages", { prefix })}>in all states</a>`
-    }
-  </form>`;
 }

@@ -5,8 +5,8 @@ import { live } from "../data/live.js";
 import { useLoaded } from "../data/loaded.js";
 import { daysOf, shadeOf, startOfToday } from "../data/month.js";
 import { addressAt, addressOf, replaceAddress } from "../data/route.js";
+import { LoadedTable } from "../parts/loaded-table.js";
 import { StateLine } from "../parts/state-line.js";
-import { Table } from "../parts/table.js";
 import { Text } from "../parts/text.js";
 
 /** How often to load the month (ms). The server counts at most once a minute. */
@@ -135,6 +135,7 @@ function columns(from) {
     {
       id: "name",
       label: "Queue",
+      sortBy: ({ name }) => name,
       cell: ({ name }) =>
         html`<a href=${addressOf(name, "delayed", range)}><${Text} of=${name} length=${60} /></a>`,
     },
@@ -144,6 +145,7 @@ function columns(from) {
       isNumber: true,
       state: "delayed",
       cell: (queue) => count(queue.count),
+      sortBy: (queue) => queue.count,
     },
   ];
 }
@@ -157,20 +159,14 @@ function Cell({ month, index }) {
     <div class="head">
       <h2 id="cell">${instantText(at).slice(0, -3)} to ${minute(at + HOUR)}</h2>
     </div>
-    <${StateLine}
+    <${LoadedTable}
       loaded=${loaded}
-      isEmpty=${queues.length === 0}
+      caption="Queues"
+      columns=${columns(at)}
+      rows=${queues}
+      keyOf=${({ name }) => name}
+      initial="messages"
       empty="Nothing becomes due in this hour."
     />
-    ${
-      queues.length > 0 &&
-      html`<${Table}
-        caption="Queues"
-        hidesCaption
-        columns=${columns(at)}
-        rows=${queues}
-        keyOf=${({ name }) => name}
-      />`
-    }
   </section>`;
 }

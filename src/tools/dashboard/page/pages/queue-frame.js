@@ -24,9 +24,15 @@ const TABS = [
   { page: "consumers", label: "Consumers", number: "consumers" },
 ];
 
+/** The pages that say nothing of a plain queue: Redis does not know who has taken its messages. */
+const RELIABLE = new Set(["in-flight", "retrying", "dead", "consumers"]);
+
 /** The frame around all pages of a queue: its name, its tabs, and the button that pauses it. */
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
+  const tabs = TABS.filter(
+    (tab) => tab.page === page || queue?.kind !== "plain" || !RELIABLE.has(tab.page),
+  );
   return html`<div>
     <p class="path"><a href=${HOME}>Queues</a></p>
     <div class="head">
@@ -43,7 +49,7 @@ export function QueueFrame({ name, page, children }) {
     </div>
     <nav class="tabs" aria-label="Pages of this queue">
       <ul>
-        ${TABS.map(
+        ${tabs.map(
           (tab) =>
             html`<li key=${tab.page}>
               <a

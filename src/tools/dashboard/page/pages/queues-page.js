@@ -84,9 +84,9 @@ function Totals({ rows, lines, span }) {
         />`,
     )}
     <${Tile}
-      label=${span === "quarter" ? "Finished per day" : "Finished per minute"}
+      label="Finished"
       value=${isKnown(finished) ? count(Math.round(finished)) : UNKNOWN}
-      more="reliable queues"
+      more=${span === "quarter" ? "a day, reliable queues" : "a minute, reliable queues"}
       state="handled"
       values=${lines?.finished}
     />

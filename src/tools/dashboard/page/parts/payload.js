@@ -34,6 +34,14 @@ export function Payload({ payload }) {
   </div>`;
 }
 
+/** The column of a table for the payloads of its rows. */
+export const PAYLOAD = {
+  id: "payload",
+  label: "Payload",
+  className: "words",
+  cell: ({ payload }) => html`<${Payload} payload=${payload} />`,
+};
+
 /** A checkbox that shows and hides payloads, or a line that explains why payloads are hidden. */
 export function PayloadSwitch({ session, isShown, onChange }) {
   if (!session.payloads) {

@@ -1,5 +1,5 @@
 // @ts-check
-import { html } from "../../vendor/preact-htm.js";
+import { html, useState } from "../../vendor/preact-htm.js";
 
 // A table of rows, and cards of the same rows on a phone. The explicit roles keep it a table there.
 
@@ -43,6 +43,16 @@ export function Table(props) {
         })}
       </tbody>
     </table>
+  </div>`;
+}
+
+/** A table with all rows there are, which sorts itself. `initial`: the order in which the rows come, in words. */
+export function SortedTable({ initial, rows, ...props }) {
+  const [by, onSort] = useState();
+  const sorting = { by, onSort };
+  return html`<div>
+    <${SortChoice} columns=${props.columns} sorting=${sorting} initial=${initial} />
+    <${Table} ...${props} rows=${sorted(rows, props.columns, by)} sorting=${sorting} />
   </div>`;
 }
 

@@ -38,9 +38,16 @@ const CHANGES = {
     done: "redriven",
     delay: { label: "Deliver in", initial: 0 },
   },
+  requeue: {
+    label: "Requeue",
+    text:
+      "Payloads become ready again, for example after a codec was fixed. Those still unreadable come back here. " +
+      "Whole messages of an unknown layout stay.",
+    done: "requeued",
+  },
   remove: {
     label: "Remove",
-    text: "The letters and their payloads are deleted. This cannot be undone.",
+    text: "What is chosen is deleted for good. This cannot be undone.",
     done: "removed",
     isDestructive: true,
   },
@@ -51,6 +58,7 @@ const ALLOWED = {
   delayed: ["promote", "reschedule", "cancel"],
   retrying: ["promote", "reschedule", "cancel"],
   dead: ["redrive", "remove"],
+  quarantined: ["requeue", "remove"],
 };
 
 /** The changes that a state allows, as pairs of verb and label. `isOne`: of a single message. */
@@ -70,7 +78,7 @@ function titleOf(verb, what) {
 
 /** The question whether to change the chosen messages of a list. Calls `finish` when it is done. */
 export function selectionQuestion(name, state, verb, chosen, finish) {
-  const path = queuePath(name, "messages/change");
+  const path = queuePath(name, state === "quarantined" ? QUARANTINE : "messages/change");
   const body = { verb, ids: chosen.map(({ id }) => id), places: chosen.map(({ place }) => place) };
   const total = chosen.length;
   const tell = (found) =>
@@ -80,14 +88,22 @@ export function selectionQuestion(name, state, verb, chosen, finish) {
   return questionOf(verb, many(total, "message"), "message", path, body, tell, finish);
 }
 
+const QUARANTINE = "quarantine/change";
+
+/** The question whether to change the whole quarantine. */
+export function wholeQuestion(name, verb, finish) {
+  const path = queuePath(name, QUARANTINE);
+  return questionOf(verb, "all of the quarantine", "message", path, { verb }, tellNow, finish);
+}
+
 /** The question whether to change dead letters, called `what`: all, or those of `letters`, a reason and a group. */
 export function lettersQuestion(name, verb, what, letters, finish) {
   const path = queuePath(name, "dead/change");
-  return questionOf(verb, what, "dead letter", path, { verb, ...letters }, tellLetters, finish);
+  return questionOf(verb, what, "dead letter", path, { verb, ...letters }, tellNow, finish);
 }
 
-function tellLetters(found) {
-  return `${many(found, "dead letter")} now.`;
+function tellNow(found, noun) {
+  return `${many(found, noun)} now.`;
 }
 
 function questionOf(verb, what, noun, path, body, tell, finish) {
@@ -98,7 +114,7 @@ function questionOf(verb, what, noun, path, body, tell, finish) {
     verb: label,
     delay,
     isDestructive,
-    check: async () => tell((await change(path, { ...body, isDry: true })).count),
+    check: async () => tell((await change(path, { ...body, isDry: true })).count, noun),
     act: async (values) => {
       const { count: changed } = await change(path, { ...body, delay: values.delay });
       await finish();

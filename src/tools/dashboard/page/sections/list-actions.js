@@ -4,12 +4,23 @@ import { count } from "../data/format.js";
 import { useShell } from "../parts/shell.js";
 import { changesIn, selectionQuestion } from "./changes.js";
 
-/** What can be done with the chosen messages of a list. */
-export function ListActions({ name, state, selection, reload }) {
+/** What can be done with the chosen messages of a list; with `whole(verb)`, a question, also with all of it. */
+export function ListActions({ name, state, selection, reload, whole }) {
   const { ask } = useShell();
   const { chosen } = selection;
   if (chosen.length === 0) {
-    return html`<p class="actions quiet">Select messages to change them.</p>`;
+    return html`<div class="actions">
+      <span class="quiet">Select messages to change them.</span>
+      ${
+        whole &&
+        changesIn(state).map(
+          ([verb, label]) =>
+            html`<button key=${verb} type="button" onClick=${() => ask(whole(verb))}>
+              ${label} all
+            </button>`,
+        )
+      }
+    </div>`;
   }
   const finish = async () => {
     selection.set([]);

@@ -8,12 +8,13 @@ import { Text } from "../parts/text.js";
 import { EarlierFailures } from "./failures.js";
 import { UnreadableNote } from "./unreadable-note.js";
 
-// The columns of lists of messages; see parts/table.js.
+// The columns of lists of messages; see parts/table.js. The server sorts these lists, by the field that is the column's id.
 
 const instant = (id, label, more = {}) => ({
   id,
   label,
   cell: (one) => html`<${Instant} at=${one[id]} />`,
+  sortBy: (one) => one[id],
   isNone: (one) => !isKnown(one[id]),
   ...more,
 });
@@ -22,6 +23,7 @@ const words = (id, label, more = {}) => ({
   id,
   label,
   cell: (one) => (isKnown(one[id]) ? html`<${Text} of=${one[id]} length=${80} />` : UNKNOWN),
+  sortBy: (one) => one[id],
   isNone: (one) => !isKnown(one[id]),
   ...more,
 });
@@ -31,13 +33,15 @@ const number = (id, label, write = count, more = {}) => ({
   label,
   isNumber: true,
   cell: (one) => write(one[id]),
+  sortBy: (one) => one[id],
   isNone: (one) => !one[id],
   ...more,
 });
 
 const message = (queue) => ({
-  id: "message",
+  id: "key",
   label: "Message",
+  sortBy: ({ key }) => key,
   cell: ({ id, key }) =>
     html`<a class=${isKnown(key) ? "" : "mono"} href=${addressOf(queue, "message", { id })}
       ><${Text} of=${key ?? id}
@@ -47,6 +51,7 @@ const message = (queue) => ({
 const state = {
   id: "state",
   label: "State",
+  sortBy: (one) => one.state,
   cell: (one) => html`<${State} of=${one.state} />`,
 };
 
@@ -62,6 +67,7 @@ const lastFailure = {
 const reason = {
   id: "reason",
   label: "Reason",
+  sortBy: (letter) => letter.reason,
   className: "words",
   cell: (letter) =>
     html`<span>
@@ -114,13 +120,13 @@ const COLUMNS = {
 /** The columns of the list of what all queues have in flight. */
 export const BUSY_COLUMNS = [
   {
-    id: "message",
-    label: "Message",
+    ...message(),
     cell: (one) => message(one.queue).cell(one),
   },
   {
     id: "queue",
     label: "Queue",
+    sortBy: ({ queue }) => queue,
     cell: ({ queue }) =>
       html`<a href=${addressOf(queue, "in-flight")}><${Text} of=${queue} length=${60} /></a>`,
   },

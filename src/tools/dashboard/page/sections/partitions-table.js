@@ -2,7 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { UNKNOWN } from "../data/format.js";
 import { numberColumn } from "../data/numbers.js";
-import { Table } from "../parts/table.js";
+import { SortedTable } from "../parts/table.js";
 import { Text } from "../parts/text.js";
 
 const WIDE = { className: "if-wide" };
@@ -11,6 +11,7 @@ const COLUMNS = [
   {
     id: "partition",
     label: "Partition",
+    sortBy: ({ partition }) => partition,
     cell: ({ partition }) =>
       partition < 0 ? "the ordinary queue, moving into partitions" : partition,
   },
@@ -32,6 +33,7 @@ function place(id, label) {
     id,
     label,
     className: "if-medium",
+    sortBy: (one) => one[id] ?? "",
     cell: (one) => (one[id] ? html`<${Text} of=${one[id]} />` : UNKNOWN),
     isNone: (one) => !one[id],
   };
@@ -41,12 +43,13 @@ function place(id, label) {
 export function PartitionsTable({ partitions }) {
   return html`<section aria-labelledby="partitions">
     <div class="head"><h2 id="partitions">Partitions</h2></div>
-    <${Table}
+    <${SortedTable}
       caption="Partitions"
       hidesCaption
       columns=${COLUMNS}
       rows=${partitions}
       keyOf=${({ partition }) => partition}
+      initial="partition"
     />
   </section>`;
 }

@@ -6,8 +6,7 @@ import { useLoaded } from "../data/loaded.js";
 import { addressOf } from "../data/route.js";
 import { Instant } from "../parts/instant.js";
 import { useShell } from "../parts/shell.js";
-import { StateLine } from "../parts/state-line.js";
-import { Table } from "../parts/table.js";
+import { LoadedTable } from "../parts/loaded-table.js";
 import { Text, visible } from "../parts/text.js";
 import { changesIn, lettersQuestion } from "./changes.js";
 
@@ -32,17 +31,15 @@ export function Reasons({ name, dead, reload }) {
         html`<span class="end"><${All} name=${name} groups=${groups} finish=${finish} /></span>`
       }
     </div>
-    <${StateLine} loaded=${loaded} isEmpty=${groups.length === 0} empty="No dead letters." />
-    ${
-      groups.length > 0 &&
-      html`<${Table}
-        caption="Dead letters by reason"
-        hidesCaption
-        columns=${columns}
-        rows=${groups}
-        keyOf=${({ reason, group, isUnreadable }) => `${isUnreadable} ${group} ${reason}`}
-      />`
-    }
+    <${LoadedTable}
+      loaded=${loaded}
+      caption="Dead letters by reason"
+      columns=${columns}
+      rows=${groups}
+      keyOf=${({ reason, group, isUnreadable }) => `${isUnreadable} ${group} ${reason}`}
+      initial="letters"
+      empty="No dead letters."
+    />
   </section>`;
 }
 
@@ -51,6 +48,7 @@ function columnsOf(name) {
     {
       id: "reason",
       label: "Reason",
+      sortBy: ({ reason }) => reason,
       cell: ({ reason, group, example }) =>
         html`<a href=${addressOf(name, "dead", { reason, group })} title=${visible(example)}
           ><${Text} of=${reason === "" ? "(no reason)" : reason} length=${200}
@@ -62,23 +60,27 @@ function columnsOf(name) {
       isNumber: true,
       state: "dead",
       cell: (one) => count(one.count),
+      sortBy: (one) => one.count,
     },
     {
       id: "group",
       label: "Group",
       className: "if-medium",
       cell: ({ group }) => html`<${Text} of=${group} />`,
+      sortBy: ({ group }) => group,
     },
     {
       id: "first",
       label: "First died",
       className: "if-medium",
       cell: (one) => html`<${Instant} at=${one.firstDiedAt} />`,
+      sortBy: ({ firstDiedAt }) => firstDiedAt,
     },
     {
       id: "last",
       label: "Last died",
       cell: (one) => html`<${Instant} at=${one.lastDiedAt} />`,
+      sortBy: ({ lastDiedAt }) => lastDiedAt,
     },
   ];
 }

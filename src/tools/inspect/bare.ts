@@ -1,0 +1,111 @@
+import { partsOf } from "../../handles/queue-handle.ts";
+import {
+  countThere,
+  digestOf,
+  lengthOf,
+  removeThere,
+  requeueThere,
+  type AsideList,
+  type AsidePlace,
+} from "../../queue/aside.ts";
+import { checkCall, type CallOptions } from "../../queue/call.ts";
+import { listed } from "../../queue/listed.ts";
+import type { InspectedQueue } from "./inspector.ts";
+
+/** A payload without id and key: ready in a plain queue, or in the quarantine. */
+export interface BarePayload {
+  /** Where it is. Another payload has its position once one before it has left. */
+  readonly place: string;
+  /** The number of the partition; undefined in an ordinary queue. */
+  readonly partition: number | undefined;
+  /** From the head of its LIST, beginning with 1. */
+  readonly position: number;
+  /** Whether it is a whole message of an unknown layout: it can be removed, and not requeued. */
+  readonly isUnreadable: boolean;
+  /** In bytes. */
+  readonly size: number;
+  readonly bytes: Buffer;
+}
+
+/** The LISTs of bare payloads. */
+const LISTS = { ready: ["ready"], quarantined: ["quarantine", "unreadable"] } as const;
+
+/** Where bare payloads are. */
+export type BareState = keyof typeof LISTS;
+
+/** The most elements of a LIST that are read: finding one far from its ends takes Redis long. */
+export const MOST_BARE = 10_000;
+
+/**
+ * Yields the payloads of a queue that have neither id nor key, partition by partition, oldest first: the first `MOST_BARE` of
+ * each LIST. Reads bounded pages, so it is not a snapshot.
+ *
+ * @throws {RedisError} if Redis refuses or does not reply.
+ */
+export async function* payloadsIn(
+  { messages }: InspectedQueue,
+  state: BareState,
+  options?: CallOptions,
+): AsyncGenerator<BarePayload, void, void> {
+  const call = checkCall(options);
+  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
+    for (const list of LISTS[state]) {
+      let position = 0;
+      for await (const bytes of listed(queue, list, call)) {
+        const { length: size } = bytes;
+        const words = [partition ?? "", list, position++, size, digestOf(bytes)];
+        const isUnreadable = list === "unreadable";
+        yield { place: words.join(":"), partition, position, isUnreadable, size, bytes };
+        if (position >= MOST_BARE) break;
+      }
+    }
+  }
+}
+
+/**
+ * Requeues or removes what is in these places of the quarantine, by default all of it, or only counts what is there; returns
+ * how many. Whole messages of an unknown layout are not requeued.
+ *
+ * @throws {RedisError} if Redis refuses or does not reply. What was done before is done.
+ */
+export async function changeQuarantined(
+  { messages }: InspectedQueue,
+  change: "requeue" | "remove",
+  places: readonly string[] | undefined,
+  { isDry = false, ...options }: CallOptions & { readonly isDry?: boolean } = {},
+): Promise<number> {
+  const call = checkCall(options);
+  const { quarantine } = messages;
+  if (places === undefined && !isDry) {
+    return change === "requeue"
+      ? await quarantine.requeue(undefined, options)
+      : await quarantine.clear(options);
+  }
+  const lists = change === "requeue" ? (["quarantine"] as const) : LISTS.quarantined;
+  let count = 0;
+  for (const { label, queue } of await partsOf(messages).all(call)) {
+    for (const list of lists) {
+      if (places === undefined) {
+        count += await lengthOf(queue, list, call);
+        continue;
+      }
+      const chosen = places.flatMap((place) => placeIn(place, label, list) ?? []);
+      if (isDry) count += await countThere(queue, list, chosen, call);
+      else if (change === "requeue") count += await requeueThere(queue, chosen, call);
+      else count += await removeThere(queue, list, chosen, call);
+    }
+  }
+  return count;
+}
+
+/** What a place names in one LIST; undefined for a place elsewhere, and for any other text. */
+function placeIn(
+  place: string,
+  partition: number | undefined,
+  list: AsideList,
+): AsidePlace | undefined {
+  const [, at, name, position, size, digest = ""] =
+    /^(|-1|\d{1,3}):([a-z]+):(\d{1,5}):(\d{1,10}):([\da-f]{40})$/.exec(place) ?? [];
+  if (at !== String(partition ?? "") || name !== list) return undefined;
+  return { position: Number(position), size: Number(size), digest };
+}
