@@ -67,6 +67,12 @@ export const SECTIONS = [
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
   { heading: "Hours and days", type: "WithinOptions", about: "`nextWithin`." },
+  {
+    heading: "A schedule",
+    type: "ScheduleOptions",
+    about: "`queue.schedules.upsert` and `declare`.",
+  },
+  { heading: "Backfilling a schedule", type: "BackfillOptions", about: "`schedules.backfill`." },
   { heading: "Taking", type: "TakeManyOptions", about: "`takeMany`, also of a reliable queue." },
   { heading: "Subscribing", type: "SubscribeOptions", about: "`subscribe` of a plain queue." },
   {

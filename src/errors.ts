@@ -22,7 +22,8 @@ export type ErrorCode =
   | "QUARANTINED"
   | "HANDLER"
   | "LEFT_RUNNING"
-  | "WRONG_HANDLE";
+  | "WRONG_HANDLE"
+  | "SCHEDULE";
 
 /** Any of Delayline's errors: in a `switch (error.code)` TypeScript narrows it to the class with that code. */
 export type AnyDelaylineError =
@@ -36,7 +37,8 @@ export type AnyDelaylineError =
   | QuarantineError
   | HandlerError
   | LeftRunningError
-  | WrongHandleError;
+  | WrongHandleError
+  | ScheduleError;
 
 /** The base class of Delayline's errors. */
 export class DelaylineError extends Error {
@@ -303,6 +305,29 @@ export class WrongHandleError extends DelaylineError {
     what: string,
   ) {
     super("WRONG_HANDLE", `queue "${queue}" ${what}`);
+  }
+}
+
+/**
+ * Event: this process cannot plan a schedule, since its calendar or the function that makes its payload has thrown, or
+ * croner is not installed. Other processes may; if none can, the schedule ends when what is placed has come. `cause` says
+ * why.
+ *
+ * It is reported once for each schedule, until it has been planned again.
+ */
+export class ScheduleError extends DelaylineError {
+  static override readonly name: string = "ScheduleError";
+  declare readonly code: "SCHEDULE";
+
+  constructor(
+    readonly queue: string,
+    /** The schedule's name. */
+    readonly schedule: string,
+    cause: unknown,
+  ) {
+    super("SCHEDULE", `cannot plan schedule ${JSON.stringify(schedule)} of queue "${queue}"`, {
+      cause,
+    });
   }
 }
 

@@ -27,6 +27,7 @@ import {
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Messages } from "../partitions/messages.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
+import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
@@ -35,6 +36,8 @@ import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.t
  * key also reaches the retrying messages of a reliable queue.
  */
 export abstract class DelayedHandle<T> extends QueueHandle {
+  /** The queue's schedules: messages that recur. */
+  readonly schedules: Schedules<T>;
   readonly #messages: Messages;
   readonly #payloads: Payloads<T>;
   readonly #anyTime: boolean;
@@ -47,6 +50,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     { anyTime }: Pick<QueueSettings<T>, "anyTime">,
   ) {
     super(open);
+    this.schedules = new Schedules(open.schedules, messages, payloads);
     this.#messages = messages;
     this.#payloads = payloads;
     this.#anyTime = anyTime;

@@ -100,8 +100,11 @@ export interface DroppedEvent {
   readonly id: string;
   /** The business key, if it had one. */
   readonly key: string | undefined;
-  /** The condition: `onlyIf` did not hold, or `deliverWithin` had passed. */
-  readonly reason: "onlyIf" | "deliverWithin";
+  /**
+   * The condition: `onlyIf` did not hold, or `deliverWithin` had passed; or `overlap`: another run of its schedule was ready
+   * or in flight.
+   */
+  readonly reason: "onlyIf" | "deliverWithin" | "overlap";
 }
 
 // Node finds channels by name, so several copies of this file share them. The types of Node 26 have the two parameters

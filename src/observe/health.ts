@@ -9,6 +9,7 @@ export type Judged = Omit<
   | "dropped"
   | "droppedLate"
   | "remembered"
+  | "droppedOverlap"
   | "readied"
   | "finished"
 >;

@@ -63,7 +63,7 @@ export const QUEUE_GAUGES = {
   dropped: {
     label: "dropped",
     unit: "messages",
-    help: "Due messages that were dropped because of their onlyIf or deliverWithin, ever.",
+    help: "Due messages that were dropped because of their onlyIf, deliverWithin or overlap, ever.",
     of: ({ dropped }) => dropped,
   },
   droppedLate: {
@@ -71,6 +71,12 @@ export const QUEUE_GAUGES = {
     unit: "messages",
     help: "Due messages that were dropped because their deliverWithin had passed, ever.",
     of: ({ droppedLate }) => droppedLate,
+  },
+  droppedOverlap: {
+    label: "dropped overlap",
+    unit: "messages",
+    help: "Runs of schedules that were dropped because another run was ready or in flight, ever.",
+    of: ({ droppedOverlap }) => droppedOverlap,
   },
   quarantined: {
     label: "quarantined",

@@ -65,6 +65,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     dead: sum(({ dead }) => dead),
     dropped: sum(({ dropped }) => dropped),
     droppedLate: sum(({ droppedLate }) => droppedLate),
+    droppedOverlap: sum(({ droppedOverlap }) => droppedOverlap),
     quarantined: sum(({ quarantined }) => quarantined),
     remembered: sum(({ remembered }) => remembered),
     nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,

@@ -80,7 +80,28 @@ export const KEYS = {
     prefix: "delayline_dropped:",
     type: "hash",
     holds:
-      "how many messages were dropped when they were due: `onlyIf`, whose condition did not hold; `deliverWithin`, which were too late",
+      "how many messages were dropped when they were due: `onlyIf`, whose condition did not hold; `deliverWithin`, which were too late; `overlap`, since another run of their schedule was ready or in flight",
+  },
+  /** See `schedules/record.ts`. */
+  schedules: {
+    prefix: "delayline_schedules:",
+    type: "hash",
+    holds:
+      "schedule -> its record; and, behind a byte 0, a set of schedules -> the revision that was declared last",
+    marksQueue: true,
+  },
+  planning: {
+    prefix: "delayline_planning:",
+    type: "zset",
+    holds:
+      "the names of schedules by when to plan them next (epoch ms); `+inf` while one is paused or over",
+  },
+  /** See `lua/fragments/run.ts`. */
+  running: {
+    prefix: "delayline_running:",
+    type: "hash",
+    holds:
+      "schedule that must not overlap -> the newest entry of the stream of its runs, which is gone when that run is settled",
   },
   quarantine: {
     prefix: "delayline_quarantine:",

@@ -22,6 +22,12 @@ export interface QueueState {
   readonly unreadable?: readonly Bytes[];
   /** How many messages were dropped, by the condition. */
   readonly dropped?: Readonly<Record<string, string>>;
+  /** Records of schedules, and the revisions of sets. */
+  readonly schedules?: Readonly<Record<string, Bytes>>;
+  /** Names of schedules with their scores, in the order of the ZSET. */
+  readonly planning?: readonly (readonly [name: string, score: number])[];
+  /** The newest entry of each schedule that must not overlap. */
+  readonly running?: Readonly<Record<string, string>>;
   readonly mover?: string;
   readonly listed?: string;
   readonly paused?: string;
@@ -117,12 +123,15 @@ async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): P
 
 async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
   if (state.partitions !== undefined) await redis.set(keys.partitions, state.partitions);
-  for (const hash of ["journal", "arrivals", "holder", "dropped"] as const) {
+  for (const [name, score] of state.planning ?? []) await redis.zadd(keys.planning, score, name);
+  for (const hash of HASHES) {
     for (const [name, value] of Object.entries(state[hash] ?? {}))
       await redis.hset(keys[hash], name, bytes(value));
   }
   for (const member of state.members ?? []) await redis.zadd(keys.members, Date.now(), member);
 }
+
+const HASHES = ["journal", "arrivals", "holder", "dropped", "schedules", "running"] as const;
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
@@ -165,6 +174,9 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     arrivals: await hash(keys.arrivals),
     holder: await hash(keys.holder),
     dropped: await hash(keys.dropped),
+    schedules: await hash(keys.schedules),
+    planning: await scored(redis, keys.planning),
+    running: await hash(keys.running),
     members: await redis.zrange(keys.members, "0", "-1"),
   };
 }

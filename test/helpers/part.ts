@@ -6,9 +6,6 @@ import type { Server } from "../../src/redis/server.ts";
 
 /** The only part of an ordinary queue. */
 export function newPart(name: string, server: Server, elements: Elements = "addresses"): Part {
-  return new Part(ORDINARY, name, elements, server, {
-    counters: new Counters(name),
-    knownFact: () => undefined,
-    learn: () => {},
-  });
+  const link = { counters: new Counters(name), knownFact: () => undefined, learn: () => {} };
+  return new Part(ORDINARY, name, elements, server, link, new Map());
 }

@@ -18,6 +18,7 @@ import {
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,
   type DelaylineEvents,
@@ -138,6 +139,12 @@ const samples = [
     error: new WrongHandleError("orders", "is reliable: use getReliableQueue"),
     code: "WRONG_HANDLE",
     message: 'queue "orders" is reliable: use getReliableQueue',
+  },
+  {
+    type: ScheduleError,
+    error: new ScheduleError("orders", "nightly", new Error("boom")),
+    code: "SCHEDULE",
+    message: 'cannot plan schedule "nightly" of queue "orders"',
   },
 ];
 
@@ -310,6 +317,7 @@ const told = (error: AnyDelaylineError) => {
       return error.count;
     case "HANDLER":
     case "WRONG_HANDLE":
+    case "SCHEDULE":
       return error.queue;
     case "CLOSED":
     case "ENCODE":

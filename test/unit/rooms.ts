@@ -32,6 +32,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   {
     delayed: "Messages until they are due: look-up, cancelling, the insertion order.",
     ready: "Due messages in a LIST: taking, giving back.",
+    schedules: "Messages that recur: ticks, what Redis holds of a schedule, and the planner.",
   },
   {
     "delayed/transfer": "The task that moves due messages and tidies up.",
@@ -48,6 +49,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
     "lua/delayed": "Moves of delayed messages, and transfers.",
     "lua/ready": "Moves of messages in the ready LIST, and of the quarantine.",
     "lua/reliable": "Moves of messages in the stream, retries and dead letters.",
+    "lua/schedules": "Records of schedules, and the messages that are placed with them.",
     "lua/queue": "Pausing, counting, the time, and what concerns all places.",
     "lua/partitions": "The fact, the members, batches and leases of partitions.",
   },

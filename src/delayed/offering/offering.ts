@@ -2,6 +2,7 @@ import { OfferError, OfferManyError } from "../../errors.ts";
 import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
 import type { Guard } from "../../queue/message/guard.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
+import type { Occurrence } from "../../queue/message/occurrence.ts";
 import { packMember, type MessageId } from "../../queue/message/message.ts";
 
 /** The outcome of an offer. */
@@ -35,6 +36,8 @@ export interface Offering {
   readonly onlyIf?: Guard | undefined;
   /** For how many milliseconds after its deadline it may be delivered; later it is dropped. */
   readonly deliverWithin?: number | undefined;
+  /** The tick of a schedule that it stands for. */
+  readonly occurrence?: Occurrence | undefined;
   /** The hash of its key to write into the id. Defaults to a random one. */
   readonly hash?: number | undefined;
   /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
@@ -45,9 +48,9 @@ export interface Offering {
 
 /** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
 export function memberOf(offering: Offering, id: Buffer): Buffer {
-  const { payload, key, headers, onlyIf, deliverWithin } = offering;
-  const hasMore = headers !== undefined || onlyIf !== undefined || deliverWithin !== undefined;
-  const more = hasMore ? { headers, onlyIf, deliverWithin } : undefined;
+  const { payload, key, headers, onlyIf, deliverWithin, occurrence } = offering;
+  const hasMore = (headers ?? onlyIf ?? deliverWithin ?? occurrence) !== undefined;
+  const more = hasMore ? { headers, onlyIf, deliverWithin, occurrence } : undefined;
   return packMember(id, payload, key, more);
 }
 

@@ -10,6 +10,7 @@ import { keyHold, ownKeys } from "../fragments/key-index.ts";
 import { listed } from "../fragments/listed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { bringBack } from "../fragments/retry-moves.ts";
+import { overlaps } from "../fragments/run.ts";
 import {
   asBuffer,
   asFlag,
@@ -41,8 +42,8 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
 
-/** Why a message was dropped: the condition that it was offered with. */
-export type DropReason = "onlyIf" | "deliverWithin";
+/** Why a message was dropped: the condition that it was offered with, or another run of its schedule. */
+export type DropReason = "onlyIf" | "deliverWithin" | "overlap";
 
 /** A message that was due, and was dropped because of a condition. */
 export interface DroppedMessage {
@@ -87,6 +88,8 @@ export interface TransferReply {
   readonly fact: string | undefined;
   /** Of a sweep, unless the queue is paused: whether it is reliable, so that its stream exists. */
   readonly isReliable: boolean | undefined;
+  /** Of a sweep: whether the queue has schedules. */
+  readonly hasSchedules: boolean | undefined;
 }
 
 /**
@@ -153,8 +156,8 @@ end
  * `drop(unfit)`: removes the unfit, and counts them.
  */
 const unpackDue = defineFragment({
-  keys: ["timeouts", "unreadable", "dropped"],
-  needs: [addressOf, condition, ownKeys, unpackMember],
+  keys: ["timeouts", "unreadable", "dropped", "running", "stream"],
+  needs: [addressOf, condition, overlaps, ownKeys, unpackMember],
   lua: /* lua */ `
 -- A message offered with a deadline in the past is late only since its offer, which ids of 16 bytes contain.
 local function sinceWhen(deadline, id, now)
@@ -176,8 +179,8 @@ local function unpackDue(members, scores, isStream, now)
   -- The trailer without its conditions; and why the message must not be delivered, or nil.
   local function ask(trailer, i)
     local guard, within, rest = conditionsIn(trailer)
-    if not guard and not within then return trailer end
-    return rest, failing(guard, within, within and scoreOf(i), now)
+    local reason = (guard or within) and failing(guard, within, within and scoreOf(i), now)
+    return rest or trailer, reason or overlaps(trailer) and 3 or nil
   end
   for i, member in ipairs(members) do
     local id, payload, key, trailer = unpackMember(member)
@@ -209,12 +212,14 @@ end
 local function drop(unfit)
   if #unfit == 0 then return end
   redis.call("ZREM", timeouts, unpack(unfit))
-  local counts = { 0, 0 }
+  local counts = { 0, 0, 0 }
   for i = 2, #unfit.rows, 3 do counts[unfit.rows[i]] = counts[unfit.rows[i]] + 1 end
   -- For people: a refusal must not turn a done removal into an error.
-  local before = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin")
-  local function sum(i) return string.format("%.0f", (tonumber(before[i] or 0) or 0) + counts[i]) end
-  redis.pcall("HSET", dropped, "onlyIf", sum(1), "deliverWithin", sum(2))
+  local reasons = { "onlyIf", "deliverWithin", "overlap" }
+  for i, before in ipairs(redis.pcall("HMGET", dropped, unpack(reasons))) do
+    local sum = (tonumber(before or 0) or 0) + counts[i]
+    if counts[i] > 0 then redis.pcall("HSET", dropped, reasons[i], string.format("%.0f", sum)) end
+  end
 end
 `,
 });
@@ -242,6 +247,7 @@ const KEYS = [
   "mover",
   "paused",
   "stream",
+  "running",
   "retries",
 ] as const;
 
@@ -379,7 +385,7 @@ return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream an
 
 /** A transfer or a sweep. */
 type TransferScript = Script<
-  (typeof toStream.addresses.keys)[number] | "partitions",
+  (typeof toStream.addresses.keys)[number] | "partitions" | "planning",
   (typeof toStream.addresses.args)[number],
   TransferReply,
   never
@@ -393,7 +399,7 @@ export const transfer: Readonly<Record<Into, ByElements<TransferScript>>> = {
 
 /**
  * Moves due messages unless the queue is paused, and also returns whether it is, whether there is something to tidy,
- * whether the queue was given partitions, and whether it is reliable.
+ * whether the queue was given partitions, whether it is reliable, and whether it has schedules.
  *
  * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */
@@ -405,14 +411,20 @@ function defineSweep(into: Into): ByElements<TransferScript> {
     const { name, keys, args, reply, source } = transfer[into][elements];
     return defineScript({
       name: name.replace("transfer", "sweep"),
-      keys: [...keys, "partitions"],
+      keys: [...keys, "partitions", "planning"],
       args,
       needs: [...source.needs, untidy[elements]],
       lua: /* lua */ `
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
-if redis.call("EXISTS", paused) == 1 then return { 0, 0, clock(), false, 0, 0, 0, false, {}, untidy(), 1, fact, false, false } end
+-- One question for queues that have neither.
+local found = redis.call("EXISTS", paused, planning)
+local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
+local hasSchedules = found - isPaused
+if isPaused == 1 then
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, untidy(), 1, fact, false, false, hasSchedules }
+end
 local function transfer()
 ${source.body}
 end
@@ -421,7 +433,7 @@ if reply.err then return reply end
 local isListed = checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
 reply[10], reply[11], reply[12], reply[13] = untidy(), 0, fact, isListed
-reply[14] = redis.call("EXISTS", stream)
+reply[14], reply[15] = redis.call("EXISTS", stream), hasSchedules
 return reply
 `,
       reply,
@@ -445,6 +457,7 @@ function asTransfer(raw: RawReply): TransferReply {
     fact: orNothing(asText),
     isListed: orNothing(asFlag),
     isReliable: orNothing(asFlag),
+    hasSchedules: orNothing(asFlag),
   });
 }
 
@@ -455,8 +468,10 @@ function asNextDeadline(raw: RawReply | undefined): number {
 }
 
 function asDropReason(raw: RawReply | undefined): DropReason {
-  return asNumber(raw) === 1 ? "onlyIf" : "deliverWithin";
+  return DROP_REASONS[asNumber(raw) - 1] ?? "onlyIf";
 }
+
+const DROP_REASONS: readonly DropReason[] = ["onlyIf", "deliverWithin", "overlap"];
 
 /** The meaning of `wentInto` in a reply. */
 const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];

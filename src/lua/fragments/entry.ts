@@ -1,5 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
+import { noteRun } from "./run.ts";
 import { fieldsOf } from "./stream.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
@@ -45,8 +46,8 @@ export interface Entry {
  * entries that have to wait for it. The field in the stream is `o`.
  */
 export const entry = defineFragment({
-  keys: ["stream"],
-  needs: [fieldsOf],
+  keys: ["stream", "running"],
+  needs: [fieldsOf, noteRun],
   lua: /* lua */ `
 local optional = { "t", "n", "g", "d", "u" }
 local function appendEntry(entry, place)
@@ -62,7 +63,9 @@ local function appendEntry(entry, place)
     fields[#fields + 1] = "o"
     fields[#fields + 1] = place
   end
-  return redis.pcall("XADD", stream, "*", unpack(fields))
+  local id, t = redis.pcall("XADD", stream, "*", unpack(fields)), entry.t
+  if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then noteRun(t, id) end
+  return id
 end
 local function placeOf(id, entry)
   return entry and entry.o and entry.o:match("^%d+%-%d+$") or id

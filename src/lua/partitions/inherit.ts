@@ -32,7 +32,7 @@ export interface Inheritance {
  */
 export const inherit = defineScript({
   name: "inherit",
-  keys: ["stream", "dead", "holder", "unreadable"],
+  keys: ["stream", "running", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxAttempts", "limit"],
   each: ["orphan", "counted"],
   needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle, streamId],

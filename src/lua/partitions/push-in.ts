@@ -31,6 +31,7 @@ export const pushIn = defineScript({
     "quarantine",
     "unreadable",
     "stream",
+    "running",
     "dead",
     "arrivals",
   ],

@@ -50,6 +50,7 @@ const define = (elements: Elements) =>
       "businessKeys",
       "ready",
       "stream",
+      "running",
       "returned",
       "retries",
       "retrying",

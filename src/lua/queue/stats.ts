@@ -27,12 +27,14 @@ export interface QueueCounts {
   /** Dead letters of a reliable queue. */
   readonly dead: number;
   /**
-   * Due messages that were dropped because of their `onlyIf` or `deliverWithin`, since the queue's first one. It grows
-   * until the queue is deleted.
+   * Due messages that were dropped because of their `onlyIf` or `deliverWithin`, or because another run of their schedule
+   * was ready or in flight, since the queue's first one. It grows until the queue is deleted.
    */
   readonly dropped: number;
   /** Those of `dropped` that were too late: their `deliverWithin` had passed before any process moved them. */
   readonly droppedLate: number;
+  /** Those of `dropped` that were runs of a schedule with `overlap: "skip"`, while another one was ready or in flight. */
+  readonly droppedOverlap: number;
   /** Payloads and messages in the quarantine. */
   readonly quarantined: number;
   /**
@@ -173,8 +175,8 @@ if added then
   added = math.max(length, added - (type(again) == "string" and tonumber(again) or 0))
 end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
-local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin")
-local unmet, late = tonumber(drops[1] or 0) or 0, tonumber(drops[2] or 0) or 0
+local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin", "overlap")
+local function dropsOf(i) return tonumber(drops[i] or 0) or 0 end
 local remembered = redis.pcall("XLEN", handled)
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
@@ -187,8 +189,9 @@ return {
   pending,
   waiting,
   redis.call("XLEN", dead),
-  unmet + late,
-  late,
+  dropsOf(1) + dropsOf(2) + dropsOf(3),
+  dropsOf(2),
+  dropsOf(3),
   redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
   type(remembered) == "number" and remembered or 0,
   next and replied(next),
@@ -213,6 +216,7 @@ return {
       dead: asNumber,
       dropped: asNumber,
       droppedLate: asNumber,
+      droppedOverlap: asNumber,
       quarantined: asNumber,
       remembered: asNumber,
       nextDeadline: orNothing(asDeadline),

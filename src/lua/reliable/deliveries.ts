@@ -175,7 +175,16 @@ return { reply, not isNoted and (type(why) == "table" and why.err or tostring(wh
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
-  keys: ["stream", "returned", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
+  keys: [
+    "stream",
+    "running",
+    "returned",
+    "timeouts",
+    "businessKeys",
+    "retries",
+    "retrying",
+    "unreadable",
+  ],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
   needs: [clock, failure, heldBack, putRetry, settle],
@@ -234,7 +243,7 @@ export interface RetryLaterReply {
  */
 export const retryLater = defineScript({
   name: "retry-later",
-  keys: ["stream", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
+  keys: ["stream", "running", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
   needs: [clock, deadlineAfter, earliestDue, failure, putRetry, settle],
@@ -281,7 +290,7 @@ return refused or { now, settled }
  */
 export const again = defineScript({
   name: "again",
-  keys: ["stream", "unreadable"],
+  keys: ["stream", "running", "unreadable"],
   args: ["group", "consumer", "heldCount", "entry", "own", "delay", "reason"],
   needs: [clock, deadlineAfter, failure, keepInFlight, settle],
   lua: /* lua */ `
@@ -316,7 +325,7 @@ return { #kept, kept[1] and redis.call("XRANGE", stream, kept[1], kept[1])[1] }
  */
 export const bury = defineScript({
   name: "bury",
-  keys: ["stream", "dead", "unreadable"],
+  keys: ["stream", "running", "dead", "unreadable"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "reason"],
   needs: [clock, deadLetter, failure, settle],

@@ -33,7 +33,16 @@ export interface ReclaimReply {
  */
 export const reclaim = defineScript({
   name: "reclaim",
-  keys: ["stream", "timeouts", "businessKeys", "retries", "retrying", "dead", "unreadable"],
+  keys: [
+    "stream",
+    "running",
+    "timeouts",
+    "businessKeys",
+    "retries",
+    "retrying",
+    "dead",
+    "unreadable",
+  ],
   args: ["channel", "group", "consumer", "idle", "maxAttempts", "limit"],
   needs: [clock, consumersOf, deadLetter, heldBack, orBury, putRetry, settle],
   lua: /* lua */ `

@@ -41,7 +41,7 @@ export interface StreamPage {
  */
 export const streamPage = defineScript({
   name: "stream-page",
-  keys: ["stream"],
+  keys: ["stream", "running"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
   needs: [clock, entry, inFlight, fieldsOf, keyOf, streamId],
   lua: /* lua */ `

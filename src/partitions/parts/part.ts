@@ -8,6 +8,9 @@ import { Queue, type QueueLink } from "../../queue/queue.ts";
 import { ORDINARY } from "../ring/fact.ts";
 import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
+import { Planner } from "../../schedules/planner.ts";
+import type { Codes } from "../../schedules/recipes.ts";
+import { StoredSchedules } from "../../schedules/stored-schedules.ts";
 import { ReadyList } from "../../ready/ready-list.ts";
 import { ListWatch } from "../../reliable/list-watch.ts";
 import type { Server } from "../../redis/server.ts";
@@ -29,8 +32,11 @@ export class Part {
   readonly pauses: PauseWatch;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
+  readonly schedules: StoredSchedules;
+  readonly #codes: Codes;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
+  #planner: Planner | undefined;
   /** Only if the queue is reliable and this client moves its messages. */
   #listWatch: ListWatch | undefined;
   #duty: Duty = "alone";
@@ -44,12 +50,15 @@ export class Part {
     elements: Elements,
     server: Server,
     link: QueueLink,
+    codes: Codes,
   ) {
     this.partition = partition;
     this.queue = new Queue(name, { elements, into: "list" }, server, link);
     this.pauses = new PauseWatch(this.queue);
     this.delayed = new DelayedMessages(this.queue);
     this.ready = new ReadyList(this.queue, this.pauses);
+    this.schedules = new StoredSchedules(this.queue);
+    this.#codes = codes;
   }
 
   /** The partition's number as users see it: undefined for an ordinary queue, -1 while that is a part beside others. */
@@ -62,6 +71,7 @@ export class Part {
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
+    this.#planner = new Planner(this.queue, this.schedules, this.#codes);
     this.#transferTask = new TransferTask(this.queue, this.pauses, (reply) =>
       this.#onTransferred(reply),
     );
@@ -118,7 +128,12 @@ export class Part {
     this.#isStopped = true;
     this.pauses.close();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    const own = [this.#transferTask?.leave(), this.#listWatch?.close(), this.ready.close()];
+    const own = [
+      this.#transferTask?.leave(),
+      this.#planner?.close(),
+      this.#listWatch?.close(),
+      this.ready.close(),
+    ];
     await Promise.all([...own, ...groups]);
   }
 
@@ -126,7 +141,9 @@ export class Part {
     return this.queue.layout.into === "stream";
   }
 
-  #onTransferred({ wentInto, hasListed, fact, isReliable }: TransferReply): void {
+  #onTransferred(reply: TransferReply): void {
+    const { wentInto, hasListed, fact, isReliable, isPaused, hasSchedules } = reply;
+    if (hasSchedules !== undefined) this.#planner?.note(isPaused === true, hasSchedules);
     if (fact !== undefined) this.queue.learn(fact);
     if (isReliable !== undefined) this.queue.noteStream(isReliable);
     // Another process may have made the queue reliable, or plain again.

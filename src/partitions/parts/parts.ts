@@ -8,6 +8,7 @@ import type { Call } from "../../queue/call.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Server, Servers } from "../../redis/server.ts";
+import type { Codes } from "../../schedules/recipes.ts";
 import {
   destinationOf,
   formatFact,
@@ -57,6 +58,8 @@ export class Parts {
   readonly name: string;
   readonly counters: Counters;
   readonly plainTakes: PlainTakes;
+  /** What this client has declared about schedules and Redis cannot hold. */
+  readonly codes: Codes = new Map();
   readonly #servers: Servers;
   readonly #elements: Elements;
   readonly #names: PartitionNames;
@@ -438,12 +441,14 @@ export class Parts {
     const name = isOrdinary ? this.name : this.#names.at(partition);
     const server = isOrdinary ? 0 : partition % this.#servers.length;
     const elements = isOrdinary ? this.#elements : "addresses";
-    const part = new Part(partition, name, elements, this.#servers[server] as Server, {
+    const link = {
       counters: this.counters,
       knownFact: () => this.fact && formatFact(this.fact),
-      learn: (fact) => this.learn(fact),
-      noteStream: (exists) => this.plainTakes.noteStream(part.queue, exists),
-    });
+      learn: (fact: string) => this.learn(fact),
+      noteStream: (exists: boolean) => this.plainTakes.noteStream(part.queue, exists),
+    };
+    const on = this.#servers[server] as Server;
+    const part: Part = new Part(partition, name, elements, on, link, this.codes);
     return part;
   }
 

@@ -75,7 +75,7 @@ export function packMember(
   id: Buffer,
   payload: Buffer,
   key = "",
-  more?: Partial<Omit<Trailer, "key">>,
+  more?: Omit<Parameters<typeof packTrailer>[0], "key">,
 ): Buffer {
   const trailer = more === undefined ? Buffer.from(key) : packTrailer({ ...more, key });
   const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length + trailer.length);

@@ -1,6 +1,7 @@
 import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt.ts";
 import { packGuard, unpackGuard, type Guard } from "./guard.ts";
 import type { MessageHeaders } from "./headers.ts";
+import { packOccurrence, type Occurrence } from "./occurrence.ts";
 
 /**
  * The bytes after a message's payload, which Redisson and old readers ignore.
@@ -15,7 +16,8 @@ import type { MessageHeaders } from "./headers.ts";
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`;
  * - tag 7, at most once: what has to hold for the message to be delivered, see `guard.ts`;
- * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian.
+ * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian;
+ * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`.
  *
  * The script that moves the message asks tags 7 and 8, and then removes them; see `lua/fragments/condition.ts`.
  *
@@ -43,7 +45,7 @@ export interface Trailer {
 
 const MARK = 0xff;
 const VERSION = 1;
-const TAG = { key: 1, header: 2, attempts: 3, failure: 4, guard: 7, expiry: 8 } as const;
+const TAG = { key: 1, header: 2, attempts: 3, failure: 4, guard: 7, expiry: 8, tick: 9 } as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
 
@@ -55,11 +57,16 @@ export function packTrailer({
   failures = [],
   onlyIf,
   deliverWithin,
-}: Partial<Trailer> & { readonly failures?: readonly FailedAttempt[] }): Buffer {
+  occurrence,
+}: Partial<Trailer> & {
+  readonly failures?: readonly FailedAttempt[];
+  readonly occurrence?: Occurrence | undefined;
+}): Buffer {
   const names = Object.keys(headers);
-  const others = attempts ?? onlyIf ?? deliverWithin;
+  const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence;
   if (names.length + failures.length === 0 && others === undefined) return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
+  if (occurrence !== undefined) parts.push(...packField(TAG.tick, packOccurrence(occurrence)));
   if (key !== "") parts.push(...packField(TAG.key, Buffer.from(key)));
   for (const name of names) {
     const length = Buffer.alloc(2);

@@ -31,6 +31,7 @@ const NOTHING = {
   dead: 0,
   dropped: 0,
   droppedLate: 0,
+  droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
   nextDeadline: undefined,

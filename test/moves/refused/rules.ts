@@ -45,6 +45,9 @@ export const RULES = {
   foreign: (state: State): State =>
     withEntries(omit(state, "unreadable"), ([, fields]) => fields.includes("p")),
 
+  /** Names of schedules that are gone, and the newest entry of their runs: a planner drops the name. */
+  unplanned: (state: State): State => omit(omit(state, "planning"), "running"),
+
   /** A journal that notes the number of the last batch although there was none. */
   journal: (state: State): State =>
     JSON.stringify(state["journal"]?.value) === '[["last","0"]]' ? omit(state, "journal") : state,

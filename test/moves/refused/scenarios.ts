@@ -59,6 +59,7 @@ import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
+import { planSchedule } from "../../../src/lua/schedules/plan-schedule.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
 import { digestOf } from "../../../src/queue/aside.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
@@ -1003,6 +1004,71 @@ const failed: Scenario[] = [
 ];
 
 /** One scenario or more for each script that writes. */
+const scheduled = (elements: Elements): QueueState => ({
+  ...delayedState(elements, b, far, further),
+  schedules: { s: "aa|old\n", "\0set": "3" },
+  planning: [["s", 1000]],
+  running: { s: "1-1" },
+});
+
+const ROW = { member: "", deadline: "", key: "", address: "" };
+const placed = (one: Message) => ({
+  ...ROW,
+  member: bytes(one.member),
+  deadline: one.deadline,
+  key: one.key,
+});
+const PLANNED = {
+  ...CHANNEL,
+  name: "s",
+  expected: "aa",
+  record: "bb|new\n",
+  planAt: 2000,
+  asOf: NOW,
+  set: "set",
+  setRevision: 3,
+  isWaking: 0,
+  isOrdinary: 1,
+};
+
+const schedules = BOTH.flatMap((elements): Scenario[] => [
+  {
+    script: planSchedule[elements],
+    when: "placing and withdrawing",
+    rules: ["dead", "keyless"],
+    seed: seeded(scheduled(elements), {
+      args: PLANNED,
+      rows: [{ ...ROW, address: bytes(far.address) }, ...[n, { ...o, key: "key o" }].map(placed)],
+    }),
+    partly: "placed messages stay if Redis refuses the record, and then to take them back",
+  },
+  {
+    script: planSchedule[elements],
+    when: "the first time",
+    rules: ["dead", "keyless"],
+    seed: seeded(delayedState(elements, far), {
+      args: { ...PLANNED, expected: "", isWaking: 1 },
+      rows: [placed(n)],
+    }),
+    partly: "placed messages stay if Redis refuses the record, and then to take them back",
+  },
+  {
+    script: planSchedule[elements],
+    when: "removing",
+    rules: ["dead", "unplanned"],
+    seed: seeded(scheduled(elements), {
+      args: { ...PLANNED, record: "", planAt: "+inf" },
+      rows: [{ ...ROW, address: bytes(far.address) }],
+    }),
+  },
+  {
+    script: planSchedule[elements],
+    when: "stale",
+    changesNothing: true,
+    seed: seeded(scheduled(elements), { args: { ...PLANNED, expected: "ab" }, rows: [] }),
+  },
+]);
+
 export const SCENARIOS = [
   ...offers,
   ...removals,
@@ -1018,4 +1084,5 @@ export const SCENARIOS = [
   ...lists,
   ...settlements,
   ...failed,
+  ...schedules,
 ] as readonly Scenario[];

@@ -13,6 +13,7 @@ const STATS: QueueStats = {
   dead: 0,
   dropped: 0,
   droppedLate: 0,
+  droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
   nextDeadline: undefined,

@@ -57,6 +57,7 @@ const EMPTY: Omit<Row, "name"> = {
   dead: 0,
   dropped: 0,
   droppedLate: 0,
+  droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
   nextDeadline: undefined,

@@ -1,0 +1,346 @@
+import type { CallOptions } from "../queue/call.ts";
+import {
+  checkDay,
+  checkDuration,
+  checkInstant,
+  checkIterable,
+  checkOptions,
+  checkWhole,
+  checkZone,
+} from "../queue/checks.ts";
+import type { Instant } from "../queue/instant.ts";
+import type { Calendar } from "../schedules/calendar.ts";
+import type { Declaration } from "../schedules/plan.ts";
+import type { Code } from "../schedules/recipes.ts";
+import type { Misfire, Overlap, Rule, Span } from "../schedules/rule.ts";
+import { Ticks } from "../schedules/ticks.ts";
+
+/** An instant at which a schedule recurs. */
+export interface Tick {
+  /** The schedule's name. */
+  readonly name: string;
+  /** The tick itself, without `jitter` and `spread`. */
+  readonly at: Date;
+}
+
+/** What a schedule offers, and when: either `every` or `cron`. */
+export interface ScheduleOptions<T = unknown> {
+  /**
+   * Milliseconds between two ticks: a whole number of at least 100.
+   *
+   * Counted from the epoch, not from the start of a process, so they do not drift. A day of 86,400,000 ms is one of UTC:
+   * for local days use `cron`.
+   */
+  readonly every?: number;
+
+  /** With `every`: by how many milliseconds the ticks are shifted, less than `every`. Defaults to 0. */
+  readonly phase?: number;
+
+  /**
+   * A cron pattern, such as `"30 2 * * *"`, with seconds in front if it has six fields; or any object with
+   * `next(from: Date): Date | null`.
+   *
+   * A pattern needs the package croner (`npm install croner`), in processes that declare schedules and in those that move
+   * messages; each tick costs them some 0.2 ms. An object is known only to processes that declare it: one of them has to
+   * run.
+   */
+  readonly cron?: string | Calendar;
+
+  /**
+   * The payload of each message, or a function that makes it.
+   *
+   * A function is called when a message is placed: 30 s before it is due, or two ticks before, in a process that has
+   * declared it, and one of these has to run. Functions are not compared: a higher `version` replaces what is placed.
+   */
+  readonly payload: T | ((tick: Tick) => T);
+
+  /** The time zone of the pattern, and of the days in `except`. Defaults to `"UTC"`. */
+  readonly timeZone?: string;
+
+  /** The earliest tick. Defaults to now. */
+  readonly startAt?: Instant;
+
+  /** The latest tick; inclusive. Defaults to no end. */
+  readonly endAt?: Instant;
+
+  /** How many ticks there are altogether. Defaults to no limit. */
+  readonly limit?: number;
+
+  /**
+   * Days such as `"2026-12-25"` without ticks, and spans `{ from, to }`, whose end is outside: 1,000 at most. Defaults to
+   * none.
+   */
+  readonly except?: Iterable<string | { readonly from: Instant; readonly to: Instant }>;
+
+  /**
+   * By how many milliseconds each tick is delayed at most: another delay each time, the same in every process. Must be
+   * below the interval. Defaults to 0.
+   */
+  readonly jitter?: number;
+
+  /**
+   * By how many milliseconds all ticks are delayed at most: a delay that depends on the name, so that many schedules with
+   * one pattern do not come at once. Must be below the interval. Defaults to 0.
+   */
+  readonly spread?: number;
+
+  /**
+   * What happens to ticks that are late, since no process moved messages, or the queue was paused. `"once"` delivers the
+   * last one, `"all"` each up to `maxCatchUp`, the earliest first, `"skip"` those that are no later than `misfireGrace`.
+   * Java's transfers deliver all that were placed. Defaults to `"once"`.
+   */
+  readonly misfire?: Misfire;
+
+  /** With `misfire: "skip"`: for how many milliseconds a tick may be late. Defaults to 5,000. */
+  readonly misfireGrace?: number;
+
+  /**
+   * With `misfire: "all"`: how many late ticks come, besides those that were placed. The later ones of the outage are
+   * skipped. Defaults to 1,000.
+   */
+  readonly maxCatchUp?: number;
+
+  /**
+   * `"skip"` drops a run that is due while another one of the schedule is ready or in flight; one that waits for its retry
+   * does not count. Needs a reliable queue, and costs two reads for each run. Defaults to `"allow"`.
+   */
+  readonly overlap?: Overlap;
+
+  /**
+   * The version of the declaration. One that is lower than the stored one changes nothing: so an older release does not
+   * undo a newer one. Defaults to 0.
+   */
+  readonly version?: number;
+}
+
+/** Options of `schedules.backfill`. */
+export interface BackfillOptions extends CallOptions {
+  /** The first instant. */
+  readonly from: Instant;
+  /** The last instant, which is outside. */
+  readonly to: Instant;
+  /** How many ticks are offered at most, the earliest first: 1 to 10,000. Defaults to 1,000. */
+  readonly limit?: number;
+}
+
+/** A declaration that was checked, but for what needs its ticks. */
+export interface CheckedSchedule {
+  readonly declaration: Declaration;
+  readonly code: Code;
+}
+
+/**
+ * Checks the name of a schedule.
+ *
+ * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 100 bytes without control characters.
+ */
+export function checkScheduleName(value: unknown, what = "schedule name"): asserts value is string {
+  if (typeof value !== "string")
+    throw new TypeError(`${what} must be a string, got ${typeof value}`);
+  if (!value.isWellFormed()) throw new TypeError(`${what} must be well-formed Unicode`);
+  const bytes = Buffer.byteLength(value);
+  if (bytes < 1 || bytes > MAX_NAME_BYTES) {
+    throw new RangeError(`${what} must have 1 to ${MAX_NAME_BYTES} bytes of UTF-8, got ${bytes}`);
+  }
+  if (/\p{Cc}/u.test(value)) {
+    throw new RangeError(`${what} must have no control characters, got ${JSON.stringify(value)}`);
+  }
+}
+
+/**
+ * Checks the options of a schedule; `encode` makes bytes of a payload.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value.
+ * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large.
+ */
+export function checkedSchedule<T>(
+  name: string,
+  options: ScheduleOptions<T>,
+  { isReliable, encode }: { readonly isReliable: boolean; readonly encode: (payload: T) => Buffer },
+): CheckedSchedule {
+  checkOptions("schedule option", options, KNOWN);
+  if (!("payload" in options)) throw new TypeError("a schedule must have a payload");
+  const { payload, version = 0 } = options;
+  checkWhole("version", version, 0, Number.MAX_SAFE_INTEGER);
+  const { calendar, ...rule } = checkedRule(options, isReliable);
+  const make = typeof payload === "function" ? (payload as (tick: Tick) => T) : undefined;
+  return {
+    declaration: {
+      rule,
+      payload: make === undefined ? encode(payload as T) : undefined,
+      hasCalendar: calendar !== undefined,
+      version,
+    },
+    code: {
+      version,
+      calendar,
+      payload: make && ((tick) => encode(make({ name, at: new Date(tick) }))),
+    },
+  };
+}
+
+function checkedRule(
+  options: ScheduleOptions,
+  isReliable: boolean,
+): Rule & { readonly calendar: Calendar | undefined } {
+  const { every, phase, cron }: Partial<Record<"every" | "phase" | "cron", unknown>> = options;
+  const { timeZone = "UTC", startAt, endAt, limit, except = [], jitter, spread } = options;
+  const { misfire = "once", misfireGrace = 5000, maxCatchUp = 1000, overlap = "allow" } = options;
+  if ((every === undefined) === (cron === undefined)) {
+    const got = every === undefined ? "neither" : "both";
+    throw new TypeError(`a schedule must have either every or cron, got ${got}`);
+  }
+  if (every !== undefined) checkWhole("every", every, 100, MAX_EVERY, " ms");
+  if (phase !== undefined) {
+    if (every === undefined) throw new TypeError("phase goes with every, got it with cron");
+    checkWhole("phase", phase, 0, every - 1, " ms");
+  }
+  const calendar = typeof cron === "object" ? checkedCalendar(cron) : undefined;
+  if (cron !== undefined && calendar === undefined && typeof cron !== "string") {
+    throw new TypeError(`cron must be a pattern or an object with next(from), got ${typeof cron}`);
+  }
+  checkZone("timeZone", timeZone);
+  const start = startAt === undefined ? undefined : checkInstant("startAt", startAt);
+  const end = endAt === undefined ? undefined : checkInstant("endAt", endAt);
+  if (start !== undefined && end !== undefined && end < start) {
+    throw new RangeError(`endAt must not be before startAt, got ${end} and ${start}`);
+  }
+  if (limit !== undefined) checkWhole("limit", limit, 1, Number.MAX_SAFE_INTEGER);
+  if (jitter !== undefined) checkWhole("jitter", jitter, 0, MAX_EVERY, " ms");
+  if (spread !== undefined) checkWhole("spread", spread, 0, MAX_EVERY, " ms");
+  checkOneOf("misfire", misfire, ["once", "all", "skip"]);
+  checkDuration("misfireGrace", misfireGrace);
+  checkWhole("maxCatchUp", maxCatchUp, 0, 1_000_000);
+  if ((overlap as string) === "wait") {
+    throw new RangeError(
+      'overlap must be "allow" or "skip", got "wait", which needs lanes, and there are none yet',
+    );
+  }
+  checkOneOf("overlap", overlap, ["allow", "skip"]);
+  if (overlap === "skip" && !isReliable) {
+    throw new TypeError(
+      'overlap "skip" needs a reliable queue: a plain one does not know when a run has ended',
+    );
+  }
+  const exclusions = checkedExceptions(except);
+  // Without what is undefined, since Redis stores none of it, and declarations are compared.
+  return {
+    ...(every !== undefined && { every }),
+    ...(phase !== undefined && { phase }),
+    ...(typeof cron === "string" && { cron }),
+    timeZone,
+    ...(start !== undefined && { startAt: start }),
+    ...(end !== undefined && { endAt: end }),
+    ...(limit !== undefined && { limit }),
+    ...(exclusions.length > 0 && { except: exclusions }),
+    ...(jitter !== undefined && jitter > 0 && { jitter }),
+    ...(spread !== undefined && spread > 0 && { spread }),
+    misfire,
+    misfireGrace: Math.ceil(misfireGrace),
+    maxCatchUp,
+    overlap,
+    calendar,
+  };
+}
+
+function checkedCalendar(value: object | null): Calendar {
+  const { next } = (value ?? {}) as { readonly next?: unknown };
+  if (typeof next === "function") return value as Calendar;
+  throw new TypeError("cron must be a pattern or an object with next(from), got an object without");
+}
+
+function checkedExceptions(except: unknown): (string | Span)[] {
+  checkIterable("except", except);
+  const all = Array.from(except, (one, i): string | Span => {
+    if (typeof one !== "object" || one === null) {
+      checkDay(`except[${i}]`, one);
+      return one;
+    }
+    checkOptions(`property of except[${i}]`, one, ["from", "to"]);
+    const span = one as { readonly from?: unknown; readonly to?: unknown };
+    const from = checkInstant(`except[${i}].from`, span.from);
+    const to = checkInstant(`except[${i}].to`, span.to);
+    if (from < to) return { from, to };
+    throw new RangeError(`except[${i}].to must be after from, got ${to} and ${from}`);
+  });
+  if (all.length <= MAX_EXCEPTIONS) return all;
+  throw new RangeError(`except must have at most ${MAX_EXCEPTIONS} items, got ${all.length}`);
+}
+
+function checkOneOf(name: string, value: unknown, known: readonly string[]): void {
+  if (known.includes(value as string)) return;
+  const all = known.map((one) => `"${one}"`).join(", ");
+  throw new RangeError(`${name} must be one of ${all}, got ${JSON.stringify(value)}`);
+}
+
+/**
+ * Checks what depends on the ticks of a schedule, at the instant `now`: that there are any, and that they are further
+ * apart than jitter and spread are wide. A schedule that is over by its `endAt` is legal: it was declared before.
+ *
+ * @throws {RangeError} naming the option, the rule and the value.
+ */
+export function checkTicks(name: string, rule: Rule, calendar: Calendar, now: number): void {
+  const { endAt = Infinity, except: _, endAt: __, ...endless } = rule;
+  if (endAt <= now) return;
+  const all = new Ticks(name, endless, calendar);
+  const first = all.next(now);
+  if (first === undefined) {
+    const got = rule.cron === undefined ? "a calendar without a date" : JSON.stringify(rule.cron);
+    throw new RangeError(`cron must come at some time, got ${got}`);
+  }
+  if (first <= endAt && new Ticks(name, rule, calendar).next(now) === undefined) {
+    throw new RangeError("except must leave a tick, got exclusions of all ticks");
+  }
+  const { jitter = 0, spread = 0 } = rule;
+  if (jitter + spread === 0) return;
+  const interval = shortestOf(all, first);
+  for (const [option, value] of Object.entries({ jitter, spread })) {
+    if (value >= interval) {
+      throw new RangeError(
+        `${option} must be below the interval between two ticks, ${interval} ms, got ${value}`,
+      );
+    }
+  }
+}
+
+/** The shortest interval between some of the next ticks. */
+function shortestOf(ticks: Ticks, first: number): number {
+  let shortest = Infinity;
+  for (let i = 0, tick = first; i < LOOKED_AT; i++) {
+    const next = ticks.next(tick);
+    if (next === undefined) break;
+    shortest = Math.min(shortest, next - tick);
+    tick = next;
+  }
+  return shortest;
+}
+
+const KNOWN = [
+  "every",
+  "phase",
+  "cron",
+  "payload",
+  "timeZone",
+  "startAt",
+  "endAt",
+  "limit",
+  "except",
+  "jitter",
+  "spread",
+  "misfire",
+  "misfireGrace",
+  "maxCatchUp",
+  "overlap",
+  "version",
+];
+
+/** So that the key of a message, which holds the name and the tick, is a legal one. */
+const MAX_NAME_BYTES = 100;
+
+/** 30 years. */
+const MAX_EVERY = 30 * 365.25 * 86_400_000;
+
+const MAX_EXCEPTIONS = 1000;
+
+/** Intervals that are looked at, of cron some 2 ms. */
+const LOOKED_AT = 10;

@@ -1,0 +1,311 @@
+import { randomUUID } from "node:crypto";
+import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
+import type { Messages } from "../partitions/messages.ts";
+import type { Schedules as AllSchedules } from "../partitions/schedules.ts";
+import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
+import { hashOf } from "../queue/message/bucket.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import { occurrenceKey } from "../schedules/occurrences.ts";
+import { declare, isSame, pause, resume, type Declaration } from "../schedules/plan.ts";
+import { calendarOf, recipeOf } from "../schedules/recipes.ts";
+import type { ScheduleRecord, StoredRecord } from "../schedules/record.ts";
+import type { Rule } from "../schedules/rule.ts";
+import type { Decision } from "../schedules/stored-schedules.ts";
+import { setImmediate } from "../time/runtime.ts";
+import {
+  checkedSchedule,
+  checkScheduleName,
+  checkTicks,
+  type BackfillOptions,
+  type CheckedSchedule,
+  type ScheduleOptions,
+} from "./schedule-options.ts";
+
+/** What came of declaring a schedule. */
+export interface ScheduleResult {
+  /**
+   * `"unchanged"` if it was declared like this before: nothing was written. `"outdated"` if a higher `version` is stored:
+   * nothing was written.
+   */
+  readonly outcome: "added" | "changed" | "unchanged" | "outdated";
+  /** The next ticks, as far as their messages are placed (epoch ms): at least two, if so many come. */
+  readonly next: readonly number[];
+}
+
+/** A schedule, as Redis has it. All instants are epoch milliseconds. */
+export interface Schedule extends Rule {
+  readonly name: string;
+  /**
+   * `"code"` if its payload is a function, or its ticks come from an object: only a process that has declared it can plan
+   * it. `"nothing"` if every process with a transfer task can.
+   */
+  readonly needs: "code" | "nothing";
+  readonly version: number;
+  /** The set that it was declared in. */
+  readonly set: string | undefined;
+  readonly isPaused: boolean;
+  /** How many ticks were placed, without those that were withdrawn before they were due. */
+  readonly count: number;
+  /**
+   * How many ticks were skipped, since they were late and `misfire` says so, or nobody had placed them. Of each outage 100
+   * count at most.
+   */
+  readonly missed: number;
+  /** Up to this instant ticks are placed; those behind it come later. */
+  readonly plannedUntil: number;
+  /** When it is planned next; Infinity if it is paused or over. Long past: no process can plan it. */
+  readonly planAt: number;
+  /** The last tick that was due when it was planned last. */
+  readonly lastAt: number | undefined;
+  /** The next ticks, as far as they are placed. */
+  readonly next: readonly number[];
+  /** The time zone data of the process that planned it last, such as `2026a`. */
+  readonly tzdata: string | undefined;
+}
+
+/**
+ * The schedules of a queue: messages that recur.
+ *
+ * The message of each tick is an ordinary delayed one with a key, `schedule:<name>@<tick>`, which is placed 30 s ahead, or
+ * two ticks: it can be found, cancelled and counted, and every process that moves messages moves it. Placing is one step
+ * with noting that it was placed, so each tick comes once, whichever processes plan, and however often they die. Every
+ * process with a transfer task plans.
+ *
+ * Declare schedules at every start of every process: what is declared already changes nothing.
+ */
+export class Schedules<T = unknown> {
+  readonly #all: AllSchedules;
+  readonly #messages: Messages;
+  readonly #payloads: Payloads<T>;
+
+  /** @internal Use `queue.schedules`. */
+  constructor(all: AllSchedules, messages: Messages, payloads: Payloads<T>) {
+    this.#all = all;
+    this.#messages = messages;
+    this.#payloads = payloads;
+  }
+
+  /**
+   * Declares a schedule of this name: 1 to 100 bytes.
+   *
+   * If it was declared differently before, messages of the old form that are not due yet are withdrawn, and ticks count
+   * from now on. A paused schedule stays paused.
+   *
+   * @throws {TypeError | RangeError} if the name or an option is not legal, no tick ever comes, or croner is not installed;
+   * nothing was stored.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large.
+   */
+  async upsert(
+    name: string,
+    options: ScheduleOptions<T>,
+    callOptions?: CallOptions,
+  ): Promise<ScheduleResult> {
+    checkScheduleName(name);
+    const call = checkCall(callOptions);
+    this.#messages.checkOpen();
+    return await this.#declare(name, this.#checked(name, options), call ?? {});
+  }
+
+  /** Returns the schedule of this name; undefined if there is none. */
+  async get(name: string, options?: CallOptions): Promise<Schedule | undefined> {
+    checkScheduleName(name);
+    const { record, serverTime } = await this.#all.get(name, checkCall(options));
+    return record && shown(name, record, serverTime);
+  }
+
+  /** Iterates over all schedules, each once, in no particular order. Not a snapshot. */
+  async *list(options?: CallOptions): AsyncGenerator<Schedule, void, void> {
+    const call = checkCall(options);
+    const now = await this.#all.now(call);
+    for await (const { name, record } of this.#all.all(call)) yield shown(name, record, now);
+  }
+
+  /**
+   * Pauses a schedule, until it is resumed: withdraws its messages. One that has become ready is delivered. Returns false
+   * if there is none.
+   */
+  async pause(name: string, options?: CallOptions): Promise<boolean> {
+    return await this.#change(name, options, (record, now) =>
+      record.isPaused ? undefined : pause(record, now),
+    );
+  }
+
+  /** Ends the pause of a schedule. What would have come meanwhile does not. Returns false if there is none. */
+  async resume(name: string, options?: CallOptions): Promise<boolean> {
+    return await this.#change(name, options, (record, now) =>
+      record.isPaused ? resume(record, now) : undefined,
+    );
+  }
+
+  /** Removes a schedule, and its messages. One that has become ready is delivered. Returns false if there is none. */
+  async remove(name: string, options?: CallOptions): Promise<boolean> {
+    return await this.#change(name, options, () => "remove");
+  }
+
+  /**
+   * Offers a message of the schedule now, beside its ticks, also while it is paused or another run is under way. Returns
+   * undefined if there is no such schedule.
+   *
+   * @throws {TypeError} if a function makes its payload, and this process has not declared it.
+   */
+  async trigger(name: string, options?: CallOptions): Promise<OfferResult | undefined> {
+    checkScheduleName(name);
+    const call = checkCall(options);
+    const { record, serverTime } = await this.#all.get(name, call);
+    if (record === undefined) return undefined;
+    const tick = Math.floor(serverTime);
+    const code = this.#all.codes.get(name);
+    const made = code?.version === record.version ? code.payload?.(tick) : undefined;
+    const payload = record.payload ?? made;
+    if (payload === undefined) throw lacking(name);
+    const offering = offeringOf(name, record, { tick, payload, behind: `!${randomUUID()}` });
+    return await this.#messages.offer(offering, call);
+  }
+
+  /**
+   * Offers the messages of the ticks in a span once more, due now, the earliest first; returns these ticks. Called again
+   * while they are still delayed, it offers nothing twice; later it does.
+   *
+   * @throws {TypeError} if there is no such schedule, or this process lacks what only those that declared it have.
+   */
+  async backfill(name: string, range: BackfillOptions): Promise<number[]> {
+    checkScheduleName(name);
+    checkOptions("backfill option", range, ["from", "to", "limit", "signal"]);
+    const from = checkInstant("from", range.from);
+    const to = checkInstant("to", range.to);
+    const { limit = 1000 } = range;
+    checkWhole("limit", limit, 1, 10_000);
+    checkSignal(range.signal);
+    const call = callOf(range);
+    const { record } = await this.#all.get(name, call);
+    if (record === undefined) {
+      throw new TypeError(`backfill needs a schedule, got ${JSON.stringify(name)}, which is none`);
+    }
+    const recipe = await recipeOf(name, record, this.#all.codes.get(name));
+    if (recipe === undefined) throw lacking(name);
+    const ticks: number[] = [];
+    for (let tick = recipe.ticks.next(from - 1); tick !== undefined && tick < to;) {
+      if (ticks.push(tick) === limit) break;
+      // A thousand of cron take 200 ms.
+      if (ticks.length % 50 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      tick = recipe.ticks.next(tick);
+    }
+    await this.#messages.offerMany(
+      ticks.map((tick) => {
+        const payload = recipe.payloadOf(tick);
+        return offeringOf(name, record, { tick, payload, behind: "!backfill" });
+      }),
+      call,
+    );
+    return ticks;
+  }
+
+  #checked(name: string, options: ScheduleOptions<T>): CheckedSchedule {
+    return checkedSchedule(name, options, {
+      isReliable: this.#messages.takesHeaders,
+      encode: (payload: T) => this.#payloads.encode(payload),
+    });
+  }
+
+  async #declare(
+    name: string,
+    { declaration: declared, code }: CheckedSchedule,
+    call: CallOptions,
+  ): Promise<ScheduleResult> {
+    const recipe = await recipeOf(name, declared, code);
+    const calendar = code.calendar ?? (await calendarOf(declared.rule));
+    if (recipe === undefined || calendar === undefined) throw lacking(name);
+    // Before it is stored: from then on this process plans it.
+    if (declared.payload === undefined || declared.hasCalendar) this.#all.codes.set(name, code);
+    else this.#all.codes.delete(name);
+    let result: ScheduleResult = { outcome: "outdated", next: [] };
+    const decide = (record: StoredRecord | undefined, now: number): Decision => {
+      checkTicks(name, declared.rule, calendar, now);
+      const declaration = { ...declared, set: record?.set };
+      const outcome = outcomeOf(record, declaration);
+      if (outcome === "unchanged" || outcome === "outdated") {
+        result = { outcome, next: nextOf(record, now) };
+        return undefined;
+      }
+      const plan = declare(record, declaration, recipe, now);
+      result = { outcome, next: nextOf(plan.record, now) };
+      return plan;
+    };
+    await this.#all.change(name, decide, call);
+    return result;
+  }
+
+  /** Changes a schedule; returns whether there is one. */
+  async #change(
+    name: string,
+    options: CallOptions | undefined,
+    decide: (record: StoredRecord, now: number) => Decision,
+  ): Promise<boolean> {
+    checkScheduleName(name);
+    let isThere = false;
+    const decideFor = (record: StoredRecord | undefined, now: number) => {
+      // After a lost reply a removal may find nothing: the first copy has removed it.
+      isThere ||= record !== undefined;
+      return record && decide(record, now);
+    };
+    await this.#all.change(name, decideFor, checkCall(options));
+    return isThere;
+  }
+}
+
+/** The offer of a message beside those that are planned. */
+function offeringOf(
+  name: string,
+  { rule }: ScheduleRecord,
+  { tick, payload, behind }: { readonly tick: number; payload: Buffer; behind: string },
+): Offering {
+  return {
+    payload,
+    due: { delay: 0 },
+    key: occurrenceKey(name, tick, behind),
+    rule: "ignore",
+    hash: hashOf(name),
+    occurrence: { schedule: name, tick, ...(rule.overlap === "skip" && { overlap: "note" }) },
+  };
+}
+
+function outcomeOf(
+  record: StoredRecord | undefined,
+  declaration: Declaration,
+): ScheduleResult["outcome"] {
+  if (record === undefined) return "added";
+  if (declaration.version < record.version) return "outdated";
+  return isSame(record, declaration) ? "unchanged" : "changed";
+}
+
+function shown(name: string, record: StoredRecord, now: number): Schedule {
+  const { rule, payload, hasCalendar, version, set, isPaused, count, missed } = record;
+  return {
+    name,
+    ...rule,
+    needs: payload === undefined || hasCalendar ? "code" : "nothing",
+    version,
+    set,
+    isPaused,
+    count,
+    missed,
+    plannedUntil: record.until,
+    planAt: record.planAt,
+    lastAt: record.placed.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
+    next: nextOf(record, now),
+    tzdata: record.tzdata,
+  };
+}
+
+/** The placed ticks that are ahead. */
+function nextOf(record: ScheduleRecord | undefined, now: number): number[] {
+  const { placed = [] } = record ?? {};
+  return placed.filter(({ deadline }) => deadline > now).map(({ tick }) => tick);
+}
+
+function lacking(name: string): TypeError {
+  return new TypeError(
+    `schedule ${JSON.stringify(name)} has a function as payload or an object as cron, which only a process has that has declared it`,
+  );
+}

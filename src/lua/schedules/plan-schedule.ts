@@ -1,0 +1,155 @@
+import { byElements } from "../family.ts";
+import { FACT, REFUSAL } from "../guarded.ts";
+import { address, addressOf, packAddress } from "../fragments/address.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
+import { forget } from "../fragments/forget.ts";
+import { takeOut } from "../fragments/key-index.ts";
+import { locate } from "../fragments/locate.ts";
+import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
+
+/** What came of it. */
+export type PlanOutcome = (typeof OUTCOMES)[number];
+
+const OUTCOMES = ["done", "stale", "due", "outdated"] as const;
+
+export interface PlanReply {
+  /**
+   * - `done`: also by an earlier copy of the call.
+   * - `stale`: the schedule has another record by now, which is `held`.
+   * - `due`: a message that was to be withdrawn has fallen due since `asOf`.
+   * - `outdated`: a later revision of the set was declared.
+   */
+  readonly outcome: PlanOutcome;
+  readonly held: Buffer | undefined;
+  /** The server's time (epoch ms), to the microsecond. */
+  readonly serverTime: number;
+}
+
+/**
+ * Changes a schedule: replaces its record by another one, or removes it (an empty `record`), and places and withdraws
+ * messages in the same step. So each tick is placed once, whoever plans, and however often a planner dies.
+ *
+ * Nothing is done unless the record has the revision `expected` (empty: there is none); nor if a message to withdraw has
+ * fallen due since `asOf` (epoch ms), the instant by which the caller has decided: it may be ready; nor if a later revision
+ * than `setRevision` of `set` (may be empty) was declared. A copy of the call finds its own record.
+ *
+ * A row is a message to place, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
+ * plan next. With `isWaking` (1 or 0) it wakes all tasks up.
+ *
+ * With `isOrdinary` (1 or 0), on a queue that was given partitions, it is refused as a guarded script is: the schedule may
+ * be in a partition by now. Other scripts of an ordinary queue need no such question; but a schedule that is declared
+ * twice would run twice.
+ *
+ * No rollback: it publishes first, since nobody can look before the script has ended; and tries the removal that may
+ * have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
+ * more: the removals, and the index.
+ */
+export const planSchedule = byElements((elements) =>
+  defineScript({
+    name: `plan-schedule-${elements}`,
+    keys: [
+      "timeouts",
+      "order",
+      "compacted",
+      "businessKeys",
+      "schedules",
+      "planning",
+      "running",
+      "partitions",
+    ],
+    args: [
+      "channel",
+      "name",
+      "expected",
+      "record",
+      "planAt",
+      "asOf",
+      "set",
+      "setRevision",
+      "isWaking",
+      "isOrdinary",
+    ],
+    each: ["member", "deadline", "key", "address"],
+    needs: [address, addressOf, clock, forget[elements], locate, packAddress, takeOut],
+    lua: /* lua */ `
+local now = clock()
+if isOrdinary == "1" then
+  local fact = redis.pcall("GET", partitions)
+  if type(fact) == "string" and fact:match("${FACT}") then return redis.error_reply("${REFUSAL} " .. fact) end
+end
+local held = redis.call("HGET", schedules, name)
+if held == record then return { 0, false, now } end
+if record == "" and not held then
+  redis.call("ZREM", planning, name)
+  return { 0, false, now }
+end
+if (held and held:match("^(%x+)|") or "") ~= expected then return { 1, held, now } end
+if set ~= "" then
+  local latest = tonumber(redis.call("HGET", schedules, "\\0" .. set) or nil)
+  if latest and latest > tonumber(setRevision) then return { 3, false, now } end
+end
+
+local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
+local puts, elements, entries, members, leaving, first = {}, {}, {}, {}, {}, math.huge
+for each row do
+  if member == "" then
+    local due = deadlineOf(address)
+    if due > tonumber(asOf) and due <= now / 1000 then return { 2, false, now } end
+    leaving[#leaving + 1] = locate(address)
+  else
+    local at = packAddress(tonumber(deadline), member)
+    first = math.min(first, tonumber(deadline))
+    puts[#puts + 1], puts[#puts + 2] = deadline, member
+    members[#members + 1], elements[#elements + 1] = member, ${elements === "members" ? "member" : "at"}
+    entries[#entries + 1], entries[#entries + 2] = key, at .. "\\0"
+  end
+end
+local freed = keysOf(leaving)
+
+if isWaking == "1" then redis.call("PUBLISH", channel, 0)
+elseif first < head then redis.call("PUBLISH", channel, first) end
+redis.call("ZREM", timeouts, "delayline: no such member")
+local function withdraw()
+  if #leaving == 0 then return end
+  takeOut(leaving, freed)
+  forget(leaving)
+end
+if record == "" then
+  redis.call("HDEL", schedules, name)
+  redis.pcall("ZREM", planning, name)
+  redis.pcall("HDEL", running, name)
+  withdraw()
+  return { 0, false, now }
+end
+
+local before = redis.call("ZSCORE", planning, name)
+redis.call("ZADD", planning, planAt, name)
+local isPlaced = false
+local function place()
+  if #puts == 0 then return end
+  redis.call("RPUSH", order, unpack(elements))
+  redis.call("ZADD", timeouts, "NX", unpack(puts))
+  isPlaced = true
+end
+local isDone, refusal = pcall(place)
+if isDone then isDone, refusal = pcall(redis.call, "HSET", schedules, name, record) end
+if not isDone then
+  if isPlaced then redis.pcall("ZREM", timeouts, unpack(members)) end
+  if before then redis.pcall("ZADD", planning, before, name) else redis.pcall("ZREM", planning, name) end
+  -- Redis 6.2 raises a string.
+  return type(refusal) == "table" and refusal or redis.error_reply(tostring(refusal))
+end
+withdraw()
+-- If Redis refuses the index, messages are without their keys.
+if #entries > 0 then redis.pcall("HSET", businessKeys, unpack(entries)) end
+return { 0, false, now }
+`,
+    reply: (raw): PlanReply =>
+      asRow(raw, {
+        outcome: (number) => OUTCOMES[asNumber(number)] ?? "stale",
+        held: orNothing(asBuffer),
+        serverTime: asInstant,
+      }),
+  }),
+);

@@ -1,0 +1,36 @@
+import { hashOf } from "../queue/message/bucket.ts";
+import { ID_BYTES, packAddress } from "../queue/message/message.ts";
+import type { ScheduleRecord } from "./record.ts";
+
+/** The key of the message of a tick: `schedule:nightly@2026-11-24T01:30:00.000Z`. */
+export function occurrenceKey(name: string, tick: number, behind = ""): string {
+  return `schedule:${name}@${new Date(tick).toISOString()}${behind}`;
+}
+
+/**
+ * The id of the message of a tick. It is computed, so that a record need not hold it, and a tick that is placed twice is
+ * stored once.
+ *
+ * `tick in microseconds(8) | generation(4) | hash of the name(4)`: as if it was offered at its tick, in the partition of
+ * its schedule.
+ */
+export function occurrenceId(
+  name: string,
+  { generation }: Pick<ScheduleRecord, "generation">,
+  tick: number,
+): Buffer {
+  const id = Buffer.alloc(ID_BYTES);
+  id.writeBigUInt64BE(BigInt(tick) * 1000n, 0);
+  id.write(generation, 8, "hex");
+  id.writeUInt32BE(hashOf(name), ID_BYTES - 4);
+  return id;
+}
+
+/** The address of the message of a placed tick. */
+export function occurrenceAddress(
+  name: string,
+  record: Pick<ScheduleRecord, "generation">,
+  { tick, deadline }: { readonly tick: number; readonly deadline: number },
+): Buffer {
+  return packAddress(deadline, occurrenceId(name, record, tick));
+}

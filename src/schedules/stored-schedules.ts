@@ -1,0 +1,199 @@
+import { planSchedule } from "../lua/schedules/plan-schedule.ts";
+import { readSchedule } from "../lua/schedules/schedules-due.ts";
+import type { Call } from "../queue/call.ts";
+import { packMember } from "../queue/message/message.ts";
+import type { Queue } from "../queue/queue.ts";
+import { performance } from "../time/runtime.ts";
+import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
+import type { Plan } from "./plan.ts";
+import { formatRecord, parseRecord, type StoredRecord } from "./record.ts";
+
+/** A schedule, and its record. */
+export interface NamedRecord {
+  readonly name: string;
+  readonly record: StoredRecord;
+}
+
+/** A record, if there is one, and the server's time when it was read (epoch ms). */
+export interface Found {
+  readonly record: StoredRecord | undefined;
+  readonly serverTime: number;
+}
+
+/** A set of schedules, and the revision in which it is declared. */
+export interface SetRevision {
+  readonly set: string;
+  readonly revision: number;
+}
+
+/** What to do with a schedule: a plan, its removal, or nothing. */
+export type Decision = Plan | "remove" | undefined;
+
+/** A change of a schedule. */
+interface ChangeCall extends Call {
+  /** The set that it is declared in. A later revision of the set refuses the change. */
+  readonly set?: SetRevision | undefined;
+  /** Whether processes that plan learn of it at once. Defaults to true. */
+  readonly wakes?: boolean;
+}
+
+interface Step {
+  readonly name: string;
+  readonly before: StoredRecord | undefined;
+  readonly decision: Plan | "remove";
+  readonly now: number;
+  readonly set: SetRevision | undefined;
+  readonly wakes: boolean;
+}
+
+/** What came of a change. */
+export type Changed = "changed" | "nothing" | "outdated";
+
+/**
+ * The schedules of one queue, or of one partition, as records. A client has one such object per part.
+ *
+ * Every method rejects with `ClosedError` once the queue is closed, and with `RedisError` if Redis refuses a command or its
+ * reply is lost.
+ */
+export class StoredSchedules {
+  readonly #queue: Queue;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** Returns the record of a schedule, undefined if there is none, and the server's time (epoch ms). */
+  async get(name: string, call?: Call): Promise<Found> {
+    const sentAt = performance.now();
+    const doing = "read a schedule of";
+    const { serverTime, record } = await this.#queue.read(doing, readSchedule, { name }, call);
+    this.#queue.clock.observe(serverTime, sentAt);
+    return { serverTime, record: record && parseRecord(record) };
+  }
+
+  /** All schedules, each at least once, in no particular order. */
+  async *all(call?: Call): AsyncGenerator<NamedRecord, void, void> {
+    let cursor = "0";
+    do {
+      const [next, found] = await this.#scan(cursor, call);
+      cursor = next.toString();
+      for (let i = 0; i < found.length; i += 2) {
+        const [name, bytes] = [found[i] as Buffer, found[i + 1] as Buffer];
+        const record = name[0] === 0 ? undefined : parseRecord(bytes);
+        if (record !== undefined) yield { name: name.toString(), record };
+      }
+    } while (cursor !== "0");
+  }
+
+  /**
+   * Changes a schedule as `decide` says, which is called with its record and the server's time (epoch ms): again if
+   * somebody else has changed it meanwhile, or if a message that was to be withdrawn has fallen due.
+   */
+  async change(
+    name: string,
+    decide: (record: StoredRecord | undefined, now: number) => Decision,
+    { set, wakes = true, ...call }: ChangeCall = {},
+  ): Promise<Changed> {
+    for (;;) {
+      const { record, serverTime } = await this.get(name, call);
+      const decision = decide(record, serverTime);
+      if (decision === undefined) return "nothing";
+      const step = { name, before: record, decision, now: serverTime, set, wakes };
+      const { args, rows } = this.#written(step, call.knownFact);
+      const doing = "change a schedule of";
+      const reply = await this.#queue.read(doing, planSchedule, args, { ...call, rows });
+      if (reply.outcome === "done") return "changed";
+      if (reply.outcome === "outdated") return "outdated";
+      call.signal?.throwIfAborted();
+    }
+  }
+
+  /**
+   * Carries out a planner's decision, by the record that it was made on; returns whether that was still there.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async plan(
+    { name, record }: NamedRecord,
+    decision: Plan,
+    now: number,
+    knownFact: string | undefined,
+  ): Promise<{ readonly isDone: boolean; readonly serverTime: number }> {
+    const step = { name, before: record, decision, now, set: undefined, wakes: false };
+    const { args, rows } = this.#written(step, knownFact);
+    const { background } = this.#queue.server.connections;
+    const reply = await this.#queue.run(background, planSchedule, args, rows, knownFact);
+    return { isDone: reply.outcome === "done", serverTime: reply.serverTime };
+  }
+
+  /**
+   * Drops the name of a schedule without a record, which an operator may have deleted, from those that are to be planned.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async forget(name: string, knownFact: string | undefined): Promise<void> {
+    const step = { ...REMOVAL, name };
+    const { args, rows } = this.#written(step, knownFact);
+    const { background } = this.#queue.server.connections;
+    await this.#queue.run(background, planSchedule, args, rows, knownFact);
+  }
+
+  /** What the script that carries out a decision is given. */
+  #written({ name, before, decision, now, set, wakes }: Step, knownFact: string | undefined) {
+    const plan = decision === "remove" ? undefined : decision;
+    const planAt = plan?.record.planAt ?? Infinity;
+    const withdrawn = plan?.withdrawn ?? before?.placed ?? [];
+    const args = {
+      channel: this.#queue.keys.channel,
+      name,
+      expected: before?.revision ?? "",
+      record: plan === undefined ? "" : formatRecord(plan.record),
+      planAt: planAt === Infinity ? "+inf" : planAt,
+      // A removal does not depend on the time.
+      asOf: plan === undefined ? Number.MAX_SAFE_INTEGER : now,
+      set: set?.set ?? "",
+      setRevision: set?.revision ?? "",
+      isWaking: wakes && planAt !== Infinity ? 1 : 0,
+      isOrdinary: knownFact === undefined ? 1 : 0,
+    };
+    const gone = withdrawn.map((one) => ({
+      ...NO_MESSAGE,
+      address: occurrenceAddress(name, before as StoredRecord, one),
+    }));
+    return { args, rows: [...gone, ...(plan === undefined ? [] : rowsOf(name, plan))] };
+  }
+
+  #scan(cursor: string, call?: Call): Promise<[cursor: Buffer, elements: Buffer[]]> {
+    const doing = "read the schedules of";
+    return this.#queue.call(
+      doing,
+      (redis, { schedules }) => redis.hscanBuffer(schedules, cursor, "COUNT", PAGE),
+      call,
+    );
+  }
+}
+
+/** The messages that a plan places. */
+function rowsOf(name: string, { record, puts }: Plan) {
+  const { overlap } = record.rule;
+  return puts.map(({ tick, deadline, payload, deliverWithin }) => {
+    const key = occurrenceKey(name, tick);
+    const occurrence = { schedule: name, tick, ...(overlap === "skip" && { overlap }) };
+    const id = occurrenceId(name, record, tick);
+    const member = packMember(id, payload, key, { deliverWithin, occurrence });
+    return { member, deadline, key, address: "" };
+  });
+}
+
+const REMOVAL = {
+  before: undefined,
+  decision: "remove",
+  now: 0,
+  set: undefined,
+  wakes: false,
+} as const;
+
+const NO_MESSAGE = { member: "", deadline: "", key: "" } as const;
+
+/** Schedules that one step reads. */
+const PAGE = 100;

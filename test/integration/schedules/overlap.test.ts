@@ -1,0 +1,90 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { expect, onTestFinished, test } from "vitest";
+import type { DroppedEvent } from "../../../src/index.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { MINUTE, newClock, SECOND } from "../../helpers/test-clock.ts";
+
+const OPTIONS = { every: MINUTE, overlap: "skip", misfire: "all", payload: "run" } as const;
+
+test("overlap skip: a run is dropped while another is ready or in flight, and not while it waits for a retry", async () => {
+  const name = uniqueName("overlap");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const jobs = newLine().getReliableQueue<string>(name, {
+    retry: { initial: 10 * MINUTE },
+    leaseTimeout: 30 * MINUTE,
+  });
+  const heard: DroppedEvent[] = [];
+  const hear = (event: unknown) => heard.push(event as DroppedEvent);
+  subscribe("delayline:dropped", hear);
+  onTestFinished(() => void unsubscribe("delayline:dropped", hear));
+  await jobs.schedules.upsert("job", OPTIONS);
+
+  await clock.advance(3 * MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, dropped: 2, droppedOverlap: 2 });
+  const dropped = heard.filter(({ queue }) => queue === name);
+  expect(dropped.map(({ key, reason }) => [key?.slice(-13), reason])).toEqual([
+    ["00:02:00.000Z", "overlap"],
+    ["00:03:00.000Z", "overlap"],
+  ]);
+  const first = await jobs.take();
+  await clock.advance(2 * MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 0, inFlight: 1, droppedOverlap: 4 });
+
+  // It waits for its retry, so the next run comes; and while that is in flight, the retry comes, too.
+  await first.nack();
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, retries: 1, droppedOverlap: 4 });
+  const second = await jobs.take();
+  await second.ack();
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: 4 });
+  await (await jobs.take()).ack();
+  await clock.advance(8 * MINUTE + SECOND);
+  await eventually(async () => (await jobs.stats()).retries === 0);
+});
+
+test("a retry that is ready or in flight is a run as well", async () => {
+  const name = uniqueName("overlap");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const jobs = newLine().getReliableQueue<string>(name);
+  await jobs.schedules.upsert("job", OPTIONS);
+  await clock.advance(MINUTE);
+  await (await jobs.take()).nack({ delay: 75 * SECOND });
+  await clock.advance(MINUTE);
+  await (await jobs.take()).ack();
+  // The retry is ready by now.
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: 1 });
+});
+
+test("of several that are due at once one is let through; a triggered run comes always, and counts", async () => {
+  const name = uniqueName("overlap");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const producing = newLine({ transfer: false });
+  const declared = producing.getReliableQueue<string>(name);
+  await declared.schedules.upsert("job", { ...OPTIONS, every: SECOND });
+  await clock.advance(20 * SECOND);
+  const jobs = newLine().getReliableQueue<string>(name);
+  await eventually(async () => (await jobs.stats()).droppedOverlap >= 19);
+  expect(await jobs.stats()).toMatchObject({ ready: 1 });
+  const result = await jobs.schedules.trigger("job");
+  expect(result).toMatchObject({ outcome: "added" });
+  await eventually(async () => (await jobs.stats()).ready === 2);
+  await (await jobs.take()).ack();
+  // The planned one is handled, and the triggered one is ready.
+  const before = (await jobs.stats()).droppedOverlap;
+  await clock.advance(2 * SECOND);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: before + 2 });
+  const key = `schedule:job@2026-06-01T00:00:50`;
+  expect((await jobs.take()).key?.startsWith(key)).toBe(true);
+});
+
+test("without overlap skip nothing is noted about runs", async () => {
+  const name = uniqueName("overlap");
+  const jobs = newLine().getReliableQueue<string>(name);
+  await jobs.schedules.upsert("job", { every: 100, payload: "run" });
+  await (await jobs.take()).ack();
+  expect(await newRedis().exists(`delayline_running:{${name}}`)).toBe(0);
+});
