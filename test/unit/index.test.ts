@@ -22,6 +22,7 @@ test("the package exports these names, and no others", () => {
     "RejectError",
     "ReliableQueue",
     "RoutedSubscription",
+    "ScheduleError",
     "Subscription",
     "WrongHandleError",
     "defineQueue",

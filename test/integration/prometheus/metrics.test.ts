@@ -43,6 +43,7 @@ describe("the numbers of queues", () => {
       [`delayline_dead{queue="${name}"}`]: 0,
       [`delayline_dropped{queue="${name}"}`]: 0,
       [`delayline_dropped_late{queue="${name}"}`]: 0,
+      [`delayline_dropped_overlap{queue="${name}"}`]: 0,
       [`delayline_quarantined{queue="${name}"}`]: 0,
       [`delayline_remembered{queue="${name}"}`]: 0,
       [`delayline_listeners{queue="${name}"}`]: 0,

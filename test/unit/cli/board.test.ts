@@ -19,6 +19,7 @@ const WELL: QueueStats = {
   dead: 0,
   dropped: 0,
   droppedLate: 0,
+  droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
   nextDeadline: AT + 60_000,

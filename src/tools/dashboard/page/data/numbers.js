@@ -12,6 +12,7 @@ export const LABELS = {
   dead: "Dead",
   dropped: "Dropped",
   droppedLate: "Dropped late",
+  droppedOverlap: "Dropped overlap",
   quarantined: "Quarantined",
   remembered: "Remembered",
   nextDeadline: "Next due",
