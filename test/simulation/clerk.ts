@@ -1,4 +1,4 @@
-import { DelayedQueue, OfferManyError, type ReliableQueue } from "../../src/index.ts";
+import { DelayedQueue, OfferManyError, type Guard, type ReliableQueue } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -8,6 +8,8 @@ export interface OfferTerms {
   readonly partitionKey?: string;
   readonly onDuplicate?: "ignore" | "replace" | "update";
   readonly maxWait?: number;
+  readonly onlyIf?: Guard;
+  readonly deliverWithin?: number;
 }
 
 /** What one process asks of the delayed side of a queue. Each call is noted, and none rejects. */

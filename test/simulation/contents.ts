@@ -20,7 +20,7 @@ export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
   for (const redis of servers) {
     const names = (await redis.keys("*")).toSorted();
     for (const key of names) {
-      if (key.startsWith(MACHINE)) continue;
+      if (OTHERS.some((prefix) => key.startsWith(prefix))) continue;
       const kind = kindOf(key);
       const count = await countOf(redis, key);
       if (kind === "delayed" || kind === "retries") {
@@ -69,7 +69,7 @@ const LIVE = ["delayed", "ready", "stream", "retries", "journal"];
 
 /**
  * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used
- * again, what was handled. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
+ * again, what was handled, how many were dropped. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
  * the quarantine was taken out for a call that had been given up.
  */
 const LASTING = [
@@ -84,8 +84,9 @@ const LASTING = [
   "arrivals",
   "holder",
   "handled",
+  "dropped",
   "quarantine",
 ];
 
-/** What the machine itself keeps in Redis. */
-const MACHINE = "sim:";
+/** How keys begin that are no queue's: those of the machine, and of the user's own. */
+const OTHERS = ["sim:", "user:"];

@@ -5,6 +5,8 @@
  * A rule knows what the guides excuse, and excuses no more: a crash loses what is on its way to a consumer of a plain
  * queue, an offer that is sent again may be stored anew if its first copy has gone, and so on (`ledger/`).
  */
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { DroppedEvent } from "../../src/index.ts";
 import { DelaylineError, OfferError, RedisError } from "../../src/errors.ts";
 import {
   again,
@@ -17,6 +19,7 @@ import {
 } from "./ledger/attempts.ts";
 import { errors, settles, troubles } from "./ledger/calls.ts";
 import { newGroups } from "./ledger/groups.ts";
+import { counted, dropped, guarded, within } from "./ledger/guards.ts";
 import { fences, oneAtATime, strictOrder } from "./ledger/lanes.ts";
 import {
   cancelled,
@@ -34,7 +37,7 @@ import type { Promises, Rule } from "./ledger/promises.ts";
 import { punctual } from "./ledger/punctual.ts";
 import { inTurn } from "./ledger/turns.ts";
 import { exactYes } from "./ledger/yes.ts";
-import { Story } from "./ledger/story.ts";
+import { Story, type KeyState } from "./ledger/story.ts";
 import { cleared, keys, views, wrongNo } from "./ledger/verdicts.ts";
 import type { Note, Noted, Sim, SimProcess } from "./sim.ts";
 
@@ -51,6 +54,10 @@ const RULES: readonly Rule[] = [
   deadlines,
   order,
   stuck,
+  guarded,
+  within,
+  dropped,
+  counted,
   newGroups,
   wrongNo,
   views,
@@ -152,6 +159,21 @@ export class Ledger {
     this.note(process, { handled: delivery, how });
   }
 
+  /** Notes what a key of the user's holds from now on. */
+  guard(key: string, state: KeyState): void {
+    this.note(undefined, { guard: key, state });
+  }
+
+  /** Notes which messages are dropped, as the processes tell. Returns how to stop. */
+  watchDrops(): () => void {
+    const note = (event: unknown) => {
+      const { queue, id, reason } = event as DroppedEvent;
+      if (queue === this.queue) this.note(undefined, { dropped: id, reason });
+    };
+    subscribe(DROPPED, note);
+    return () => void unsubscribe(DROPPED, note);
+  }
+
   /** Notes that the signal of a delivery is aborted. */
   aborted(process: SimProcess, delivery: number): void {
     this.note(process, { aborted: delivery });
@@ -175,6 +197,8 @@ export class Ledger {
     this.sim.note({ queue: this.queue, ...event, now: this.now });
   }
 }
+
+const DROPPED = "delayline:dropped";
 
 /** How a handler ends. */
 export type HandlerEnd = "returned" | "threw" | "rejected" | "cut short";

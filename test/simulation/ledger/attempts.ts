@@ -32,7 +32,8 @@ export const attempts: Rule = (story, promises) =>
       .filter((call) => mayBeAbout(call, offer) && mayHaveTakenEffect(call)).length;
     // Attempts begin anew when the queue is made plain.
     const changes = story.callsOf("makePlain").filter(mayHaveMoved).length;
-    const allowed = copiesOf(offer, story) + redrives + changes;
+    // Each copy may die and be redriven.
+    const allowed = copiesOf(offer, story) * (1 + redrives) + changes;
     const violations: string[] = [];
     const counts = new Map<number, number>();
     for (const delivery of deliveries) {

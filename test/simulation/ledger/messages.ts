@@ -20,6 +20,7 @@ import {
   type Rule,
 } from "./promises.ts";
 import { isFor, wasForgotten } from "./groups.ts";
+import { mayBeDropped } from "./guards.ts";
 import type { FaultKind } from "../sim.ts";
 import type { Call, Delivery, Fault, Offer, Story } from "./story.ts";
 
@@ -148,6 +149,7 @@ function dueAt(offer: Offer, story: Story): number {
 function mayBeDone(offer: Offer, group: string, story: Story, promises: Promises): boolean {
   const deliveries = deliveriesTo(group, offer.n, story, promises);
   if (deliveries.some((one) => isPlain(one) || mayHaveSucceeded(one))) return true;
+  if (mayBeDropped(offer, story)) return true;
   // Together with its letter, one of another group is removed that nobody has seen.
   const isRemoved = story
     .callsOf("removeLetters")

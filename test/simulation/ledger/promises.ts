@@ -36,6 +36,8 @@ export interface Promises {
   readonly retry?: readonly number[];
   /** The milliseconds within which a call settles, beyond those for which its process stood still. */
   readonly callTimeout?: number;
+  /** How many messages Redis says were dropped when they were due, by the condition that did not hold. */
+  readonly dropCounts?: Readonly<Record<"onlyIf" | "deliverWithin", number>>;
   /** Codes of error events that belong to the world, such as those of its failing handlers. */
   readonly expectedTroubles?: readonly string[];
 }

@@ -97,6 +97,23 @@ export interface Fault {
   readonly by: number;
   /** Of a failover: when the state was copied to which the server fell back. */
   readonly since: number;
+  /** Of withdrawn rights: the command. */
+  readonly command: string | undefined;
+}
+
+/** A key of the user's, as it stood from some moment on. */
+export interface GuardState extends Moment {
+  readonly key: string;
+  readonly state: KeyState;
+}
+
+/** What a key holds: nothing, a string, the fields of a HASH, or the elements of a LIST. */
+export type KeyState = null | string | Readonly<Record<string, string>> | readonly string[];
+
+/** A message that was dropped when it was due, as the process says that moved it. */
+export interface Drop extends Moment {
+  readonly id: string;
+  readonly reason: "onlyIf" | "deliverWithin";
 }
 
 /** An error event of a client. */
@@ -115,6 +132,10 @@ export class Story {
   readonly joins: Join[] = [];
   readonly faults: Fault[] = [];
   readonly troubles: Trouble[] = [];
+  readonly guards: GuardState[] = [];
+  readonly drops: Drop[] = [];
+  /** Every moment, in order. */
+  readonly moments: Moment[] = [];
   /** Since when no fault was injected any more. */
   calm: Moment | undefined;
   /** The last moment. */
@@ -188,7 +209,7 @@ export class Story {
 
   #add({ at, step, event }: Noted, index: number): void {
     const moment: Moment = { index, at, step, now: event["now"] as number };
-    this.end = moment;
+    this.#reach(moment);
     if ("do" in event) this.#begin(event, moment);
     else if ("call" in event) this.#settle(event, moment);
     else if ("got" in event) this.#deliver(event, moment);
@@ -206,6 +227,12 @@ export class Story {
     } else if ("trouble" in event) {
       const { trouble, by, message } = event as { trouble: string } & Omit<Trouble, "code">;
       this.troubles.push({ ...moment, by, code: trouble, message });
+    } else if ("guard" in event) {
+      const { guard: key, state } = event as { guard: string; state: KeyState };
+      this.guards.push({ ...moment, key, state });
+    } else if ("dropped" in event) {
+      const { dropped: id, reason } = event as { dropped: string; reason: Drop["reason"] };
+      this.drops.push({ ...moment, id, reason });
     } else if ("calm" in event) this.calm = moment;
   }
 
@@ -269,7 +296,7 @@ export class Story {
   }
 
   #addFault({ at, step, process, event }: Noted, index: number): void {
-    this.end = { index, at, step, now: this.end.now + at - this.end.at };
+    this.#reach({ index, at, step, now: this.end.now + at - this.end.at });
     const kind = event["fault"] as FaultKind;
     const duration = event["duration"] as number | undefined;
     const { owner, role } = partsOf(event["connection"]);
@@ -283,7 +310,13 @@ export class Story {
         LASTING.includes(kind) || event["vanishes"] === true ? at + (duration ?? Infinity) : at,
       by: duration ?? 0,
       since: (event["since"] as number | undefined) ?? 0,
+      command: event["command"] as string | undefined,
     });
+  }
+
+  #reach(moment: Moment): void {
+    this.end = moment;
+    this.moments.push(moment);
   }
 }
 

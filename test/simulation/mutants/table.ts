@@ -1,3 +1,4 @@
+import { CONDITIONS } from "./conditions.ts";
 import { HISTORY } from "./history.ts";
 import type { Mutant } from "./mutant.ts";
 import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
@@ -7,6 +8,7 @@ import { RELIABLE } from "./reliable.ts";
 /** All mutants, by their rooms, and behind them the faults that there were once. */
 export const MUTANTS: readonly Mutant[] = [
   ...PLAIN,
+  ...CONDITIONS,
   ...RELIABLE,
   ...PARTITIONS,
   ...EXCLUSIVE,

@@ -1,6 +1,7 @@
 import type { World } from "../sim.ts";
 import { exclusive } from "./exclusive.ts";
 import { groups } from "./groups.ts";
+import { guards } from "./guards.ts";
 import { keys } from "./keys.ts";
 import { migration } from "./migration.ts";
 import { partitions } from "./partitions.ts";
@@ -18,6 +19,7 @@ export const WORLDS: readonly World[] = [
   groups,
   migration,
   keys,
+  guards,
   pauses,
   partitions,
   exclusive,

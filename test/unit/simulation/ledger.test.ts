@@ -538,6 +538,76 @@ describe("one consumer per key", () => {
   });
 });
 
+describe("conditions", () => {
+  const onlyIf = { key: "status", is: "unpaid" };
+  const paid = { guard: "status", state: "paid" };
+  const unpaid = { guard: "status", state: "unpaid" };
+  const drop = (n: number, reason = "onlyIf") => ({ dropped: `0-${n}`, reason });
+
+  it("lets a message through if its guard held at some instant since the deadline", () => {
+    const good = history().add(unpaid).offer("p", 1, 10, { onlyIf }).wait(20).add(paid).get("t", 1);
+    expect(good.judge(PLAIN)).toEqual([]);
+    const bad = history().add(unpaid).offer("p", 1, 10, { onlyIf }).add(paid).wait(20).get("t", 1);
+    expect(bad.judge(PLAIN)).toEqual([expect.stringContaining("against its guard: message 1")]);
+  });
+
+  it("knows what each test says of each kind of key", () => {
+    const isHeld = (guard: object, state: unknown) =>
+      history()
+        .add({ guard: "status", state })
+        .offer("p", 1, 10, { onlyIf: { key: "status", ...guard } })
+        .wait(20)
+        .get("t", 1)
+        .judge(PLAIN).length === 0;
+    const states = [null, "a", "b", { f: "a" }, ["a"]];
+    const said = (guard: object) => states.map((state) => isHeld(guard, state));
+    expect(said({ is: "a" })).toEqual([false, true, false, true, true]);
+    expect(said({ isNot: "a" })).toEqual([true, false, true, true, true]);
+    expect(said({ exists: true })).toEqual([false, true, true, true, true]);
+    expect(said({ exists: false })).toEqual([true, false, false, false, false]);
+    expect(said({ field: "f", is: "a" })).toEqual([false, true, true, true, true]);
+    expect(said({ field: "f", exists: false })).toEqual([true, true, true, false, true]);
+  });
+
+  it("wants a reason for what was dropped, and no delivery", () => {
+    const good = history().add(paid).offer("p", 1, 10, { onlyIf }).wait(20).add(drop(1));
+    expect(good.judge(PLAIN)).toEqual([]);
+    const bad = history().add(unpaid).offer("p", 1, 10, { onlyIf }).wait(20).add(drop(1));
+    expect(bad.judge(PLAIN)).toEqual([expect.stringContaining("without reason dropped by onlyIf")]);
+    expect(good.add(unpaid).get("t", 1).judge(PLAIN)).toEqual([
+      expect.stringContaining("delivered and dropped"),
+    ]);
+    const untold = history().add(paid).offer("p", 1, 10, { onlyIf }).wait(20);
+    expect(untold.judge(PLAIN)).toEqual([expect.stringContaining("lost: message 1")]);
+  });
+
+  it("knows what is late", () => {
+    const early = history().offer("p", 1, 10, { deliverWithin: 50 }).wait(30);
+    expect(early.add(drop(1, "deliverWithin")).judge(PLAIN)).toEqual([
+      expect.stringContaining("without reason dropped by deliverWithin"),
+    ]);
+    const pausedFor = (duration: number) =>
+      history()
+        .call("p", "pause", {}, { answer: null })
+        .offer("p", 1, 100, { deliverWithin: 50 })
+        .wait(duration)
+        .call("p", "resume", {}, { answer: null })
+        .wait(1)
+        .get("t", 1);
+    expect(pausedFor(120).judge(PLAIN)).toEqual([]);
+    expect(pausedFor(200).judge(PLAIN)).toEqual([expect.stringContaining("too late: message 1")]);
+  });
+
+  it("counts what was dropped", () => {
+    const told = history().add(paid).offer("p", 1, 10, { onlyIf }).wait(20).add(drop(1));
+    const judged = (onlyIf: number) =>
+      told.judge({ ...PLAIN, dropCounts: { onlyIf, deliverWithin: 0 } });
+    expect([judged(1), judged(0)]).toEqual([[], [expect.stringContaining("counted: 0 dropped")]]);
+    told.add({ fault: "cut", connection: "m.background#1" });
+    expect([judged(2), judged(0)]).toEqual([[], [expect.stringContaining("counted: 0 dropped")]]);
+  });
+});
+
 const YES = { answer: true };
 
 /** How the message of {@link offered} is delivered. */
