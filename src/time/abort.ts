@@ -7,3 +7,13 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   signal.addEventListener("abort", listener, { once: true });
   return () => signal.removeEventListener("abort", listener);
 }
+
+/** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+export function orAborted<Result>(doing: Promise<Result>, signal?: AbortSignal): Promise<Result> {
+  if (signal === undefined) return doing;
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    const unlisten = onAbort(signal, () => reject(signal.reason as Error));
+    doing.then(resolve, reject).finally(unlisten);
+  });
+}

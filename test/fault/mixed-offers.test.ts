@@ -189,3 +189,25 @@ test.each([1, 3])(
     expect(taken).toEqual(upTo(offers.length));
   },
 );
+
+test.each([{}, { partitions: 3 }])(
+  "offers made before and after the stream of a reliable queue is created keep their order, with %o",
+  async (partitions) => {
+    const proxy = await startProxy(redisUrl());
+    const line = newLine({ redis: proxy.url, transfer: false });
+    const options = { codec: "json", ...partitions } as const;
+    // The connection and the clock are there already.
+    await line.getReliableQueue<number>(uniqueName(), options).offer(0, MINUTE);
+    proxy.delay.reply = 30;
+    const queue = line.getReliableQueue<number>(uniqueName(), options);
+    const offers: Promise<OfferResult>[] = [];
+    for (const n of upTo(60)) {
+      offers.push(queue.offer(n, MINUTE, { partitionKey: "the only one" }));
+      await sleep(2);
+    }
+    await Promise.all(offers);
+    const delayed: number[] = [];
+    for await (const { payload } of queue.soonest(100)) delayed.push(payload);
+    expect(delayed).toEqual(upTo(60));
+  },
+);

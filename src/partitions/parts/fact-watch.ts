@@ -3,7 +3,7 @@ import type { Call } from "../../queue/call.ts";
 import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
-import { onAbort } from "../../time/abort.ts";
+import { orAborted } from "../../time/abort.ts";
 import { performance } from "../../time/runtime.ts";
 
 /**
@@ -95,8 +95,7 @@ export class FactWatch {
   /** Loads the fact once for all concurrent callers; each caller stops waiting when its own signal is aborted. */
   #loaded(call?: Call): Promise<Fact> {
     this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
-    if (call?.signal === undefined) return this.#loading;
-    return orAborted(this.#loading, call.signal);
+    return orAborted(this.#loading, call?.signal);
   }
 
   async #load(): Promise<Fact> {
@@ -104,15 +103,6 @@ export class FactWatch {
     this.learn(await loadFact(this.#queue, this.#first, this.#creation, notice, this.#through));
     return this.#fact as Fact;
   }
-}
-
-/** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
-function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    const unlisten = onAbort(signal, () => reject(signal.reason as Error));
-    doing.then(resolve, reject).finally(unlisten);
-  });
 }
 
 /** Milliseconds for which a confirmed fact counts as fresh. */

@@ -13,7 +13,8 @@ import { LeaseKeeper } from "./lease-keeper.ts";
 import { Reader, type Read } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
-import { performance } from "../../time/runtime.ts";
+import { orAborted } from "../../time/abort.ts";
+import { nextTick, performance } from "../../time/runtime.ts";
 
 /** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {
@@ -71,6 +72,8 @@ export class Group implements Origin {
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
   #isMade = false;
+  /** The first creation, while it is under way. */
+  #making: Promise<void> | undefined;
   /** The last call of {@link dismiss}. */
   #dismissal: { readonly reason: Error } | undefined;
   #isReading = false;
@@ -122,9 +125,27 @@ export class Group implements Origin {
     this.#reader = new Reader(queue, this.#member, pauses, host);
   }
 
-  /** Creates the group, and with it the stream. Returns undefined if this process has done so already. */
+  /**
+   * Creates the group, and with it the stream. Returns undefined if this process has done so already. Callers that come
+   * meanwhile wait for the same creation, and so keep their order.
+   */
   made(call?: Call): Promise<void> | undefined {
-    return this.#isMade ? undefined : this.#make(this.settings.start, call);
+    if (this.#isMade) return undefined;
+    if (this.#making === undefined) {
+      this.#making = this.#make(this.settings.start);
+      // In the next tick: until those who waited have continued, a new caller has to wait behind them.
+      const end = (isMade: boolean) => {
+        nextTick(() => {
+          this.#isMade ||= isMade;
+          this.#making = undefined;
+        });
+      };
+      this.#making.then(
+        () => end(true),
+        () => end(false),
+      );
+    }
+    return orAborted(this.#making, call?.signal);
   }
 
   /** @throws {ClosedError} after {@link stop}. Offers and settlements still work then. */
@@ -275,11 +296,10 @@ export class Group implements Origin {
     await this.settlements.giveBackStranger(entryId).catch(() => {});
   }
 
-  async #make(start: string, call?: Call): Promise<void> {
+  async #make(start: string): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
     // Safe to send twice, like the offer that waits for it: a second run changes nothing.
-    await this.#queue.read("open", openGroup, args, call);
-    this.#isMade = true;
+    await this.#queue.read("open", openGroup, args);
   }
 }

@@ -60,6 +60,19 @@ export class Link {
     return value;
   }
 
+  /**
+   * Takes the reply of a script in virtual form apart, which has come in: leaves what the script itself has replied.
+   * Returns whether Redis has sent nothing else because of it.
+   */
+  unwrap(): boolean {
+    const frame = this.#frames.at(-1);
+    if (frame === undefined || !Array.isArray(frame.value)) return false;
+    const [value, loudness] = frame.value as readonly Value[] as readonly [Value, number];
+    const raw = frame.raw.subarray(HEAD, frame.raw.length - HEAD);
+    this.#frames[this.#frames.length - 1] = { ...frame, raw, value };
+    return loudness === 0;
+  }
+
   /** Whether something has come in that nobody has taken. */
   get hasUnread(): boolean {
     return this.#frames.length > 0;
@@ -77,3 +90,6 @@ export class Link {
     this.#socket.destroy();
   }
 }
+
+/** The bytes of the head of a list of two, and those of a digit behind it. */
+const HEAD = 4;

@@ -21,7 +21,7 @@ export function virtualForm(text: string): VirtualForm {
   let form = forms.get(text);
   if (form === undefined) {
     const name = /^-- delayline: (\S+)/.exec(text)?.[1] ?? "script";
-    const lua = virtualLua(text, BY_MEMORY);
+    const lua = `${LOUDNESS}\n${virtualLua(withLoudness(text), BY_MEMORY)}`;
     form = { name, lua, sha: digestOf(lua) };
     forms.set(text, form);
   }
@@ -38,9 +38,40 @@ export function seenKey(stream: string, group: string, consumer: string): string
   return `sim:s|${stream}|${group}|${consumer}`;
 }
 
+/** Commands because of which Redis sends something only to the connection that they come from. */
+export const QUIET: ReadonlySet<string> = new Set(
+  (
+    "EXISTS TYPE TIME GET SET MGET MSET STRLEN EXPIRE PEXPIREAT HGET HSET HDEL HMGET HLEN HEXISTS HGETALL HSCAN HKEYS " +
+    "ZADD ZREM ZRANGE ZRANGEBYSCORE ZRANGEBYLEX ZCARD ZCOUNT ZSCORE ZMSCORE ZRANK ZREMRANGEBYRANK ZREMRANGEBYSCORE " +
+    "ZREMRANGEBYLEX ZSCAN LLEN LRANGE LINDEX LREM LTRIM LPOP XLEN XRANGE XREVRANGE XINFO XPENDING XACK XCLAIM XDEL " +
+    "XTRIM XREADGROUP"
+  ).split(" "),
+);
+
 const forms = new Map<string, VirtualForm>();
 
+/**
+ * Makes a script reply with a list: what it replied, and whether Redis may send something to other connections because of
+ * it (1 or 0). A script that raises an error replies with that alone. `Link.unwrap` reads it.
+ */
+function withLoudness(text: string): string {
+  return `local reply = (function()\n${text}\nend)()\nif reply == nil then reply = false end\nreturn { reply, loudness[1] }`;
+}
+
+const LOUDNESS = "local loudness = { 0 }";
+
 const BY_MEMORY = /* lua */ `
+real = (function(actual)
+  local isQuiet = {}
+  for name in ("${[...QUIET].join(" ")}"):gmatch("%S+") do isQuiet[name] = true end
+  local function noting(call)
+    return function(command, ...)
+      if not isQuiet[command] then loudness[1] = 1 end
+      return call(command, ...)
+    end
+  end
+  return setmetatable({ call = noting(actual.call), pcall = noting(actual.pcall) }, { __index = actual })
+end)(real)
 local function deliveredKey(...) return table.concat({ "sim:d", ... }, "|") end
 local function seenKey(...) return table.concat({ "sim:s", ... }, "|") end
 local function endKey(key) return "sim:e|" .. key end

@@ -1,10 +1,10 @@
 import type { Link } from "./link.ts";
 import type { Connection } from "./connection.ts";
 import { bulk, ErrorReply, type Frame, type Value } from "./resp.ts";
-import type { SimServer } from "./server.ts";
+import { turn, type SimServer } from "./server.ts";
 import type { Stage } from "./stage.ts";
 import { shown } from "./trace.ts";
-import { deliveredKey, seenKey } from "./virtual-form.ts";
+import { deliveredKey, QUIET, seenKey } from "./virtual-form.ts";
 
 /**
  * Carries a command to Redis, and everything that Redis sends because of it to the queues of the connections. Returns
@@ -53,17 +53,26 @@ export async function carry(
     connection.reading = words;
   }
   await noted;
-  await gather(server, stage, seconds === undefined ? link : undefined);
+  if (seconds === undefined) {
+    await link.arrival();
+    const isQuiet = name === "" ? QUIET.has(command) : link.unwrap();
+    await (isQuiet ? turn() : server.settled(link));
+  } else {
+    await server.settled();
+  }
+  await collect(server, stage);
   const text = name === "" ? shown(words) : shown([name, ...words.slice(3)]);
   return `${text}${connection.blockedUntil === undefined ? "" : " (blocks)"}`;
 }
 
-/**
- * Waits until Redis is quiet, and queues all that it has sent to the clients. `link` is where it is going to send
- * something for certain.
- */
-export async function gather(server: SimServer, stage: Stage, link?: Link): Promise<void> {
-  await server.settled(link);
+/** Waits until Redis is quiet, and queues all that it has sent to the clients. */
+export async function gather(server: SimServer, stage: Stage): Promise<void> {
+  await server.settled();
+  await collect(server, stage);
+}
+
+/** Queues what Redis has sent to the clients. */
+async function collect(server: SimServer, stage: Stage): Promise<void> {
   const delivered: string[] = [];
   for (const connection of stage.connectionsTo(server)) {
     const { link: source } = connection;
