@@ -9,7 +9,7 @@ import {
   type Rule,
 } from "./promises.ts";
 import type { FaultKind } from "../sim.ts";
-import type { Drop, KeyState, Moment, Offer, Story } from "./story.ts";
+import { isList, type Drop, type KeyState, type Moment, type Offer, type Story } from "./story.ts";
 
 /**
  * **Nothing comes against its guard**: a message with `onlyIf` is delivered only if the guard held at some instant between
@@ -175,10 +175,6 @@ function fieldOf(state: KeyState, field: string): Value {
   if (typeof state === "string" || isList(state)) return "of another type";
   const value = state[field];
   return value === undefined ? null : `=${value}`;
-}
-
-function isList(state: KeyState): state is readonly string[] {
-  return Array.isArray(state);
 }
 
 function guardOf({ args }: Offer): Guard | undefined {

@@ -110,6 +110,10 @@ export interface GuardState extends Moment {
 /** What a key holds: nothing, a string, the fields of a HASH, or the elements of a LIST. */
 export type KeyState = null | string | Readonly<Record<string, string>> | readonly string[];
 
+export function isList(state: KeyState): state is readonly string[] {
+  return Array.isArray(state);
+}
+
 /** A message that was dropped when it was due, as the process says that moved it. */
 export interface Drop extends Moment {
   readonly id: string;

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Guard } from "../../../src/index.ts";
 import type { Clerk, OfferTerms } from "../clerk.ts";
-import type { KeyState } from "../ledger/story.ts";
+import { isList, type KeyState } from "../ledger/story.ts";
 import type { Random } from "../random.ts";
 import { checkSetting, drawSetting, runSetting } from "../setting.ts";
 import type { Shop } from "../shop.ts";
@@ -22,7 +22,7 @@ export const guards: World = {
       partitions: sim.random.pick([0, 0, 2]),
       failing: sim.random.pick([0, 0.25]),
     });
-    let stopWatching = () => {};
+    let stopWatching: (() => void) | undefined;
     await runSetting(sim, setting, {
       work,
       meanwhile: async (shop, clerks) => {
@@ -34,7 +34,7 @@ export const guards: World = {
         ]);
       },
       settle: resumeForGood,
-    }).finally(() => stopWatching());
+    }).finally(() => stopWatching?.());
   },
 
   check: async (sim) => checkSetting(sim, { dropCounts: await dropCountsOf(sim.controls) }),
@@ -68,7 +68,7 @@ async function changeKeys(shop: Shop): Promise<void> {
 async function set(redis: Redis, key: string, state: KeyState): Promise<void> {
   const change = redis.multi().del(key);
   if (typeof state === "string") change.set(key, state);
-  else if (Array.isArray(state)) change.rpush(key, ...(state as string[]));
+  else if (state !== null && isList(state)) change.rpush(key, ...state);
   else if (state !== null) change.hset(key, { ...state });
   await change.exec();
 }

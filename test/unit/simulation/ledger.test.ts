@@ -542,7 +542,6 @@ describe("conditions", () => {
   const onlyIf = { key: "status", is: "unpaid" };
   const paid = { guard: "status", state: "paid" };
   const unpaid = { guard: "status", state: "unpaid" };
-  const drop = (n: number, reason = "onlyIf") => ({ dropped: `0-${n}`, reason });
 
   it("lets a message through if its guard held at some instant since the deadline", () => {
     const good = history().add(unpaid).offer("p", 1, 10, { onlyIf }).wait(20).add(paid).get("t", 1);
@@ -552,15 +551,6 @@ describe("conditions", () => {
   });
 
   it("knows what each test says of each kind of key", () => {
-    const isHeld = (guard: object, state: unknown) =>
-      history()
-        .add({ guard: "status", state })
-        .offer("p", 1, 10, { onlyIf: { key: "status", ...guard } })
-        .wait(20)
-        .get("t", 1)
-        .judge(PLAIN).length === 0;
-    const states = [null, "a", "b", { f: "a" }, ["a"]];
-    const said = (guard: object) => states.map((state) => isHeld(guard, state));
     expect(said({ is: "a" })).toEqual([false, true, false, true, true]);
     expect(said({ isNot: "a" })).toEqual([true, false, true, true, true]);
     expect(said({ exists: true })).toEqual([false, true, true, true, true]);
@@ -600,8 +590,8 @@ describe("conditions", () => {
 
   it("counts what was dropped", () => {
     const told = history().add(paid).offer("p", 1, 10, { onlyIf }).wait(20).add(drop(1));
-    const judged = (onlyIf: number) =>
-      told.judge({ ...PLAIN, dropCounts: { onlyIf, deliverWithin: 0 } });
+    const judged = (count: number) =>
+      told.judge({ ...PLAIN, dropCounts: { onlyIf: count, deliverWithin: 0 } });
     expect([judged(1), judged(0)]).toEqual([[], [expect.stringContaining("counted: 0 dropped")]]);
     told.add({ fault: "cut", connection: "m.background#1" });
     expect([judged(2), judged(0)]).toEqual([[], [expect.stringContaining("counted: 0 dropped")]]);
@@ -813,6 +803,21 @@ function outOfTurn(...deadlines: readonly number[]): string[] {
     all.call("p", "offer", { n: i, delay: 100 }, { answer });
   }
   return found(all, "turn");
+}
+
+/** What a process notes that has dropped a message. */
+function drop(n: number, reason = "onlyIf") {
+  return { dropped: `0-${n}`, reason };
+}
+
+/** Whether a message with this guard may be delivered while its key holds this. */
+function isHeld(guard: object, state: unknown): boolean {
+  const told = history().add({ guard: "status", state });
+  told
+    .offer("p", 1, 10, { onlyIf: { key: "status", ...guard } })
+    .wait(20)
+    .get("t", 1);
+  return told.judge(PLAIN).length === 0;
 }
 
 /** Two offers of p that arrived in the wrong order, while another process offered. */
