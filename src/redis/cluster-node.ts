@@ -34,10 +34,21 @@ function find(cluster: Cluster, key: string | undefined): Redis | undefined {
 /** The master that serves a key, as far as `cluster` knows; undefined if it has no connection to that master. */
 export function ownerOf(cluster: Cluster, key: string): Redis | undefined {
   const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
-  const [endpoint] = cluster.slots[slot ?? 0] ?? [];
+  const [endpoint = ""] = cluster.slots[slot ?? 0] ?? [];
+  const endpoints = [endpoint, translated(cluster, endpoint)];
   return cluster
     .nodes("master")
-    .find((node) => `${node.options.host}:${node.options.port}` === endpoint);
+    .find(({ options: { host, port } }) => endpoints.includes(`${host}:${port}`));
+}
+
+/**
+ * Translates an endpoint by the client's `natMap`. In the map of slots most are translated already. But after a
+ * redirection (MOVED) ioredis notes the one that the server told, for the whole range of slots, and each further
+ * redirection undoes what the next refresh of the slots mends.
+ */
+function translated({ options: { natMap } }: Cluster, endpoint: string): string | undefined {
+  const found = typeof natMap === "function" ? natMap(endpoint) : natMap?.[endpoint];
+  return found ? `${found.host}:${found.port}` : undefined;
 }
 
 async function ready(cluster: Cluster): Promise<void> {
