@@ -1,5 +1,5 @@
 /**
- * Moves delayed jobs from BullMQ into Delayline. Each keeps its deadline.
+ * Moves delayed jobs and job schedulers from BullMQ into Delayline. Each keeps its deadline.
  *
  *   npx tsx examples/from-bullmq.ts
  */
@@ -32,7 +32,7 @@ await queue.upsertJobScheduler("report", inAnHour, { data: { id: 3 } });
 /** Moves all delayed jobs. BullMQ's workers and producers have been stopped. */
 async function moveAll(): Promise<void> {
   for (const job of await queue.getDelayed()) {
-    // A job of a job scheduler cannot be removed. Schedule it outside Delayline.
+    // A job of a job scheduler cannot be removed. It goes with its scheduler.
     if (job.repeatJobKey !== undefined) continue;
     const id = String(job.id);
     // Not `timestamp + delay`: that is wrong once the delay was changed, or the job was retried.
@@ -40,6 +40,20 @@ async function moveAll(): Promise<void> {
     const deadline = new Date(Math.floor(Number(score) / 4096));
     await orders.offerAt(job.data, deadline, { key: `job:${id}` });
     await job.remove();
+  }
+}
+
+/** Moves all job schedulers. */
+async function moveSchedulers(): Promise<void> {
+  for (const { key, every, pattern, tz, endDate, template } of await queue.getJobSchedulers()) {
+    const when =
+      pattern === undefined ? { every: Number(every) } : { cron: pattern, timeZone: tz ?? "UTC" };
+    await orders.schedules.upsert(key, {
+      ...when,
+      ...(endDate !== undefined && { endAt: endDate }),
+      payload: template?.data as Order,
+    });
+    await queue.removeJobScheduler(key); // and its next job with it
   }
 }
 
@@ -51,8 +65,12 @@ await moveAll();
 
 // The job that is left belongs to the job scheduler.
 assert.equal(await queue.getDelayedCount(), 1);
-await queue.removeJobScheduler("report");
+await moveSchedulers();
 assert.equal(await queue.getDelayedCount(), 0);
+const report = await orders.schedules.get("report");
+assert.equal(report?.every, 60 * MINUTE);
+// Its next two messages are placed. Without them:
+await orders.schedules.pause("report");
 assert.equal(await orders.size(), 2);
 const minutes = new Map<number, number>();
 for await (const { deadline, payload } of orders.insertionOrder) {

@@ -9,6 +9,7 @@ export type Judged = Omit<
   | "dropped"
   | "droppedLate"
   | "remembered"
+  | "schedules"
   | "droppedOverlap"
   | "readied"
   | "finished"
@@ -49,6 +50,12 @@ export const LAWS = {
     level: "error",
     isBroken: ({ ready, consumers }) => ready > 0 && consumers === 0,
     unless: ["paused"],
+  },
+  // Its placed messages still come. Then it stands still.
+  unplanned: {
+    level: "error",
+    isBroken: ({ unplanned }) => unplanned > 0,
+    unless: ["paused", "overdue", "no-transfer"],
   },
   // Somebody wanted it. But who did may have forgotten.
   paused: { level: "warning", isBroken: ({ isPaused }) => isPaused },

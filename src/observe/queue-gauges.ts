@@ -1,7 +1,7 @@
 import type { QueueNumbers, QueueStats } from "./queue-stats.ts";
 
 /** What a number counts or measures. Durations are in milliseconds, instants in epoch ms. */
-export type Unit = "messages" | "consumers" | "processes" | "duration" | "instant";
+export type Unit = "messages" | "schedules" | "consumers" | "processes" | "duration" | "instant";
 
 /** A number of a queue, or of one of its partitions. */
 export interface QueueGauge {
@@ -89,6 +89,18 @@ export const QUEUE_GAUGES = {
     unit: "messages",
     help: "Handled messages that Redis still remembers, with the option keepHandled.",
     of: ({ remembered }) => remembered,
+  },
+  schedules: {
+    label: "schedules",
+    unit: "schedules",
+    help: "Schedules, also those that are paused or over.",
+    of: ({ schedules }) => schedules,
+  },
+  unplanned: {
+    label: "unplanned",
+    unit: "schedules",
+    help: "Schedules whose next messages should have been placed a minute ago, and were not.",
+    of: ({ unplanned }) => unplanned,
   },
   nextDeadline: {
     label: "next due",

@@ -68,6 +68,8 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     droppedOverlap: sum(({ droppedOverlap }) => droppedOverlap),
     quarantined: sum(({ quarantined }) => quarantined),
     remembered: sum(({ remembered }) => remembered),
+    schedules: sum(({ schedules }) => schedules),
+    unplanned: sum(({ unplanned }) => unplanned),
     nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,
     oldestReadyAge: ages.length > 0 ? Math.max(...ages) : undefined,
     oldestInFlightAge: handledFor.length > 0 ? Math.max(...handledFor) : undefined,

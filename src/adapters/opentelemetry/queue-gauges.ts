@@ -108,11 +108,13 @@ const GAUGES = [
   ["oldestReadyAge", "ready_age"],
   ["oldestInFlightAge", "in_flight_age"],
   ["consumers", "consumers"],
+  ["unplanned", "unplanned_schedules"],
 ] as const satisfies readonly (readonly [GaugeName, string])[];
 
 /** In UCUM. */
 const UNITS: Readonly<Record<Unit, string>> = {
   messages: "{message}",
+  schedules: "{schedule}",
   consumers: "{consumer}",
   processes: "{process}",
   duration: "s",

@@ -42,6 +42,10 @@ export interface QueueCounts {
    * At most some 100,000 per queue or partition. 0 without the option.
    */
   readonly remembered: number;
+  /** Schedules, also those that are paused or over. */
+  readonly schedules: number;
+  /** Schedules whose next messages should have been placed a minute ago, and were not: no process can plan them. */
+  readonly unplanned: number;
   /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
   readonly nextDeadline: number | undefined;
   /**
@@ -109,6 +113,7 @@ export const stats = defineScript({
     "retries",
     "dead",
     "handled",
+    "planning",
   ],
   args: ["channel"],
   needs: [clock, fieldsOf, inFlight, replied],
@@ -178,6 +183,8 @@ local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin", "overlap")
 local function dropsOf(i) return tonumber(drops[i] or 0) or 0 end
 local remembered = redis.pcall("XLEN", handled)
+local scheduled = redis.call("ZCARD", planning)
+local unplanned = scheduled > 0 and redis.call("ZCOUNT", planning, "-inf", latest - 60000) or 0
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
   now,
@@ -194,6 +201,8 @@ return {
   dropsOf(3),
   redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
   type(remembered) == "number" and remembered or 0,
+  scheduled,
+  unplanned,
   next and replied(next),
   age,
   longest,
@@ -219,6 +228,8 @@ return {
       droppedOverlap: asNumber,
       quarantined: asNumber,
       remembered: asNumber,
+      schedules: asNumber,
+      unplanned: asNumber,
       nextDeadline: orNothing(asDeadline),
       oldestReadyAge: orNothing(asNumber),
       oldestInFlightAge: orNothing(asNumber),

@@ -45,6 +45,10 @@ export const COMMANDS = {
     summary: "makes messages due now",
     load: async () => (await commands()).deliverNow,
   },
+  schedules: {
+    summary: "lists schedules, runs, pauses, resumes or removes them, or makes up for ticks",
+    load: async () => (await commands()).schedules,
+  },
   pause: {
     summary: "pauses a queue: nothing becomes ready, nothing is delivered",
     load: async () => (await commands()).pause,

@@ -11,6 +11,7 @@ import {
 } from "./checks/keys.ts";
 import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
+import { checkSchedules } from "./checks/schedules.ts";
 import { checkTransfer, isClosed } from "./checks/transfer.ts";
 import { EarlyWatch, sampleIndex } from "./looks/close-look.ts";
 import { readQueue, type SiteView, type QueueReport } from "./looks/queue-report.ts";
@@ -86,6 +87,7 @@ export class QueueExam {
       }
       yield* checkConsumers(report, this.#commandLine);
       yield* checkLeftovers(report, this.#commandLine);
+      yield* checkSchedules(report, this.#commandLine);
       if (report.stats === undefined) return;
       yield* this.#lookClosely(report, report.stats.serverTime);
     } catch (error) {

@@ -452,12 +452,9 @@ it("says how far a full record of handled messages reaches back", async () => {
     keepHandled: 86_400_000,
   });
   // As many as it holds, in the last three hours.
-  await redis.eval(
-    `for i = 1, 100000 do redis.call("XADD", KEYS[1], ARGV[1] .. "-" .. i, "a", "") end`,
-    1,
-    keys.handled,
-    Date.now() - 10_800_000,
-  );
+  const since = Date.now() - 10_800_000;
+  const add = `for i = 1, 5000 do redis.call("XADD", KEYS[1], ARGV[1] .. "-" .. i, "a", "") end`;
+  for (let page = 0; page < 20; page++) await redis.eval(add, 1, keys.handled, since + page);
   await orders.offer("a", 0);
   await (await orders.take()).ack();
   expect((await orders.stats()).remembered).toBe(100_001);
@@ -466,4 +463,44 @@ it("says how far a full record of handled messages reaches back", async () => {
   expect(found[0]?.what).toContain("only, 3 h");
   await redis.xtrim(keys.handled, "MAXLEN", 99_999);
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
+});
+
+it("tells of schedules that nobody plans, of missed ticks, and of planners with different time zones", async () => {
+  // Its process plans nothing; something else is subscribed, as if it moved the messages.
+  const orders = newProducer().getReliableQueue<string>("orders");
+  await newRedis(server.url).subscribe(keys.channel);
+  const findings = async () =>
+    (await diagnosis({ redis: server.url })).filter(({ check }) => check !== "unasked");
+  const daily = { cron: "0 9 * * *", timeZone: "Europe/Berlin" };
+  await orders.schedules.upsert("value", { ...daily, payload: "x" });
+  await orders.schedules.upsert("code", { ...daily, payload: ({ at }) => at.toISOString() });
+  await orders.schedules.upsert("well", { ...daily, payload: "x" });
+  expect(inShort(await findings())).toEqual([]);
+  const redis = newRedis(server.url);
+  /** Changes the record of a schedule, and when it is to be planned. */
+  const change = async (name: string, from: RegExp, to: string, planAt?: number) => {
+    const record = (await redis.hgetall(keys.schedules))[name] ?? "";
+    expect(record).toMatch(from);
+    await redis.hset(keys.schedules, name, record.replace(from, to));
+    if (planAt !== undefined) await redis.zadd(keys.planning, planAt, name);
+  };
+  await change("well", /"missed":0/, '"missed":3');
+  await change("well", /"tzdata":"[^"]*"/, '"tzdata":"1999z"');
+  const quiet = await findings();
+  expect(inShort(quiet)).toEqual(["notice missed-ticks orders", "warning tzdata orders"]);
+  expect(quiet[0]?.what).toBe('3 ticks of schedule "well" were missed, ever');
+  expect(quiet[1]?.what).toContain('1999z (schedule "well")');
+  const late = Date.now() - 180_000;
+  for (const name of ["value", "code"]) {
+    await change(name, /"planAt":\d+/, `"planAt":${late}`, late);
+  }
+  const stuck = await findings();
+  const found = stuck.filter(({ check }) => check === "unplanned");
+  expect(found.map(({ level }) => level)).toEqual(["error", "error"]);
+  expect(found[0]?.what).toContain(
+    'schedule "code" should have been planned 3 min ago, and needs code',
+  );
+  expect(found[0]?.repair).toContain("npx delayline schedules remove orders code");
+  expect(found[1]?.what).toContain('schedule "value" should have been planned 3 min ago');
+  expect(found[1]?.repair).toContain("npm install croner");
 });

@@ -46,6 +46,8 @@ describe("the numbers of queues", () => {
       [`delayline_dropped_overlap{queue="${name}"}`]: 0,
       [`delayline_quarantined{queue="${name}"}`]: 0,
       [`delayline_remembered{queue="${name}"}`]: 0,
+      [`delayline_schedules{queue="${name}"}`]: 0,
+      [`delayline_unplanned{queue="${name}"}`]: 0,
       [`delayline_listeners{queue="${name}"}`]: 0,
       [`delayline_paused{queue="${name}"}`]: 0,
       delayline_scrape_errors_total: 0,

@@ -34,6 +34,8 @@ const NOTHING = {
   droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
+  schedules: 0,
+  unplanned: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

@@ -22,6 +22,8 @@ const WELL: QueueStats = {
   droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
+  schedules: 0,
+  unplanned: 0,
   nextDeadline: AT + 60_000,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

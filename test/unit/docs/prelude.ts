@@ -27,6 +27,16 @@ declare global {
 
   const notices: ReliableQueue<Notice>;
 
+  /** The message of snippets about schedules. */
+  interface Report {
+    readonly kind?: string;
+    readonly day?: string;
+  }
+
+  const reports: ReliableQueue<Report>;
+
+  function write(report: Report): Promise<void>;
+
   /** A Redis for tests. */
   const server: RedisServer;
 

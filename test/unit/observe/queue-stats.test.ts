@@ -16,6 +16,8 @@ const STATS: QueueStats = {
   droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
+  schedules: 0,
+  unplanned: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

@@ -89,9 +89,10 @@ async function candidates(
   const { positionals } = parseArgs({ args: [...before], options, strict: false });
   const place = placesOf(command)[positionals.length - 1];
   if (place === "queue") return await queues(before, options, io);
-  return (place ?? "").includes("|")
-    ? (place ?? "").split("|").map((word) => ({ word, about: "" }))
-    : [];
+  if (place === undefined || !place.includes("|")) return [];
+  const [words, others] = [place.split("|"), place.startsWith("queue|")];
+  const listed = words.slice(others ? 1 : 0).map((word) => ({ word, about: "" }));
+  return others ? [...listed, ...(await queues(before, options, io))] : listed;
 }
 
 /**

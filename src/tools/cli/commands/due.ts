@@ -4,7 +4,7 @@ import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
-import { formatCount, type Column, type Output } from "../session/output.ts";
+import { formatCount, quoted, type Column, type Output } from "../session/output.ts";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",
@@ -40,10 +40,13 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     const inspector = await session.inspector();
     const from = startAt(Math.floor(await inspector.line.serverTime()));
     const bounds = boundsOf(from, step, count);
+    const until = bounds.at(-1) ?? from;
     const outlook = new Outlook(count);
+    const beyond: Beyond[] = [];
     const look = async (queue: InspectedQueue) => {
       const counts = await countComing(queue, bounds, signal);
       outlook.add(queue.name, queue.stats.overdue, counts);
+      beyond.push(...(await beyondPlaced(queue, until, signal)));
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));
@@ -52,14 +55,34 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     if (isJson) {
       const each = name === undefined ? { queues } : {};
       const starts = bounds.slice(0, -1);
-      await output.json({ queue: name, overdue, from, step, starts, counts, total, ...each });
+      await output.json({
+        queue: name,
+        overdue,
+        from,
+        step,
+        starts,
+        counts,
+        total,
+        ...each,
+        beyond,
+      });
     } else {
       await printSpans(output, outlook, bounds, at !== undefined);
       if (queues.length > 1) await printQueues(output, outlook);
-      const until = formatInstant(bounds.at(-1) ?? from);
       output.say(
-        `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
+        `From ${formatInstant(from)} until ${formatInstant(until)}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
       );
+      if (beyond.length > 0) {
+        const some = beyond
+          .slice(0, TOP)
+          .map(({ queue, schedule }) => quoted(`${queue}: ${schedule}`));
+        const rest = beyond.length > TOP ? ` and ${formatCount(beyond.length - TOP)} more` : "";
+        session.hint(
+          `Not counted: later ticks of schedules, which are placed shortly before they are due: ${some.join(", ")}${rest}.`,
+          "All of them",
+          "schedules",
+        );
+      }
       if (overdue > 0) {
         const about = name === undefined ? [] : [name];
         session.hint(
@@ -96,6 +119,29 @@ function boundsOf(from: number, step: number, count: number): number[] {
     // No Date is so late.
     return Number.isNaN(day) ? sum : day;
   });
+}
+
+/** A schedule whose ticks are placed up to an instant (epoch ms) before the end of the spans. */
+interface Beyond {
+  readonly queue: string;
+  readonly schedule: string;
+  readonly plannedUntil: number;
+}
+
+/** The schedules of a queue that may have ticks before `until` (epoch ms) that are not placed yet. */
+async function beyondPlaced(
+  { name: queue, messages }: InspectedQueue,
+  until: number,
+  signal: AbortSignal,
+): Promise<Beyond[]> {
+  const found: Beyond[] = [];
+  for await (const { name: schedule, planAt, plannedUntil } of messages.schedules.list({
+    signal,
+  })) {
+    const isOver = planAt === Infinity;
+    if (!isOver && plannedUntil < until) found.push({ queue, schedule, plannedUntil });
+  }
+  return found;
 }
 
 const DAY = 86_400_000;

@@ -6,6 +6,7 @@ export { get } from "./get.ts";
 export { due } from "./due.ts";
 export { cancel } from "./cancel.ts";
 export { reschedule, deliverNow } from "./reschedule.ts";
+export { schedules } from "./schedules.ts";
 export { pause, resume } from "./pause.ts";
 export { dead } from "./dead.ts";
 export { quarantine } from "./quarantine.ts";

@@ -40,3 +40,9 @@ export function formatInstant(instant: number): string {
   const zone = offset === 0 ? "UTC" : `${offset < 0 ? "-" : "+"}${hours}:${minutes}`;
   return `${text.replace("T", " ").replace(/\.\d+Z$/, "")} ${zone}`;
 }
+
+/** An instant (epoch ms) as clocks show it in a time zone: `2026-11-22 09:00:00 Europe/Berlin`. */
+export function formatInstantIn(instant: number, timeZone: string): string {
+  // The format of Sweden is that of ISO 8601, with a space.
+  return `${new Date(instant).toLocaleString("sv-SE", { timeZone })} ${timeZone}`;
+}

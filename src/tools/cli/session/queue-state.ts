@@ -16,6 +16,7 @@ export const PROBLEM_WORDS: Readonly<Record<Problem, (found: QueueStats) => stri
   overdue: ({ nextDeadline = NaN, serverTime, listeners }) =>
     `overdue by ${formatDuration(serverTime - nextDeadline)}${listeners === 0 ? ", no process moves it" : ""}`,
   "no-consumer": ({ ready }) => `${formatCount(ready)} ready, no consumer`,
+  unplanned: ({ unplanned }) => `nobody plans ${formatCount(unplanned, "schedule")}`,
   paused: () => "paused",
   "no-transfer": () => "no process moves it",
   backlog: ({ oldestReadyAge = NaN }) => `backlog ${formatDuration(oldestReadyAge)}`,

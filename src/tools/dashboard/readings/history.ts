@@ -60,6 +60,8 @@ const EMPTY: Omit<Row, "name"> = {
   droppedOverlap: 0,
   quarantined: 0,
   remembered: 0,
+  schedules: 0,
+  unplanned: 0,
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   oldestInFlightAge: undefined,

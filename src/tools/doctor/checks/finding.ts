@@ -48,6 +48,9 @@ export const CHECKS = [
   "index",
   "early",
   "unasked",
+  "unplanned",
+  "missed-ticks",
+  "tzdata",
   "partitions",
 ] as const;
 

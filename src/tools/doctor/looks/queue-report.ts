@@ -1,5 +1,6 @@
 import { RedisError } from "../../../errors.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
+import type { Schedule } from "../../inspect/schedule-state.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../../partitions/ring/fact.ts";
 import { partitionName } from "../../../partitions/ring/ring.ts";
@@ -37,6 +38,8 @@ export interface QueueReport {
   readonly change: ChangeReport | undefined;
   /** Undefined if the queue cannot be opened: a key has the wrong type, or the list of servers is wrong. */
   readonly stats: QueueStats | undefined;
+  /** Its schedules: the first thousand. */
+  readonly schedules: readonly Schedule[];
   /** The ordinary queue and every partition. */
   readonly parts: readonly PartReport[];
   /** How many connections are subscribed to the part with the fewest subscribers; undefined if Redis does not say. */
@@ -100,10 +103,26 @@ export async function readQueue(
         ? undefined
         : await readChange(parts),
     stats,
+    schedules: (stats?.schedules ?? 0) > 0 ? await readSchedules(name, inspector, signal) : [],
     parts,
     ...(await readAudience(parts, fact, views)),
   };
 }
+
+async function readSchedules(
+  name: string,
+  inspector: Inspector,
+  signal: AbortSignal | undefined,
+): Promise<Schedule[]> {
+  const { messages } = await inspector.open(name, signal);
+  const found: Schedule[] = [];
+  for await (const schedule of messages.schedules.list({ signal })) {
+    if (found.push(schedule) === MOST_SCHEDULES) break;
+  }
+  return found;
+}
+
+const MOST_SCHEDULES = 1000;
 
 async function readStats(
   name: string,

@@ -15,6 +15,8 @@ export const LABELS = {
   droppedOverlap: "Dropped overlap",
   quarantined: "Quarantined",
   remembered: "Remembered",
+  schedules: "Schedules",
+  unplanned: "Unplanned",
   nextDeadline: "Next due",
   oldestReadyAge: "Oldest ready",
   oldestInFlightAge: "Oldest in flight",

@@ -34,6 +34,14 @@ const PROBLEMS = {
     column: "consumers",
     page: "consumers",
   },
+  unplanned: {
+    level: "error",
+    title: "Schedules that nobody plans",
+    brief: (row) => count(row.unplanned),
+    text: (row) => `${many(row.unplanned, "schedule")} that no process can plan any more`,
+    column: "unplanned",
+    page: "schedules",
+  },
   paused: {
     level: "warning",
     title: "Paused",

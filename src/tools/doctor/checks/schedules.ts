@@ -1,0 +1,105 @@
+import { LAWS, problemsOf } from "../../../observe/health.ts";
+import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
+import type { QueueReport } from "../looks/queue-report.ts";
+import { agree, count, inWords, type CommandLine, type Finding } from "./finding.ts";
+
+/** Checks whether somebody plans the schedules of a queue, and whether ticks were missed. */
+export function* checkSchedules(
+  { name, stats, schedules, listeners }: QueueReport,
+  commandLine: CommandLine,
+): Generator<Finding> {
+  if (stats === undefined || schedules.length === 0) return;
+  const { serverTime: now } = stats;
+  if (problemsOf({ ...stats, listeners }).includes("unplanned")) {
+    const stuck = schedules.filter((one) => stateOfSchedule(one, now) === "unplanned");
+    const code = stuck.filter(({ needs }) => needs === "code");
+    if (code.length > 0) yield undeclared(name, code, now, commandLine);
+    if (code.length < stuck.length) {
+      yield incapable(
+        name,
+        stuck.filter(({ needs }) => needs !== "code"),
+        now,
+      );
+    }
+  }
+  const missing = schedules.filter(({ missed }) => missed > 0);
+  if (missing.length > 0) yield ticksMissed(name, missing, commandLine);
+  const planned = schedules.filter(
+    ({ cron, tzdata }) => cron !== undefined && tzdata !== undefined,
+  );
+  if (new Set(planned.map(({ tzdata }) => tzdata)).size > 1) yield unlike(name, planned);
+}
+
+function undeclared(
+  queue: string,
+  schedules: readonly Schedule[],
+  now: number,
+  commandLine: CommandLine,
+): Finding {
+  return {
+    level: LAWS.unplanned.level,
+    check: "unplanned",
+    queue,
+    what: `${about(schedules)} should have been planned ${since(schedules, now)} ago, and ${agree(schedules.length, "needs", "need")} code: a function makes the payload, or an object says when`,
+    why: "only a process that has declared such a schedule in this form and version can plan it, and none moves messages of the queue; when what is placed has come, nothing follows",
+    repair: `start a process that declares it, with a transfer task; or if it is no longer wanted: ${commandLine("schedules", "remove", queue, schedules[0]?.name ?? "")}`,
+  };
+}
+
+function incapable(queue: string, schedules: readonly Schedule[], now: number): Finding {
+  const isCron = schedules.some(({ cron }) => cron !== undefined);
+  return {
+    level: LAWS.unplanned.level,
+    check: "unplanned",
+    queue,
+    what: `${about(schedules)} should have been planned ${since(schedules, now)} ago`,
+    why: `the processes that move messages of the queue cannot plan ${agree(schedules.length, "it", "them")}: ${isCron ? "the package croner is not installed there, " : ""}their release knows no schedules, or Redis refuses the script; when what is placed has come, nothing follows`,
+    repair: `${isCron ? "install croner (npm install croner) in every process that moves messages; " : ""}update them all; their "error" events (SCHEDULE, REDIS) say what is wrong`,
+  };
+}
+
+function ticksMissed(
+  queue: string,
+  schedules: readonly Schedule[],
+  commandLine: CommandLine,
+): Finding {
+  const total = schedules.reduce((sum, one) => sum + one.missed, 0);
+  const [worst] = schedules.toSorted((a, b) => b.missed - a.missed);
+  return {
+    level: "notice",
+    check: "missed-ticks",
+    queue,
+    what: `${count(total, "tick")} of ${about(schedules)} ${agree(total, "was", "were")} missed, ever`,
+    why: "no process moved messages then, or the queue was paused; of late ticks, misfire decides which still come",
+    repair: `if the work of that time is still wanted: ${commandLine("schedules", "backfill", queue, worst?.name ?? "", ["--from", "2026-01-31T00:00"], ["--to", "2026-02-01T00:00"])} with the time that was missed`,
+  };
+}
+
+function unlike(queue: string, schedules: readonly Schedule[]): Finding {
+  const versions = [...new Set(schedules.map(({ tzdata }) => tzdata))];
+  const all = versions.map((version) => {
+    const own = schedules.filter(({ tzdata }) => tzdata === version);
+    return `${version} (${about(own)})`;
+  });
+  return {
+    level: "warning",
+    check: "tzdata",
+    queue,
+    what: `processes with different time zone data plan its schedules: ${all.join(", ")}`,
+    why: "where a country has changed its clocks between the two, they compute different ticks, and it is chance which process plans",
+    repair:
+      "run all processes on one release of Node.js; one that uses the system's ICU needs the same data there (process.versions.tz tells)",
+  };
+}
+
+/** `the schedule "nightly"`, or the first of several by name. */
+function about(schedules: readonly Schedule[]): string {
+  const [first] = schedules.map(({ name }) => JSON.stringify(name));
+  return schedules.length === 1
+    ? `schedule ${first}`
+    : `${count(schedules.length, "schedule")} (${first}, ...)`;
+}
+
+function since(schedules: readonly Schedule[], now: number): string {
+  return inWords(now - Math.min(...schedules.map(({ planAt }) => planAt)));
+}
