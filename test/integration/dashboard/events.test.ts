@@ -100,6 +100,31 @@ test("reads numbers repeatedly with watchers, and never without", async () => {
   await eventually(() => reads() > before);
 });
 
+test("of many queues those at rest are read in every fifth round, and others always", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url, transfer: false });
+  const names = Array.from({ length: 30 }, (_, i) => `queue-${String(i).padStart(2, "0")}`);
+  for (const name of names) await line.getDelayedQueue(name).offer("x", HOUR);
+  await newRedis(url).rpush("queue-07", "ready");
+  const [resting, busy, watched] = ["queue-20", "queue-07", "queue-25"].map(countReads);
+  const sampler = newSampler(url, { round: 10, search: 600_000 });
+  let last: Round | undefined;
+  let rounds = 0;
+  sampler.watch("queue-25", (round) => {
+    rounds++;
+    last = round;
+  });
+  await eventually(() => rounds >= 22);
+  const reads = [resting, busy, watched].map((count) => count?.() ?? 0);
+  expect(reads[0]).toBeGreaterThanOrEqual(5);
+  expect(reads[0]).toBeLessThanOrEqual(rounds / 2);
+  expect(reads[1]).toBeGreaterThanOrEqual(22);
+  expect(reads[2]).toBeGreaterThanOrEqual(22);
+  // What changes in a queue at rest is seen in its turn.
+  await line.getDelayedQueue("queue-20").offer("y", HOUR);
+  await eventually(() => expect(last?.samples.get("queue-20")?.row.delayed).toBe(2));
+});
+
 test("finds new queues, and drops queues that are gone", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, transfer: false });
