@@ -72,6 +72,7 @@ export const SECTIONS = [
     type: "ScheduleOptions",
     about: "`queue.schedules.upsert` and `declare`.",
   },
+  { heading: "A set of schedules", type: "DeclareOptions", about: "`schedules.declare`." },
   { heading: "Backfilling a schedule", type: "BackfillOptions", about: "`schedules.backfill`." },
   { heading: "Taking", type: "TakeManyOptions", about: "`takeMany`, also of a reliable queue." },
   { heading: "Subscribing", type: "SubscribeOptions", about: "`subscribe` of a plain queue." },

@@ -27,8 +27,13 @@ export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./handles/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
-export type { Schedule, Schedules, ScheduleResult } from "./handles/schedules.ts";
-export type { BackfillOptions, ScheduleOptions, Tick } from "./handles/schedule-options.ts";
+export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
+export type {
+  BackfillOptions,
+  DeclareOptions,
+  ScheduleOptions,
+  Tick,
+} from "./handles/schedule-options.ts";
 export type { Calendar } from "./schedules/calendar.ts";
 export type { Misfire, Overlap, Span } from "./schedules/rule.ts";
 export type { Guard } from "./queue/message/guard.ts";

@@ -113,6 +113,17 @@ export interface ScheduleOptions<T = unknown> {
   readonly version?: number;
 }
 
+/** Options of `schedules.declare`. */
+export interface DeclareOptions extends CallOptions {
+  /**
+   * Which declaration this is: a number that grows with each release, such as that of the build or a time. An older one
+   * than the last is refused, so a process of the release before changes nothing, whenever it starts.
+   */
+  readonly revision: number;
+  /** Whether to tell only what would change. Defaults to false. */
+  readonly dryRun?: boolean;
+}
+
 /** Options of `schedules.backfill`. */
 export interface BackfillOptions extends CallOptions {
   /** The first instant. */

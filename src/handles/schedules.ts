@@ -7,11 +7,19 @@ import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/ch
 import { hashOf } from "../queue/message/bucket.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { occurrenceKey } from "../schedules/occurrences.ts";
-import { declare, isSame, pause, resume, type Declaration } from "../schedules/plan.ts";
+import type { Calendar } from "../schedules/calendar.ts";
+import {
+  declare,
+  isSame,
+  pause,
+  resume,
+  type Declaration,
+  type Recipe,
+} from "../schedules/plan.ts";
 import { calendarOf, recipeOf } from "../schedules/recipes.ts";
 import type { ScheduleRecord, StoredRecord } from "../schedules/record.ts";
 import type { Rule } from "../schedules/rule.ts";
-import type { Decision } from "../schedules/stored-schedules.ts";
+import type { Decision, SetRevision } from "../schedules/stored-schedules.ts";
 import { setImmediate } from "../time/runtime.ts";
 import {
   checkedSchedule,
@@ -19,6 +27,7 @@ import {
   checkTicks,
   type BackfillOptions,
   type CheckedSchedule,
+  type DeclareOptions,
   type ScheduleOptions,
 } from "./schedule-options.ts";
 
@@ -31,6 +40,20 @@ export interface ScheduleResult {
   readonly outcome: "added" | "changed" | "unchanged" | "outdated";
   /** The next ticks, as far as their messages are placed (epoch ms): at least two, if so many come. */
   readonly next: readonly number[];
+}
+
+/** What came of declaring a set of schedules. */
+export interface Declared {
+  /** `"outdated"` if a later revision was declared: nothing was done, or no more, if that happened meanwhile. */
+  readonly outcome: "declared" | "outdated";
+  /** The names of new schedules. */
+  readonly added: readonly string[];
+  /** Of those that were declared differently before. */
+  readonly changed: readonly string[];
+  /** Of those for which nothing was written. */
+  readonly unchanged: readonly string[];
+  /** Of those of the set that were no longer declared. */
+  readonly removed: readonly string[];
 }
 
 /** A schedule, as Redis has it. All instants are epoch milliseconds. */
@@ -104,7 +127,73 @@ export class Schedules<T = unknown> {
     checkScheduleName(name);
     const call = checkCall(callOptions);
     this.#messages.checkOpen();
-    return await this.#declare(name, this.#checked(name, options), call ?? {});
+    return await this.#declare(name, await this.#prepared(name, options), call ?? {});
+  }
+
+  /**
+   * Declares all schedules of a set: adds new ones, changes those that are declared differently, and removes those of the
+   * set that are not declared any more. What is declared as before is not written.
+   *
+   * Call it at the start of every process with the `revision` of the release. An older one is told `"outdated"`, and does
+   * nothing: so a rolling deploy does not change schedules to and fro, and none that was removed comes back.
+   *
+   * All schedules are checked before anything is written. One that failed midway can be declared again.
+   *
+   * @throws {TypeError | RangeError} if a name, an option or the revision is not legal, or a schedule belongs to another
+   * set; nothing was written.
+   */
+  async declare(
+    set: string,
+    schedules: Readonly<Record<string, ScheduleOptions<T>>>,
+    options: DeclareOptions,
+  ): Promise<Declared> {
+    checkScheduleName(set, "set");
+    checkOptions("declare option", options, ["revision", "dryRun", "signal"]);
+    const { revision, dryRun = false, signal } = options;
+    checkWhole("revision", revision, 0, Number.MAX_SAFE_INTEGER);
+    if (typeof dryRun !== "boolean") {
+      throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
+    }
+    checkSignal(signal);
+    const call = callOf(options) ?? {};
+    this.#messages.checkOpen();
+    const now = await this.#all.now(call);
+    const wanted = new Map<string, Prepared>();
+    for (const [name, one] of Object.entries(schedules)) {
+      checkScheduleName(name);
+      const prepared = await this.#prepared(name, one);
+      checkTicks(name, prepared.declaration.rule, prepared.calendar, now);
+      wanted.set(name, prepared);
+    }
+    const result = { added: [], changed: [], unchanged: [], removed: [] } as Changes;
+    const latest = dryRun
+      ? ((await this.#all.revisionOf(set, call)) ?? revision)
+      : await this.#all.raise({ set, revision }, call);
+    if (latest > revision) return { outcome: "outdated", ...result };
+
+    // Only now: an older revision adds nothing any more.
+    const present = new Map<string, StoredRecord>();
+    for await (const { name, record } of this.#all.all(call)) present.set(name, record);
+    for (const name of wanted.keys()) checkSet(name, present.get(name), set);
+    let isOutdated = false;
+    const inSet = { ...call, set: { set, revision } };
+    await inTurns(wanted, async ([name, prepared]) => {
+      const declaration = { ...prepared.declaration, set };
+      const outcome = dryRun
+        ? outcomeOf(present.get(name), declaration)
+        : (await this.#declare(name, { ...prepared, declaration }, inSet)).outcome;
+      // A higher version of one schedule is left as it is.
+      if (outcome === "outdated") isOutdated ||= !dryRun && present.get(name) === undefined;
+      result[outcome === "outdated" ? "unchanged" : outcome].push(name);
+    });
+    const gone = [...present].filter(([name, record]) => record.set === set && !wanted.has(name));
+    await inTurns(gone, async ([name]) => {
+      const remove = (record?: StoredRecord) => (record?.set === set ? "remove" : undefined);
+      const outcome = dryRun ? "changed" : await this.#all.change(name, remove, inSet);
+      if (outcome === "changed") result.removed.push(name);
+      isOutdated ||= outcome === "outdated";
+    });
+    return { outcome: isOutdated ? "outdated" : "declared", ...result };
   }
 
   /** Returns the schedule of this name; undefined if there is none. */
@@ -201,28 +290,33 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  #checked(name: string, options: ScheduleOptions<T>): CheckedSchedule {
-    return checkedSchedule(name, options, {
+  /** Checks a declaration, and loads what it takes to plan it. */
+  async #prepared(name: string, options: ScheduleOptions<T>): Promise<Prepared> {
+    const checked = checkedSchedule(name, options, {
       isReliable: this.#messages.takesHeaders,
       encode: (payload: T) => this.#payloads.encode(payload),
     });
+    const { declaration, code } = checked;
+    const calendar = code.calendar ?? (await calendarOf(declaration.rule));
+    const recipe = await recipeOf(name, declaration, code);
+    if (recipe === undefined || calendar === undefined) throw lacking(name);
+    return { ...checked, recipe, calendar };
   }
 
+  /** Stores a declaration; of a set, if it names one. */
   async #declare(
     name: string,
-    { declaration: declared, code }: CheckedSchedule,
-    call: CallOptions,
+    { declaration: declared, code, recipe, calendar }: Prepared,
+    call: CallOptions & { readonly set?: SetRevision },
   ): Promise<ScheduleResult> {
-    const recipe = await recipeOf(name, declared, code);
-    const calendar = code.calendar ?? (await calendarOf(declared.rule));
-    if (recipe === undefined || calendar === undefined) throw lacking(name);
     // Before it is stored: from then on this process plans it.
     if (declared.payload === undefined || declared.hasCalendar) this.#all.codes.set(name, code);
     else this.#all.codes.delete(name);
     let result: ScheduleResult = { outcome: "outdated", next: [] };
     const decide = (record: StoredRecord | undefined, now: number): Decision => {
       checkTicks(name, declared.rule, calendar, now);
-      const declaration = { ...declared, set: record?.set };
+      if (call.set !== undefined) checkSet(name, record, call.set.set);
+      const declaration = { ...declared, set: declared.set ?? record?.set };
       const outcome = outcomeOf(record, declaration);
       if (outcome === "unchanged" || outcome === "outdated") {
         result = { outcome, next: nextOf(record, now) };
@@ -232,8 +326,8 @@ export class Schedules<T = unknown> {
       result = { outcome, next: nextOf(plan.record, now) };
       return plan;
     };
-    await this.#all.change(name, decide, call);
-    return result;
+    const changed = await this.#all.change(name, decide, call);
+    return changed === "outdated" ? { outcome: "outdated", next: [] } : result;
   }
 
   /** Changes a schedule; returns whether there is one. */
@@ -269,6 +363,34 @@ function offeringOf(
     occurrence: { schedule: name, tick, ...(rule.overlap === "skip" && { overlap: "note" }) },
   };
 }
+
+/** A declaration that was checked, and what it takes to plan it. */
+interface Prepared extends CheckedSchedule {
+  readonly recipe: Recipe;
+  readonly calendar: Calendar;
+}
+
+type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
+
+/** @throws {TypeError} if a schedule belongs to another set. */
+function checkSet(name: string, record: StoredRecord | undefined, set: string): void {
+  if (record?.set === undefined || record.set === set) return;
+  throw new TypeError(
+    `schedule ${JSON.stringify(name)} must not be in two sets, got ${JSON.stringify(set)}, and it is in ${JSON.stringify(record.set)}`,
+  );
+}
+
+/** Calls `act` for each item, up to fifty at a time. After a failure it calls for no other. */
+async function inTurns<Item>(
+  items: Iterable<Item>,
+  act: (item: Item) => Promise<void>,
+): Promise<void> {
+  const all = [...items];
+  for (let from = 0; from < all.length; from += AT_ONCE)
+    await Promise.all(all.slice(from, from + AT_ONCE).map(act));
+}
+
+const AT_ONCE = 50;
 
 function outcomeOf(
   record: StoredRecord | undefined,

@@ -75,6 +75,9 @@ export class OpenQueue {
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();
     this.#drains = troubles.work();
+    this.parts.onMisplaced((fact, partition, schedule) =>
+      this.#routing.migration.migrateSchedules(fact, partition, [schedule]),
+    );
     this.parts.onAbandoned(() => this.#finishChange());
     this.parts.onLeaving((part) => this.#leave(part));
   }

@@ -1,9 +1,16 @@
 import type { Call } from "../queue/call.ts";
-import { bucketOfKey } from "../queue/message/bucket.ts";
 import type { Codes } from "../schedules/recipes.ts";
-import type { Found, NamedRecord, StoredSchedules } from "../schedules/stored-schedules.ts";
+import type {
+  Found,
+  NamedRecord,
+  SetRevision,
+  StoredSchedules,
+} from "../schedules/stored-schedules.ts";
 import type { Parts } from "./parts/parts.ts";
 import { isRefusedAsOld, type Routing } from "./routing/routing.ts";
+
+/** Migrates messages to where they belong; see {@link Routing.withSchedule}. */
+type Bring = (ids: readonly string[]) => Promise<void>;
 
 /**
  * The schedules of a queue, whichever parts it has; {@link StoredSchedules} are those of one part. A schedule is in the
@@ -29,11 +36,34 @@ export class Schedules {
   change(
     name: string,
     decide: Parameters<StoredSchedules["change"]>[1],
-    { set, wakes, ...call }: NonNullable<Parameters<StoredSchedules["change"]>[2]> = {},
+    { set, ...call }: NonNullable<Parameters<StoredSchedules["change"]>[2]> = {},
   ): ReturnType<StoredSchedules["change"]> {
-    const change = (stored: StoredSchedules, to: Call | undefined) =>
-      stored.change(name, decide, { ...to, set, ...(wakes !== undefined && { wakes }) });
+    const change = (stored: StoredSchedules, to: Call | undefined, bring?: Bring) =>
+      stored.change(name, decide, { ...to, set, bring });
     return this.#at(name, change, call);
+  }
+
+  /** The revision of a set that was declared last; undefined if none was. */
+  async revisionOf(set: string, call?: Call): Promise<number | undefined> {
+    const all = await this.#parts.onAll(({ schedules }) => schedules.revisions(call), call);
+    const found = all.flat().filter((one) => one.set === set);
+    return found.length === 0 ? undefined : Math.max(...found.map(({ revision }) => revision));
+  }
+
+  /**
+   * Notes the revision of a set wherever its schedules may be; returns the last one that was noted anywhere, which is later
+   * if this one is outdated.
+   */
+  async raise(set: SetRevision, call?: Call): Promise<number> {
+    const raise = (stored: StoredSchedules, to: Call | undefined) => stored.raise(set, to);
+    const everywhere = async () =>
+      await this.#routing.everywhere(
+        undefined,
+        (part, to) => raise(part.schedules, to),
+        (latest) => latest > set.revision,
+        call,
+      );
+    return Math.max(...(await this.#on(async (stored) => [await raise(stored, call)], everywhere)));
   }
 
   /** The server's time (epoch ms). */
@@ -55,22 +85,29 @@ export class Schedules {
   }
 
   /** Acts on the part where the schedule of this name belongs. */
-  async #at<Result>(
+  #at<Result>(
     name: string,
-    act: (stored: StoredSchedules, call: Call | undefined) => Promise<Result>,
+    act: (stored: StoredSchedules, call?: Call, bring?: Bring) => Promise<Result>,
     call?: Call,
+  ): Promise<Result> {
+    const inPartition = () =>
+      this.#routing.withSchedule(name, (part, ...to) => act(part.schedules, ...to), call);
+    return this.#on((stored) => act(stored, call), inPartition);
+  }
+
+  /** Acts on an ordinary queue; or otherwise, if it has partitions. */
+  async #on<Result>(
+    act: (stored: StoredSchedules) => Promise<Result>,
+    inPartitions: () => Promise<Result>,
   ): Promise<Result> {
     if (this.#parts.isOrdinary) {
       try {
-        return await act(this.#parts.first.schedules, call);
+        return await act(this.#parts.first.schedules);
       } catch (error) {
-        // The queue has partitions, and this client knows them by now, unless it cannot follow.
+        // The queue was given partitions. This client knows them by now, unless it cannot follow.
         if (!isRefusedAsOld(error) || this.#parts.isOrdinary) throw error;
       }
     }
-    const bucket = bucketOfKey(name);
-    return await this.#routing.during(() =>
-      this.#routing.at(bucket, undefined, (part, to) => act(part.schedules, to), call),
-    );
+    return await this.#routing.during(inPartitions);
   }
 }

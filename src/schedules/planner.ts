@@ -1,6 +1,6 @@
-import { ScheduleError } from "../errors.ts";
+import { RedisError, ScheduleError } from "../errors.ts";
 import { schedulesDue, type DueSchedule } from "../lua/schedules/schedules-due.ts";
-import { newerFact } from "../lua/guarded.ts";
+import { newerFact, REFUSAL } from "../lua/guarded.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Task } from "../run/task.ts";
 import { performance } from "../time/runtime.ts";
@@ -8,6 +8,13 @@ import { advance, type Plan } from "./plan.ts";
 import { recipeOf, type Codes } from "./recipes.ts";
 import { parseRecord } from "./record.ts";
 import type { NamedRecord, StoredSchedules } from "./stored-schedules.ts";
+
+/** What a planner has to know of the rest of its client. */
+export interface Scheduling {
+  readonly codes: Codes;
+  /** If a schedule belongs to another partition, migrates it there; undefined if it belongs here. */
+  readonly bringHome?: ((name: string) => Promise<void> | undefined) | undefined;
+}
 
 /** What came of planning a schedule. */
 interface Planning {
@@ -34,7 +41,7 @@ interface Planning {
 export class Planner {
   readonly #queue: Queue;
   readonly #stored: StoredSchedules;
-  readonly #codes: Codes;
+  readonly #scheduling: Scheduling;
   readonly #task: Task;
   #isPaused = false;
   #isStandingBy = true;
@@ -43,10 +50,10 @@ export class Planner {
   /** Schedules that this process cannot plan, although it should: reported once. */
   readonly #failing = new Set<string>();
 
-  constructor(queue: Queue, stored: StoredSchedules, codes: Codes) {
+  constructor(queue: Queue, stored: StoredSchedules, scheduling: Scheduling) {
     this.#queue = queue;
     this.#stored = stored;
-    this.#codes = codes;
+    this.#scheduling = scheduling;
     const cannot = `cannot plan the schedules of queue "${queue.name}"`;
     this.#task = new Task(() => this.#act(), cannot, queue.server.troubles.work());
   }
@@ -75,7 +82,7 @@ export class Planner {
       return next + (this.#isStandingBy ? standByDelay() : 0);
     } catch (error) {
       // This process knows the newer fact by now.
-      if (newerFact(error) !== undefined) return REFUSED_PAUSE;
+      if (isRefusedAsOld(error)) return REFUSED_PAUSE;
       throw error;
     }
   }
@@ -119,6 +126,11 @@ export class Planner {
       await this.#stored.forget(name, fact);
       return { outcome: "gone" };
     }
+    const migrating = this.#scheduling.bringHome?.(name);
+    if (migrating !== undefined) {
+      await migrating;
+      return { outcome: "gone" };
+    }
     const record = parseRecord(bytes);
     if (record === undefined) return { outcome: "left" };
     const plan = await this.#decide({ name, record }, now);
@@ -131,7 +143,7 @@ export class Planner {
   /** Computes the next ticks; undefined if this process cannot. */
   async #decide({ name, record }: NamedRecord, now: number): Promise<Plan | undefined> {
     try {
-      const recipe = await recipeOf(name, record, this.#codes.get(name));
+      const recipe = await recipeOf(name, record, this.#scheduling.codes.get(name));
       const plan = recipe && advance(record, recipe, now);
       this.#failing.delete(name);
       return plan;
@@ -142,6 +154,11 @@ export class Planner {
       return undefined;
     }
   }
+}
+
+function isRefusedAsOld(error: unknown): boolean {
+  const isWrapped = error instanceof RedisError && error.reply === REFUSAL;
+  return isWrapped || newerFact(error) !== undefined;
 }
 
 /** Milliseconds until a planner that stands by looks: others were first. */

@@ -1,8 +1,10 @@
-import { planSchedule } from "../lua/schedules/plan-schedule.ts";
+import { planSchedule, raiseSet } from "../lua/schedules/plan-schedule.ts";
 import { readSchedule } from "../lua/schedules/schedules-due.ts";
 import type { Call } from "../queue/call.ts";
-import { packMember } from "../queue/message/message.ts";
+import { messageIdAt, packMember } from "../queue/message/message.ts";
+import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { RedisClient } from "../redis/client.ts";
 import { performance } from "../time/runtime.ts";
 import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
 import type { Plan } from "./plan.ts";
@@ -33,8 +35,8 @@ export type Decision = Plan | "remove" | undefined;
 interface ChangeCall extends Call {
   /** The set that it is declared in. A later revision of the set refuses the change. */
   readonly set?: SetRevision | undefined;
-  /** Whether processes that plan learn of it at once. Defaults to true. */
-  readonly wakes?: boolean;
+  /** Called with the ids of messages to withdraw, which may be in another partition. */
+  readonly bring?: ((ids: readonly string[]) => Promise<void>) | undefined;
 }
 
 interface Step {
@@ -73,16 +75,10 @@ export class StoredSchedules {
 
   /** All schedules, each at least once, in no particular order. */
   async *all(call?: Call): AsyncGenerator<NamedRecord, void, void> {
-    let cursor = "0";
-    do {
-      const [next, found] = await this.#scan(cursor, call);
-      cursor = next.toString();
-      for (let i = 0; i < found.length; i += 2) {
-        const [name, bytes] = [found[i] as Buffer, found[i + 1] as Buffer];
-        const record = name[0] === 0 ? undefined : parseRecord(bytes);
-        if (record !== undefined) yield { name: name.toString(), record };
-      }
-    } while (cursor !== "0");
+    for await (const [field, value] of this.#fields(call)) {
+      const record = field[0] === 0 ? undefined : parseRecord(value);
+      if (record !== undefined) yield { name: field.toString(), record };
+    }
   }
 
   /**
@@ -92,20 +88,40 @@ export class StoredSchedules {
   async change(
     name: string,
     decide: (record: StoredRecord | undefined, now: number) => Decision,
-    { set, wakes = true, ...call }: ChangeCall = {},
+    { set, bring, ...call }: ChangeCall = {},
   ): Promise<Changed> {
     for (;;) {
       const { record, serverTime } = await this.get(name, call);
       const decision = decide(record, serverTime);
       if (decision === undefined) return "nothing";
-      const step = { name, before: record, decision, now: serverTime, set, wakes };
+      const step = { name, before: record, decision, now: serverTime, set, wakes: true };
       const { args, rows } = this.#written(step, call.knownFact);
+      const leaving = rows.flatMap(({ address }) => (address === "" ? [] : [messageIdAt(address)]));
+      if (leaving.length > 0) await bring?.(leaving);
       const doing = "change a schedule of";
       const reply = await this.#queue.read(doing, planSchedule, args, { ...call, rows });
       if (reply.outcome === "done") return "changed";
       if (reply.outcome === "outdated") return "outdated";
       call.signal?.throwIfAborted();
     }
+  }
+
+  /** The revisions of all sets. */
+  async revisions(call?: Call): Promise<SetRevision[]> {
+    const sets: SetRevision[] = [];
+    for await (const [field, value] of this.#fields(call)) {
+      const revision = Number(value.toString());
+      if (field[0] === 0 && Number.isSafeInteger(revision))
+        sets.push({ set: field.toString("utf8", 1), revision });
+    }
+    return sets;
+  }
+
+  /** Notes the revision of a set; returns the last one that was noted, which is later if this one is outdated. */
+  async raise({ set, revision }: SetRevision, call?: Call): Promise<number> {
+    const isOrdinary = call?.knownFact === undefined ? 1 : 0;
+    const args = { set, revision, isOrdinary };
+    return await this.#queue.read("declare schedules of", raiseSet, args, call);
   }
 
   /**
@@ -163,13 +179,15 @@ export class StoredSchedules {
     return { args, rows: [...gone, ...(plan === undefined ? [] : rowsOf(name, plan))] };
   }
 
-  #scan(cursor: string, call?: Call): Promise<[cursor: Buffer, elements: Buffer[]]> {
-    const doing = "read the schedules of";
-    return this.#queue.call(
-      doing,
-      (redis, { schedules }) => redis.hscanBuffer(schedules, cursor, "COUNT", PAGE),
-      call,
-    );
+  async *#fields(call?: Call): AsyncGenerator<[field: Buffer, value: Buffer], void, void> {
+    let cursor = "0";
+    const scan = (redis: RedisClient, { schedules }: QueueKeys) =>
+      redis.hscanBuffer(schedules, cursor, "COUNT", PAGE);
+    do {
+      const [next, found] = await this.#queue.call("read the schedules of", scan, call);
+      cursor = next.toString();
+      for (let i = 0; i < found.length; i += 2) yield [found[i] as Buffer, found[i + 1] as Buffer];
+    } while (cursor !== "0");
   }
 }
 
@@ -181,7 +199,7 @@ function rowsOf(name: string, { record, puts }: Plan) {
     const occurrence = { schedule: name, tick, ...(overlap === "skip" && { overlap }) };
     const id = occurrenceId(name, record, tick);
     const member = packMember(id, payload, key, { deliverWithin, occurrence });
-    return { member, deadline, key, address: "" };
+    return { member, deadline, key, address: "" as const };
   });
 }
 

@@ -7,5 +7,5 @@ import type { Server } from "../../src/redis/server.ts";
 /** The only part of an ordinary queue. */
 export function newPart(name: string, server: Server, elements: Elements = "addresses"): Part {
   const link = { counters: new Counters(name), knownFact: () => undefined, learn: () => {} };
-  return new Part(ORDINARY, name, elements, server, link, new Map());
+  return new Part(ORDINARY, name, elements, server, link, { codes: new Map() });
 }

@@ -29,6 +29,7 @@ end
  *   retry; `score` is "1" if the consumer that had the entry has died, then ":" and the instant (epoch ms) if it is held
  *   back; else empty.
  * - `ready`, `quarantine`, `unreadable`: `value` is an element of that LIST.
+ * - `schedule`: `name` is that of a schedule, `value` its record, and `score` when it is to be planned next.
  * - `dead`: `value` is a dead letter, its fields and their values in one MessagePack array.
  */
 export const KINDS = [
@@ -39,6 +40,7 @@ export const KINDS = [
   "quarantine",
   "unreadable",
   "dead",
+  "schedule",
 ] as const;
 export type Kind = (typeof KINDS)[number];
 

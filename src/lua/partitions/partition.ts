@@ -17,6 +17,7 @@ export const isInUse = defineScript({
     "stream",
     "dead",
     "journal",
+    "planning",
     "mover",
     "paused",
   ],
@@ -28,7 +29,7 @@ if type(listed) ~= "number" then
   if not listed.err:find("^%-?WRONGTYPE") then return listed end
   listed = 0
 end
-local held = redis.call("EXISTS", timeouts, retries, quarantine, unreadable) + listed
+local held = redis.call("EXISTS", timeouts, retries, quarantine, unreadable, planning) + listed
   + redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows")
 if asked == "used" then held = held + redis.call("EXISTS", stream, mover, paused) end
 return held > 0 and 1 or 0
@@ -61,18 +62,21 @@ export const removeRemains = defineScript({
     "retrying",
     "dead",
     "journal",
+    "schedules",
+    "planning",
+    "running",
   ],
   args: [],
   needs: [groupsOf, streamId],
   lua: /* lua */ `
-if redis.call("EXISTS", timeouts, ready, quarantine, unreadable, retries) > 0 then return 0 end
+if redis.call("EXISTS", timeouts, ready, quarantine, unreadable, retries, planning) > 0 then return 0 end
 if redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
 local groups, newest = groupsOf(), redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
 if newest and #groups == 0 then return 0 end
 for _, group in ipairs(groups) do
   if group.pending > 0 or newest and compareIds(newest[1], group["last-delivered-id"]) > 0 then return 0 end
 end
-redis.call("DEL", order, compacted, businessKeys, paused, stream, returned, retrying, dead)
+redis.call("DEL", order, compacted, businessKeys, paused, stream, returned, retrying, dead, schedules, running)
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,

@@ -230,6 +230,39 @@ return { number, batch, 0, next }
   reply: (raw): PulledPage => asRow(raw, { ...BATCH, next: orNothing(asBuffer) }),
 });
 
+/**
+ * Takes schedules out of this partition, as `pullOut` does with messages: those that the rows name, each with the partition
+ * `to` that it belongs to. Their messages migrate like all others.
+ */
+export const pullOutSchedules = defineScript({
+  name: "pull-out-schedules",
+  keys: ["schedules", "planning", "journal"],
+  args: ["own"],
+  each: ["schedule", "to"],
+  needs: [journal],
+  lua: /* lua */ `
+local number, batch = openBatch()
+if number > 0 then return { number, batch, 1 } end
+local names, rows = {}, {}
+for each row do
+  local record = to ~= own and redis.call("HGET", schedules, schedule)
+  if record then
+    names[#names + 1] = schedule
+    rows[#rows + 1] = packRow(tonumber(to), "schedule", redis.call("ZSCORE", planning, schedule) or "inf", schedule, record)
+  end
+end
+if #names == 0 then return { 0, "", 0 } end
+mayJournal()
+redis.call("HDEL", schedules, "")
+redis.call("ZREM", planning, "")
+number, batch = writeBatch(rows)
+redis.call("HDEL", schedules, unpack(names))
+redis.call("ZREM", planning, unpack(names))
+return { number, batch, 0 }
+`,
+  reply: (raw): Batch => asRow(raw, BATCH),
+});
+
 /** Drops the open batch if it has this number, and returns whether it had. All its rows must have arrived by then. */
 export const dropBatch = defineScript({
   name: "drop-batch",

@@ -33,6 +33,8 @@ export const pushIn = defineScript({
     "stream",
     "running",
     "dead",
+    "schedules",
+    "planning",
     "arrivals",
   ],
   args: ["channel", "source", "number"],
@@ -58,6 +60,10 @@ if has.retry then
   redis.call("HDEL", businessKeys, "")
   redis.call("ZREM", retries, "delayline: no such member")
   redis.call("HDEL", retrying, "delayline: no such field")
+end
+if has.schedule then
+  redis.call("HDEL", schedules, "")
+  redis.call("ZREM", planning, "")
 end
 if has.entry then redis.call("XDEL", stream, "0-0") end
 if has.dead then redis.call("XDEL", dead, "0-0") end
@@ -114,6 +120,16 @@ local function putRetry(due, name, value)
   if key and isFreeFor(address, key, old) then point(key, old, address .. packOutcome(0)) end
 end
 
+local function putSchedule(planAt, name, record)
+  local at = tonumber((planAt:gsub("inf", "1e999")))
+  if not at or at ~= at then return push("unreadable", record) end
+  local function takeBack(isNew) if isNew == 1 then redis.pcall("HDEL", schedules, name) end end
+  if write(takeBack, "HSETNX", schedules, name, record) ~= 1 then return end
+  write(function(isNew) if isNew == 1 then redis.pcall("ZREM", planning, name) end end, "ZADD", planning, "NX", planAt, name)
+  -- Planners learn of it.
+  first = -1
+end
+
 local isThere = {}
 local function openGroup(group)
   if group == "" or isThere[group] or failure then return end
@@ -148,6 +164,7 @@ local isRead, refusal = pcall(function()
     elseif kind == "retry" then putRetry(score, name, value)
     elseif kind == "entry" then putEntry(score, name, value)
     elseif kind == "dead" then putDead(value)
+    elseif kind == "schedule" then putSchedule(score, name, value)
     elseif elements[kind] then push(kind, value)
     else push("unreadable", value) end
   end

@@ -2,11 +2,30 @@ import { byElements } from "../family.ts";
 import { FACT, REFUSAL } from "../guarded.ts";
 import { address, addressOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
+import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
 import { takeOut } from "../fragments/key-index.ts";
 import { locate } from "../fragments/locate.ts";
-import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
+import { asBuffer, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
+
+/**
+ * `mayBeElsewhere(isOrdinary)`: with `isOrdinary` 1, on a queue that was given partitions, the refusal that a guarded
+ * script returns; else nil.
+ *
+ * A schedule of such a queue may be in a partition by now. Other scripts of an ordinary queue need no such question, but
+ * a schedule that is declared twice would run twice.
+ */
+const mayBeElsewhere = defineFragment({
+  keys: ["partitions"],
+  lua: /* lua */ `
+local function mayBeElsewhere(isOrdinary)
+  local fact = isOrdinary == "1" and redis.pcall("GET", partitions)
+  if type(fact) ~= "string" or not fact:match("${FACT}") then return nil end
+  return redis.error_reply("${REFUSAL} " .. fact)
+end
+`,
+});
 
 /** What came of it. */
 export type PlanOutcome = (typeof OUTCOMES)[number];
@@ -37,9 +56,7 @@ export interface PlanReply {
  * A row is a message to place, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
  * plan next. With `isWaking` (1 or 0) it wakes all tasks up.
  *
- * With `isOrdinary` (1 or 0), on a queue that was given partitions, it is refused as a guarded script is: the schedule may
- * be in a partition by now. Other scripts of an ordinary queue need no such question; but a schedule that is declared
- * twice would run twice.
+ * `isOrdinary`: see the fragment `mayBeElsewhere`.
  *
  * No rollback: it publishes first, since nobody can look before the script has ended; and tries the removal that may
  * have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
@@ -71,13 +88,20 @@ export const planSchedule = byElements((elements) =>
       "isOrdinary",
     ],
     each: ["member", "deadline", "key", "address"],
-    needs: [address, addressOf, clock, forget[elements], locate, packAddress, takeOut],
+    needs: [
+      address,
+      addressOf,
+      clock,
+      forget[elements],
+      locate,
+      mayBeElsewhere,
+      packAddress,
+      takeOut,
+    ],
     lua: /* lua */ `
 local now = clock()
-if isOrdinary == "1" then
-  local fact = redis.pcall("GET", partitions)
-  if type(fact) == "string" and fact:match("${FACT}") then return redis.error_reply("${REFUSAL} " .. fact) end
-end
+local elsewhere = mayBeElsewhere(isOrdinary)
+if elsewhere then return elsewhere end
 local held = redis.call("HGET", schedules, name)
 if held == record then return { 0, false, now } end
 if record == "" and not held then
@@ -153,3 +177,23 @@ return { 0, false, now }
       }),
   }),
 );
+
+/**
+ * Notes that a set of schedules is declared in this revision; returns the revision that was declared last: it is later if
+ * this one is outdated, and nothing was changed then. `isOrdinary`: see the fragment `mayBeElsewhere`.
+ */
+export const raiseSet = defineScript({
+  name: "raise-set",
+  keys: ["schedules", "partitions"],
+  args: ["set", "revision", "isOrdinary"],
+  needs: [mayBeElsewhere],
+  lua: /* lua */ `
+local elsewhere = mayBeElsewhere(isOrdinary)
+if elsewhere then return elsewhere end
+local latest = tonumber(redis.call("HGET", schedules, "\0" .. set) or nil)
+if latest and latest > tonumber(revision) then return string.format("%.0f", latest) end
+redis.call("HSET", schedules, "\0" .. set, revision)
+return revision
+`,
+  reply: (raw) => Number(asText(raw)),
+});

@@ -208,6 +208,10 @@ export class Change {
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
+    // First: while it migrates, nobody plans a schedule.
+    await fewAtOnce(sources, (source) =>
+      this.#routing.migration.migrateAllSchedules(fact, source, this.#call),
+    );
     const migrateAll = (cursor?: Buffer) =>
       fewAtOnce(sources, (source) => this.#migrateAll(fact, source, cursor));
     const [leases] = await Promise.all([this.#takeLeases(fact), migrateAll()]);

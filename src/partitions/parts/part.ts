@@ -8,8 +8,7 @@ import { Queue, type QueueLink } from "../../queue/queue.ts";
 import { ORDINARY } from "../ring/fact.ts";
 import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
-import { Planner } from "../../schedules/planner.ts";
-import type { Codes } from "../../schedules/recipes.ts";
+import { Planner, type Scheduling } from "../../schedules/planner.ts";
 import { StoredSchedules } from "../../schedules/stored-schedules.ts";
 import { ReadyList } from "../../ready/ready-list.ts";
 import { ListWatch } from "../../reliable/list-watch.ts";
@@ -33,7 +32,7 @@ export class Part {
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
   readonly schedules: StoredSchedules;
-  readonly #codes: Codes;
+  readonly #scheduling: Scheduling;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
   #planner: Planner | undefined;
@@ -50,7 +49,7 @@ export class Part {
     elements: Elements,
     server: Server,
     link: QueueLink,
-    codes: Codes,
+    scheduling: Scheduling,
   ) {
     this.partition = partition;
     this.queue = new Queue(name, { elements, into: "list" }, server, link);
@@ -58,7 +57,7 @@ export class Part {
     this.delayed = new DelayedMessages(this.queue);
     this.ready = new ReadyList(this.queue, this.pauses);
     this.schedules = new StoredSchedules(this.queue);
-    this.#codes = codes;
+    this.#scheduling = scheduling;
   }
 
   /** The partition's number as users see it: undefined for an ordinary queue, -1 while that is a part beside others. */
@@ -71,7 +70,7 @@ export class Part {
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
-    this.#planner = new Planner(this.queue, this.schedules, this.#codes);
+    this.#planner = new Planner(this.queue, this.schedules, this.#scheduling);
     this.#transferTask = new TransferTask(this.queue, this.pauses, (reply) =>
       this.#onTransferred(reply),
     );

@@ -5,6 +5,7 @@ import { isInUse } from "../../lua/partitions/partition.ts";
 import { Counters } from "../../observe/counters.ts";
 import type { Destination } from "../../queue/arrivals.ts";
 import type { Call } from "../../queue/call.ts";
+import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Server, Servers } from "../../redis/server.ts";
@@ -87,6 +88,8 @@ export class Parts {
   /** Whether it was reported that a queue is consumed exclusively that has no partitions. */
   #isUncreatedTold = false;
   #leave: Leaving = () => Promise.resolve();
+  #migrateSchedule: (fact: Fact, partition: number, schedule: string) => Promise<void> = () =>
+    Promise.resolve();
   #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
   /** Since when nobody has worked on the change under way (`performance.now()`). */
   #abandonedAt: number | undefined;
@@ -307,6 +310,11 @@ export class Parts {
     this.#finishChange = finishChange;
   }
 
+  /** Sets the function that migrates a schedule out of a partition where it does not belong. */
+  onMisplaced(migrate: (fact: Fact, partition: number, schedule: string) => Promise<void>): void {
+    this.#migrateSchedule = migrate;
+  }
+
   /** Works on a change of the number of partitions, and tells the other processes so. */
   async changing<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#changes++ === 0) this.attend({ isChanging: true });
@@ -448,7 +456,9 @@ export class Parts {
       noteStream: (exists: boolean) => this.plainTakes.noteStream(part.queue, exists),
     };
     const on = this.#servers[server] as Server;
-    const part: Part = new Part(partition, name, elements, on, link, this.codes);
+    const bringHome = (schedule: string) => this.#bringHome(partition, schedule);
+    const scheduling = { codes: this.codes, bringHome };
+    const part: Part = new Part(partition, name, elements, on, link, scheduling);
     return part;
   }
 
@@ -503,6 +513,13 @@ export class Parts {
       else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
       part.setSuspended(fact.state === "holding");
     }
+  }
+
+  #bringHome(partition: number, schedule: string): Promise<void> | undefined {
+    const { fact } = this;
+    if (fact === undefined || destinationOf(fact, bucketOfKey(schedule)) === partition)
+      return undefined;
+    return this.#migrateSchedule(fact, partition, schedule);
   }
 
   /** Leaves a part, but does not close it: calls that are under way there go on. */

@@ -5,8 +5,8 @@ import { FROM_ORDINARY, formatFact, ORDINARY, type Fact } from "../ring/fact.ts"
 import type { Part } from "./part.ts";
 
 /**
- * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, and
- * creates the queue's consumer groups, which also makes them reliable. A partition that was in use before an earlier
+ * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, notes the
+ * revisions of its sets of schedules, and creates its consumer groups, which also makes them reliable. A partition that was in use before an earlier
  * change may hold an outdated state.
  *
  * Redis refuses it to a process whose `known` fact is old by now: it may have stood still, and what it has read may be
@@ -31,6 +31,9 @@ export async function prepare(
     for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, guarded);
     // Another process may have paused or resumed the queue meanwhile.
   } while (isPaused !== (await pausedAs.pauses.ask(call)));
+  for (const set of await model.schedules.revisions(call)) {
+    for (const { schedules } of fresh) await schedules.raise(set, guarded);
+  }
   const names = await model.queue.read("ask for the groups of", groups, {}, call);
   for (const { queue } of fresh) {
     const { channel } = queue.keys;

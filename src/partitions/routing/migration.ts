@@ -1,12 +1,19 @@
 import type { Batch } from "../../lua/fragments/journal.ts";
-import { dropBatch, FIRST_PAGE, pullOut, pullOutPage } from "../../lua/partitions/pull-out.ts";
+import {
+  dropBatch,
+  FIRST_PAGE,
+  pullOut,
+  pullOutPage,
+  pullOutSchedules,
+} from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
 import type { Call } from "../../queue/call.ts";
 import { grouped } from "../../queue/grouped.ts";
+import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { whichOf } from "../../queue/message/message.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Parts } from "../parts/parts.ts";
-import { formatFact, type Fact } from "../ring/fact.ts";
+import { destinationOf, formatFact, type Fact } from "../ring/fact.ts";
 import { tableOf } from "../ring/ring.ts";
 
 /** A message to migrate from `source` to where it belongs. */
@@ -50,6 +57,33 @@ export class Migration {
   /** As {@link migrate}, by the bytes of the message in the ZSET: an offer that is sent again has no id to show yet. */
   migrateMember(fact: Fact, source: number, member: Buffer): Promise<void> {
     return this.#wanted.add({ fact, source, row: { id: "", key: "", member } });
+  }
+
+  /** As {@link migrate}, for schedules. Their messages migrate as all others do. */
+  async migrateSchedules(fact: Fact, source: number, names: readonly string[]): Promise<void> {
+    const { queue } = this.#parts.at(source);
+    const rows = names.map((name) => ({
+      schedule: name,
+      to: destinationOf(fact, bucketOfKey(name)),
+    }));
+    const options = { knownFact: formatFact(fact), rows };
+    for (;;) {
+      const doing = "migrate schedules from";
+      const batch = await queue.read(doing, pullOutSchedules, { own: source }, options);
+      await this.deliver(fact, source, batch);
+      if (!batch.isOld) return;
+    }
+  }
+
+  /** Migrates all schedules that belong elsewhere. By this fact nobody adds any to `source`. */
+  async migrateAllSchedules(fact: Fact, source: number, call?: Call): Promise<void> {
+    const names: string[] = [];
+    for await (const { name } of this.#parts.at(source).schedules.all(call)) {
+      if (destinationOf(fact, bucketOfKey(name)) !== source) names.push(name);
+    }
+    for (let from = 0; from < names.length; from += PAGE) {
+      await this.migrateSchedules(fact, source, names.slice(from, from + PAGE));
+    }
   }
 
   /**

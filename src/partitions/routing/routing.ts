@@ -1,6 +1,7 @@
 import { ClosedError, RedisError } from "../../errors.ts";
 import { REFUSAL } from "../../lua/guarded.ts";
 import type { Call } from "../../queue/call.ts";
+import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { Migration } from "./migration.ts";
 import { destinationOf, formatFact, isMoved, ORDINARY, sourceOf, type Fact } from "../ring/fact.ts";
@@ -91,6 +92,34 @@ export class Routing {
       }
       sentBy.push(fact);
       return await send(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
+    }, call);
+  }
+
+  /**
+   * A step of a call: migrates a schedule to where it belongs, if it may be elsewhere; then acts there. `bring` migrates
+   * messages of the schedule that the act is about to look for.
+   */
+  withSchedule<Result>(
+    name: string,
+    act: (
+      part: Part,
+      call: Call,
+      bring: (ids: readonly string[]) => Promise<void>,
+    ) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    const bucket = bucketOfKey(name);
+    return this.#withFact(async (fact) => {
+      if (this.isLeavingOrdinary) await this.migration.migrateSchedules(fact, ORDINARY, [name]);
+      const source = sourceOf(fact, bucket);
+      if (source !== undefined && isMoved(fact, bucket)) {
+        await this.migration.migrateSchedules(fact, source, [name]);
+      }
+      const bring = async (ids: readonly string[]) => {
+        if (!this.#mayBeElsewhere(fact, bucket)) return;
+        await Promise.all(ids.map((id) => this.#migrate(fact, bucket, id)));
+      };
+      return await act(this.#parts.at(destinationOf(fact, bucket)), guarded(call, fact), bring);
     }, call);
   }
 

@@ -3,7 +3,7 @@ import type { Delayline, PlainQueue, ScheduleOptions } from "../../../src/index.
 import { defineQueue } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { DAY, HOUR, MINUTE, newClock, SECOND } from "../../helpers/test-clock.ts";
 
 /** A plain queue of texts, opened as by one process. */
@@ -258,4 +258,28 @@ test("an operator who deletes the record ends the schedule: what is placed comes
   await clock.advance(HOUR);
   expect(await readied(orders)).toHaveLength(2);
   await eventually(async () => (await newRedis().exists(`delayline_planning:{${name}}`)) === 0);
+});
+
+test("keys have the prefix of the client; a guard of overlap and the planner find them", async () => {
+  const name = uniqueName("prefixed");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const line = newLine({ redis: { url: redisUrl(), keyPrefix: "app:" } });
+  const jobs = line.getReliableQueue<string>(name);
+  await jobs.schedules.upsert("job", { every: MINUTE, overlap: "skip", misfire: "all", ...at });
+  await clock.advance(5 * MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: 4 });
+  const keys = await newRedis().keys(`*{${name}}*`);
+  expect(keys).toContain(`app:delayline_schedules:{${name}}`);
+  expect(keys.filter((key) => !key.startsWith("app:"))).toEqual([]);
+});
+
+test("pausing and removing withdraws messages that have not migrated yet", async () => {
+  const name = uniqueName("parted");
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name);
+  await queue.schedules.upsert("a", { every: 3_600_000, payload: "hourly" });
+  const parted = newLine({ transfer: false }).getReliableQueue<string>(name, { partitions: 3 });
+  expect(await parted.schedules.pause("a")).toBe(true);
+  expect(await parted.size()).toBe(0);
+  expect(await parted.schedules.get("a")).toMatchObject({ isPaused: true });
 });

@@ -9,7 +9,12 @@ import type { Elements } from "../../../src/lua/family.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
 import { attend } from "../../../src/lua/partitions/attend.ts";
 import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
-import { dropBatch, pullOut, pullOutPage } from "../../../src/lua/partitions/pull-out.ts";
+import {
+  dropBatch,
+  pullOut,
+  pullOutPage,
+  pullOutSchedules,
+} from "../../../src/lua/partitions/pull-out.ts";
 import {
   advanceFact,
   beginChange,
@@ -59,7 +64,7 @@ import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
-import { planSchedule } from "../../../src/lua/schedules/plan-schedule.ts";
+import { planSchedule, raiseSet } from "../../../src/lua/schedules/plan-schedule.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
 import { digestOf } from "../../../src/queue/aside.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
@@ -1069,6 +1074,29 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
   },
 ]);
 
+const sets: Scenario[] = [
+  {
+    script: pullOutSchedules,
+    seed: seeded(scheduled("addresses"), {
+      args: { own: 0 },
+      rows: [{ schedule: "s", to: 1 }],
+    }),
+    rules: ["journal"],
+  },
+  {
+    script: pushIn,
+    when: "a schedule",
+    seed: seeded(delayedState("addresses", far), {
+      args: { ...CHANNEL, source: 0, number: BATCH },
+      rows: [row("schedule", 1000, "s", "aa|new\n"), row("schedule", Infinity, "t", "bb|new\n")],
+    }),
+  },
+  {
+    script: raiseSet,
+    seed: seeded(scheduled("addresses"), { args: { set: "set", revision: 4, isOrdinary: 1 } }),
+  },
+];
+
 export const SCENARIOS = [
   ...offers,
   ...removals,
@@ -1085,4 +1113,5 @@ export const SCENARIOS = [
   ...settlements,
   ...failed,
   ...schedules,
+  ...sets,
 ] as readonly Scenario[];
