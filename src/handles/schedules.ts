@@ -188,8 +188,8 @@ export class Schedules<T = unknown> {
     });
     const gone = [...present].filter(([name, record]) => record.set === set && !wanted.has(name));
     await inTurns(gone, async ([name]) => {
-      const remove = (record?: StoredRecord) => (record?.set === set ? "remove" : undefined);
-      const outcome = dryRun ? "changed" : await this.#all.change(name, remove, inSet);
+      const decide = removing(set);
+      const outcome = dryRun ? "changed" : await this.#all.change(name, decide, inSet);
       if (outcome === "changed") result.removed.push(name);
       isOutdated ||= outcome === "outdated";
     });
@@ -371,6 +371,11 @@ interface Prepared extends CheckedSchedule {
 }
 
 type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
+
+/** Removes a schedule if it belongs to a set. */
+function removing(set: string): (record: StoredRecord | undefined) => Decision {
+  return (record) => (record?.set === set ? "remove" : undefined);
+}
 
 /** @throws {TypeError} if a schedule belongs to another set. */
 function checkSet(name: string, record: StoredRecord | undefined, set: string): void {

@@ -8,6 +8,8 @@ const EACH_HOUR = { every: HOUR, payload: "hourly" };
 const EACH_DAY = { every: DAY, payload: "daily" };
 const NOTHING = { added: [], changed: [], unchanged: [], removed: [] };
 
+const iso = ({ at }: { readonly at: Date }) => at.toISOString().slice(5, 16);
+
 function open(name: string) {
   return newLine().getDelayedQueue<string>(name).schedules;
 }
@@ -125,7 +127,6 @@ test("backfill offers the ticks of a span once more, in order, once while they a
   const clock = await newClock({ now: "2026-06-10T00:00:30Z" });
   const line = newLine();
   const orders = line.getReliableQueue<string>(name);
-  const iso = ({ at }: { readonly at: Date }) => at.toISOString().slice(5, 16);
   const berlin = { cron: "30 2 * * *", timeZone: "Europe/Berlin" };
   await orders.schedules.upsert("night", { ...berlin, except: ["2026-06-03"], payload: iso });
   const range = { from: new Date("2026-06-01T00:30:00Z"), to: new Date("2026-06-05T00:30:00Z") };
