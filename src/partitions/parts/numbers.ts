@@ -71,4 +71,4 @@ async function forecastOf(
 }
 
 /** Spans per script: about 200 us of Redis's time. */
-const SPANS = 100;
+const SPANS = 50;

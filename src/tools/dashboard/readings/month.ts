@@ -32,7 +32,7 @@ const CONCURRENCY = 4;
 const MOST_KEPT = 8;
 
 /**
- * Counts when messages become due, over all queues. A script counts a hundred hours of a queue or partition in some 200
+ * Counts when messages become due, over all queues. A script counts fifty hours of a queue or partition in some 200
  * us; queues without delayed messages and retries are left out. The result is reused for a minute.
  */
 export class Months {
