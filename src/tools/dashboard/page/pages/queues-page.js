@@ -86,7 +86,7 @@ function Totals({ rows, lines, span }) {
     <${Tile}
       label="Finished"
       value=${isKnown(finished) ? count(Math.round(finished)) : UNKNOWN}
-      more=${span === "quarter" ? "a day, reliable queues" : "a minute, reliable queues"}
+      more=${span === "quarter" ? "per day" : "per minute"}
       state="handled"
       values=${lines?.finished}
     />
