@@ -295,3 +295,43 @@ inBrowser("a search by the beginning of keys finds messages in every state", asy
     .click();
   await page.getByText("Not delivered again unless someone redrives it.").waitFor();
 });
+
+inBrowser("a schedule can be run, paused, resumed and removed", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const { schedules } = seed.getReliableQueue("reports");
+    const daily = { cron: "30 2 * * *", timeZone: "Asia/Tokyo", payload: "x" };
+    await schedules.upsert("nightly", daily);
+  });
+  const { schedules } = line.getReliableQueue("reports");
+  const page = await visit(`${url}#/queue/reports`, { timezoneId: "Europe/Berlin" });
+  await page.getByRole("link", { name: /^Schedules/ }).click();
+  const row = page.getByRole("row", { name: /nightly/ });
+  await row
+    .getByText(/ 02:30:00 Asia\/Tokyo/)
+    .first()
+    .waitFor();
+  // Half past two in Tokyo is an evening in Berlin.
+  await row
+    .getByText(/ 1[89]:30:00 in /)
+    .first()
+    .waitFor();
+  const press = async (label: string) => {
+    await row.getByRole("button", { name: label }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: label.split(" ")[0] ?? "", exact: true }).click();
+    await dialog.waitFor({ state: "hidden" });
+  };
+  await press("Run nightly");
+  await says(page, "nightly is offered now.");
+  await press("Pause nightly");
+  await says(page, "nightly was paused.");
+  await row.getByText("paused").waitFor();
+  expect((await schedules.get("nightly"))?.isPaused).toBe(true);
+  await press("Resume nightly");
+  await says(page, "nightly was resumed.");
+  expect((await schedules.get("nightly"))?.isPaused).toBe(false);
+  await press("Remove nightly");
+  await says(page, "nightly was removed.");
+  await page.getByText("No schedules: processes declare them").waitFor();
+  expect(await schedules.get("nightly")).toBeUndefined();
+});

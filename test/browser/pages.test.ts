@@ -49,9 +49,15 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   );
   for (const name of ["orders", "reminders", "events"]) await seedPast(redis, name, pastAt);
   redis.disconnect();
-  await line
-    .getReliableQueue("events", { partitions: 4 })
-    .offerMany(Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: MINUTE, key: `e${i}` })));
+  const events = line.getReliableQueue<number>("events", { partitions: 4 });
+  const nightly = { cron: "30 2 * * *", timeZone: "Asia/Tokyo", payload: 1 };
+  await events.schedules.upsert("reports nightly", { ...nightly, overlap: "skip" });
+  await events.schedules.upsert("often", { every: 20 * 60_000, payload: ({ at }) => at.getTime() });
+  await events.schedules.upsert("stopped", { every: HOUR, payload: 1 });
+  await events.schedules.pause("stopped");
+  await events.offerMany(
+    Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: MINUTE, key: `e${i}` })),
+  );
 }
 
 /** What a dashboard would have noted: waves, and some dead letters of late. */
@@ -84,6 +90,7 @@ const PAGES = [
   ["ready-plain", "queue/reminders/ready", "Bare payloads, the oldest first"],
   ["quarantined", "queue/reminders/quarantined", "Payloads that no consumer could decode"],
   ["consumers", "queue/orders/consumers", "Last heard of"],
+  ["schedules", "queue/events/schedules", "Asia/Tokyo"],
   ["busy", "busy", "which process holds what"],
   ["redis", "redis", "Commands per second"],
   ["month", "month", "messages in the coming 31 days"],

@@ -21,6 +21,7 @@ import {
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
+import { changeSchedule, listSchedules } from "./calls/schedule-calls.ts";
 import { searchAll } from "./calls/search-calls.ts";
 import { examine, showBusy, showMonth, showMonthCell, showRedis } from "./calls/view-calls.ts";
 import { replyJson } from "./http/reply.ts";
@@ -62,6 +63,8 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/history": { GET: history },
   "queues/:q/forecast": { GET: forecast },
   "queues/:q/consumers": { GET: showConsumers },
+  "queues/:q/schedules": { GET: listSchedules },
+  "queues/:q/schedules/change": { POST: changeSchedule },
   "queues/:q/pause": { POST: pause },
   "queues/:q/resume": { POST: resume },
   "queues/:q/messages": { GET: listMessages },

@@ -35,6 +35,9 @@ const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"
 
 type Verb = (typeof VERBS)[number];
 
+/** What can be done with a schedule. */
+const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
+
 /** The most messages to change at once. */
 const MOST_AT_ONCE = 100;
 
@@ -207,6 +210,19 @@ export class Call {
     const known = VERBS.find((one) => one === verb);
     if (known !== undefined) return known;
     throw new HttpError(400, `verb must be one of ${VERBS.join(", ")}`);
+  }
+
+  /** The schedule to change, and what to do with it, from the body. */
+  get schedule(): { readonly name: string; readonly verb: (typeof SCHEDULE_VERBS)[number] } {
+    const { name, verb } = this.#body;
+    const known = SCHEDULE_VERBS.find((one) => one === verb);
+    if (known === undefined) {
+      throw new HttpError(400, `verb must be one of ${SCHEDULE_VERBS.join(", ")}`);
+    }
+    if (typeof name === "string" && name !== "" && name.length <= MAX_VALUE) {
+      return { name, verb: known };
+    }
+    throw new HttpError(400, "name must be that of a schedule");
   }
 
   /** Whether the change is only to be counted, from the body. */

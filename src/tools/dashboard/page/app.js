@@ -16,6 +16,7 @@ import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
 import { RedisPage } from "./pages/redis-page.js";
+import { SchedulesPage } from "./pages/schedules-page.js";
 import { Bar } from "./parts/bar.js";
 import { Dialog } from "./parts/dialog.js";
 import { Shell } from "./parts/shell.js";
@@ -44,6 +45,7 @@ const PAGES = {
   overview: QueuePage,
   message: MessagePage,
   consumers: ConsumersPage,
+  schedules: SchedulesPage,
 };
 
 function App() {

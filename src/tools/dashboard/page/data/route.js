@@ -29,6 +29,7 @@ const PAGES = [
   "messages",
   "message",
   "consumers",
+  "schedules",
   ...Object.values(STATES).map(({ slug }) => slug),
 ];
 

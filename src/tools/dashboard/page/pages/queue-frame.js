@@ -22,6 +22,7 @@ const TABS = [
     state: slug,
   })),
   { page: "consumers", label: "Consumers", number: "consumers" },
+  { page: "schedules", label: "Schedules", number: "schedules" },
 ];
 
 /** The pages that say nothing of a plain queue: Redis does not know who has taken its messages. */
@@ -31,7 +32,11 @@ const RELIABLE = new Set(["in-flight", "retrying", "dead", "consumers"]);
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
   const tabs = TABS.filter(
-    (tab) => tab.page === page || queue?.kind !== "plain" || !RELIABLE.has(tab.page),
+    (tab) =>
+      tab.page === page ||
+      (tab.page === "schedules"
+        ? queue?.schedules > 0
+        : queue?.kind !== "plain" || !RELIABLE.has(tab.page)),
   );
   return html`<div>
     <p class="path"><a href=${HOME}>Queues</a></p>

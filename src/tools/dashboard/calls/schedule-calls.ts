@@ -1,0 +1,53 @@
+import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
+import { HttpError } from "../http/reply.ts";
+import type { Call } from "./call.ts";
+
+/** The most schedules to show, and the most next ticks of each. */
+const MOST = 500;
+const MOST_TICKS = 10;
+
+/** `GET queues/:q/schedules`: the schedules of a queue, the most urgent and the next ones first. */
+export async function listSchedules(call: Call): Promise<unknown> {
+  const { messages, stats } = await call.open();
+  const { serverTime: at, isPaused } = stats;
+  const found: Schedule[] = [];
+  let isMore = false;
+  for await (const one of messages.schedules.list({ signal: call.signal })) {
+    isMore = found.length === MOST;
+    if (isMore) break;
+    found.push(one);
+  }
+  const schedules = found
+    .map((one) => ({
+      ...one,
+      next: one.next.slice(0, MOST_TICKS),
+      state: stateOfSchedule(one, at, isPaused),
+    }))
+    .toSorted((a, b) => urgency(a) - urgency(b) || (a.name < b.name ? -1 : 1));
+  return { at, schedules, isMore };
+}
+
+/** Those that nobody plans first, then by when they come next. */
+function urgency({ state, next }: { state: string; next: readonly number[] }): number {
+  return state === "unplanned" ? -1 : (next[0] ?? Infinity);
+}
+
+/** `POST queues/:q/schedules/change`: runs, pauses, resumes or removes a schedule. */
+export async function changeSchedule(call: Call): Promise<unknown> {
+  const { name, verb } = call.schedule;
+  const { schedules } = (await call.open()).messages;
+  const options = { signal: call.signal };
+  const act = {
+    run: async () => (await schedules.trigger(name, options)) !== undefined,
+    pause: () => schedules.pause(name, options),
+    resume: () => schedules.resume(name, options),
+    remove: () => schedules.remove(name, options),
+  }[verb];
+  try {
+    return { done: await act() };
+  } catch (error) {
+    // What only a process can do that has declared the schedule.
+    if (error instanceof TypeError) throw new HttpError(409, error.message);
+    throw error;
+  }
+}
