@@ -19,12 +19,31 @@ test("the assets are the files of page/ and vendor/", () => {
   expect(wrong).toEqual([]);
 });
 
-test("what stands for them in the package is the same", () => {
-  const exports: { ASSETS?: unknown } = {};
+test("what stands for them in the package is the same, but for indentation and comments", () => {
+  const exports: { ASSETS?: typeof ASSETS } = {};
   // oxlint-disable-next-line typescript/no-implied-eval -- Generated here.
   new Function("exports", page())(exports);
-  expect(exports.ASSETS).toEqual(ASSETS);
+  expect(codeOf(exports.ASSETS)).toEqual(codeOf(ASSETS));
+  for (const [path, { text }] of Object.entries(exports.ASSETS ?? {})) {
+    if (path.startsWith("page/")) expect(codeIn(text).join("\n"), path).toBe(text.trim());
+  }
 });
+
+function codeOf(all: typeof ASSETS = {}) {
+  return Object.entries(all).map(([path, asset]) => [path, { ...asset, text: codeIn(asset.text) }]);
+}
+
+/** The lines of a file that are neither empty nor comments, without their indentation. */
+function codeIn(text: string): string[] {
+  let isInside = false;
+  return text.split("\n").flatMap((line) => {
+    const code = line.trim();
+    isInside ||= code.startsWith("/*");
+    const isComment = isInside || code.startsWith("//") || code === "";
+    if (code.endsWith("*/")) isInside = false;
+    return isComment ? [] : [code];
+  });
+}
 
 test("every file that the page loads is there", () => {
   const missing = Object.entries(ASSETS).flatMap(([path, { type, text }]) => {
