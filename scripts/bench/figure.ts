@@ -17,8 +17,8 @@ export interface Figure {
 /** A bare number has no unit. */
 export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
 
-/** The figures that grow with the number of delayed messages, or of clients. */
-export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time";
+/** The figures that grow with the number of delayed messages, or of clients; and one whose parts are stacked. */
+export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time" | "stages";
 
 /** A goal, for the median of all rounds or for each single round. */
 export interface Goal {

@@ -62,6 +62,7 @@ export interface GoalPlan {
   readonly machine: Machine;
   readonly origin: Origin;
   readonly jsonFile: string | undefined;
+  readonly plotDirectory: string | undefined;
 }
 
 /**
@@ -91,6 +92,10 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
     // Written after each workload, so that a later error loses nothing.
     await writeReport(jsonFile, { ...plan.origin, machine, isQuick, rounds, results });
   }
+  if (plan.plotDirectory === undefined) return;
+  const { drawStages } = await import("./plots.ts");
+  const measured = results.flatMap(({ figures }) => figures);
+  for (const file of await drawStages(measured, plan.plotDirectory)) console.log(file);
 }
 
 /** Whether this is the name of a workload or of its group. */

@@ -2,10 +2,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
-import type { Curve } from "./figure.ts";
+import type { Curve, Summary } from "./figure.ts";
 import { PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
 import type { PeerInfo } from "./peers/peer.ts";
 import type { ContestResult } from "./workload.ts";
+import { STAGES } from "./workloads/budget.ts";
 
 interface Plot {
   readonly file: string;
@@ -77,13 +78,34 @@ export async function drawPlots(
   for (const plot of PLOTS) {
     const points = pointsOf(plot.curve, results, peers);
     if (points.length === 0) continue;
-    const view = new View(parse(compile(specify(plot, points, peers)).spec), { renderer: "none" });
-    const file = join(directory, plot.file);
-    await writeFile(file, `${await view.toSVG()}\n`);
-    view.finalize();
-    files.push(file);
+    files.push(await draw(specify(plot, points, peers), join(directory, plot.file)));
   }
   return files;
+}
+
+/** Draws where lateness comes from, a stack of stages for each load, if that was measured. Returns the files. */
+export async function drawStages(
+  figures: readonly Summary[],
+  directory: string,
+): Promise<string[]> {
+  const stages = figures.flatMap(({ plot, parts }) =>
+    plot?.curve === "stages"
+      ? STAGES.map((stage, i) => {
+          return { load: `${plot.x.toLocaleString("en")}/s`, stage, i, ms: parts?.[stage] ?? NaN };
+        })
+      : [],
+  );
+  if (stages.length === 0) return [];
+  await mkdir(directory, { recursive: true });
+  return [await draw(stack(stages), join(directory, "lateness-by-stage.svg"))];
+}
+
+/** Writes a plot to a file, and returns the file. */
+async function draw(spec: TopLevelSpec, file: string): Promise<string> {
+  const view = new View(parse(compile(spec).spec), { renderer: "none" });
+  await writeFile(file, `${await view.toSVG()}\n`);
+  view.finalize();
+  return file;
 }
 
 /** A median, and the spread around it. */
@@ -144,17 +166,8 @@ function specify(
   return {
     data: { values: [...points] },
     title: { text: title, anchor: "start" },
-    width: 460,
     height: 280,
-    background: "white",
-    padding: 12,
-    config: {
-      font: "Helvetica, Arial, sans-serif",
-      axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
-      legend: { labelFontSize: 12, labelLimit: 300 },
-      title: { fontSize: 14 },
-      view: { stroke: null },
-    },
+    ...STYLE,
     layer: [
       {
         mark: { type: "line", strokeWidth: 2.5, point: { size: 60 } },
@@ -167,3 +180,47 @@ function specify(
     ],
   };
 }
+
+/** One part of a stack. */
+interface StackPart {
+  readonly load: string;
+  readonly stage: string;
+  /** Its place in the stack. */
+  readonly i: number;
+  readonly ms: number;
+}
+
+function stack(stages: readonly StackPart[]): TopLevelSpec {
+  return {
+    data: { values: [...stages] },
+    title: { text: "From the call plus the delay to the handler, one worker", anchor: "start" },
+    height: { step: 44 },
+    ...STYLE,
+    mark: { type: "bar", height: 26 },
+    encoding: {
+      y: { field: "load", type: "nominal", title: null, sort: null },
+      x: { field: "ms", type: "quantitative", title: "milliseconds, the median of each stage" },
+      color: {
+        field: "stage",
+        type: "nominal",
+        title: null,
+        scale: { domain: [...STAGES], range: ["#0072B2", "#BBBBBB", "#E69F00", "#009E73"] },
+        legend: { orient: "bottom", columns: 2 },
+      },
+      order: { field: "i", type: "quantitative" },
+    },
+  };
+}
+
+const STYLE = {
+  width: 460,
+  background: "white",
+  padding: 12,
+  config: {
+    font: "Helvetica, Arial, sans-serif",
+    axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
+    legend: { labelFontSize: 12, labelLimit: 400 },
+    title: { fontSize: 14 },
+    view: { stroke: null },
+  },
+} as const;

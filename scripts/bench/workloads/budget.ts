@@ -22,6 +22,16 @@ export const budget: Workload = {
   },
 };
 
+/** What a message passes on its way, in this order. */
+export const STAGES = [
+  "the offer's way to Redis",
+  "rounding up to the next millisecond",
+  "the timer, and the transfer's way",
+  "the way to the handler",
+] as const;
+
+type Stage = (typeof STAGES)[number];
+
 /** In milliseconds. */
 const DELAY = 500;
 
@@ -32,7 +42,7 @@ async function stages(name: string, plan: SteadyPlan, round: Round): Promise<Fig
   const whole = seen.map(({ wantedAt, takenAt }) => takenAt - wantedAt).toSorted((a, b) => a - b);
   const late = seen.map(({ deadline, takenAt }) => takenAt - deadline).toSorted((a, b) => a - b);
   const part = (of: (moments: (typeof seen)[number]) => number) => median(seen.map(of));
-  const parts = {
+  const parts: Record<Stage, number> = {
     "the offer's way to Redis": part((one) => one.delayedAt + DELAY - one.wantedAt),
     "rounding up to the next millisecond": part((one) => one.deadline - one.delayedAt - DELAY),
     "the timer, and the transfer's way": part((one) => one.readyAt - one.deadline),
@@ -45,6 +55,7 @@ async function stages(name: string, plan: SteadyPlan, round: Round): Promise<Fig
       unit: "ms",
       goal: { atMost: 2 },
       parts,
+      plot: { curve: "stages", x: plan.perSecond },
     },
     {
       name: `${name}: lateness from the call, p99`,
