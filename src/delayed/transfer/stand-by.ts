@@ -14,7 +14,8 @@ import type { Connections } from "../../redis/connections.ts";
  *
  * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
  * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
- * cancelled, although nobody had moved it.
+ * cancelled, although nobody had moved it. As long as nobody else seems to move messages, a task writes it ever more
+ * rarely, down to once in five seconds: for so long two tasks may both be active, at twice the cost.
  *
  * Nothing is leased. A dead active task makes messages late once, by 200 ms. A task that is closed publishes a wake-up
  * of `0`, which makes every other task active until the next deadline.
@@ -26,6 +27,8 @@ export class StandBy {
   #isOnDuty = true;
   /** When the task last wrote `mover` (`performance.now()`). */
   #claimedAt = -Infinity;
+  /** Milliseconds until it writes it again. */
+  #claimInterval = MIN_CLAIM_INTERVAL;
 
   /** Whether the task stands by. */
   get isOn(): boolean {
@@ -55,21 +58,23 @@ export class StandBy {
 
   /** Whether a transfer that begins at `now` (`performance.now()`) has to write `mover` if it moves messages. */
   isClaimDue(now: number): boolean {
-    return this.#isOn || now > this.#claimedAt + CLAIM_INTERVAL;
+    return this.#isOn || now > this.#claimedAt + this.#claimInterval;
   }
 
   /** A transfer that began at `at` (`performance.now()`) has written `mover`. */
   onClaimed(at: number): void {
     this.#claimedAt = at;
+    this.#claimInterval = Math.min(2 * this.#claimInterval, MAX_CLAIM_INTERVAL);
   }
 
   /** Decides by the result of a transfer; `awaited` is the deadline that the timer was armed for. */
   onTransferred(reply: TransferReply, awaited: number): void {
     if (reply.moved + reply.dropped.length > 0) {
       this.#isOn = false;
-    } else if (reply.isOutrun) {
-      const hasPassed = awaited <= reply.serverTime && awaited < reply.next;
-      if (hasPassed && this.#isOnDuty) this.#isOn = true;
+    } else if (awaited <= reply.serverTime && awaited < reply.next) {
+      // Another task has moved it, or it was cancelled.
+      this.#claimInterval = MIN_CLAIM_INTERVAL;
+      if (reply.isOutrun && this.#isOnDuty) this.#isOn = true;
     }
   }
 
@@ -90,5 +95,6 @@ const MIN_DELAY = 100;
 /** A task that stands by, or is off duty, moves only messages that are late by this many milliseconds. */
 const OVERDUE = 50;
 
-/** The shortest interval between two writes of `mover`, in milliseconds. */
-const CLAIM_INTERVAL = 100;
+/** The shortest and the longest interval between two writes of `mover`, in milliseconds. */
+const MIN_CLAIM_INTERVAL = 100;
+const MAX_CLAIM_INTERVAL = 5000;
