@@ -265,12 +265,13 @@ function toBytes(found: DelayedMember | WaitingMember | undefined): DelayedBytes
   return { id: messageIdAt(found.address), ...common, failures: failuresIn(trailer) };
 }
 
-/** Cancellations on their way to Redis. Those of one turn of the event loop share a script. */
+/** Cancellations on their way to Redis. Those of one turn of the event loop share scripts. */
 class CancelBatch {
   readonly #queue: Queue;
   readonly #batch = new TurnBatch<Wanted, boolean>({
     send: (batch) => this.#send(batch.seal()),
     kindOf: ({ knownFact = "" }) => knownFact,
+    most: MOST,
     sizeOf: ({ idOrKey }) => idOrKey.length,
     giveUp: ({ cause }) => cause,
   });
@@ -297,6 +298,12 @@ class CancelBatch {
     return flags;
   }
 }
+
+/**
+ * Cancellations per script. With a hundred at a time this process and Redis would take turns; so Redis removes the second
+ * half while the callers of the first go on.
+ */
+const MOST = 50;
 
 /** A message to cancel. A script takes one `knownFact`, so only cancellations with the same one share a script. */
 interface Wanted {

@@ -7,6 +7,16 @@ import { dropRetries } from "../fragments/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
+/** How a row names a message. */
+interface Finding<Column extends string> {
+  readonly columns: readonly Column[];
+  /** Finds the message. */
+  readonly found: string;
+  /** The business key by which it was found, whose index entry points to it; false if it was not found so. */
+  readonly via: string;
+  readonly needs: Fragment;
+}
+
 /**
  * Removes the messages that the rows name; returns for each whether it was delayed or retrying. Only one caller gets
  * `true` for a message, which is then never delivered. A retrying message is removed for every group; where another
@@ -18,7 +28,7 @@ import { defineScript } from "../script.ts";
  */
 const defineRemove = <const Column extends string>(
   name: string,
-  { columns, found, needs }: { columns: readonly Column[]; found: string; needs: Fragment },
+  { columns, found, via, needs }: Finding<Column>,
 ) =>
   byElements((elements) =>
     defineScript({
@@ -28,7 +38,7 @@ const defineRemove = <const Column extends string>(
       each: columns,
       needs: [needs, dropRetries, keyHold, takeOut, forget[elements]],
       lua: /* lua */ `
-local members, leaving, names, isChosen, flags = {}, {}, {}, {}, {}
+local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
   local member, _, waiting = ${found}
   local first = not member and waiting and waiting[1]
@@ -36,7 +46,11 @@ for each row do
   local isFirst = place and not isChosen[place]
   if isFirst then
     isChosen[place] = true
-    if member then members[#members + 1] = member end
+    if member then
+      members[#members + 1] = member
+      local key = ${via}
+      if key then own[#own + 1] = key else others[#others + 1] = member end
+    end
     for _, one in ipairs(first and waiting or {}) do
       leaving[#leaving + 1] = one
       names[#names + 1] = one.name
@@ -47,7 +61,8 @@ end
 local keys = keysOfRetries(leaving)
 if #leaving > 0 then mayDropRetries() end
 if #members > 0 then
-  takeOut(members, keysOf(members))
+  for _, key in ipairs(keysOf(others)) do own[#own + 1] = key end
+  takeOut(members, own)
   forget(members)
 end
 dropRetries(names, #names)
@@ -62,6 +77,7 @@ return flags
 export const remove = defineRemove("remove", {
   columns: ["id", "key"],
   found: "resolve(id, key)",
+  via: `key ~= "" and key`,
   needs: resolve,
 });
 
@@ -69,6 +85,7 @@ export const remove = defineRemove("remove", {
 export const removeElements = defineRemove("remove-elements", {
   columns: ["element"],
   found: "findNext(element)",
+  via: "false",
   needs: findNext,
 });
 

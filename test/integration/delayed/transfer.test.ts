@@ -65,7 +65,7 @@ describe("due messages are moved", () => {
     const [delayed, ready] = [line.getDelayedQueue(name), line.getBlockingQueue(name)];
     await delayed.offer("in an hour", 60 * MINUTE);
     await delayed.offer("in a minute", MINUTE);
-    await delayed.offer("soon", 30);
+    await delayed.offer("soon", 200);
     await delayed.offer("sooner", 5);
     expect([await ready.take(), await ready.take()]).toEqual(["sooner", "soon"]);
     expect(await delayed.size()).toBe(2);
