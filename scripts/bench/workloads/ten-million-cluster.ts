@@ -5,7 +5,7 @@ import type { Round, Workload } from "../workload.ts";
 
 /**
  * Ten million messages delayed in partitions on a Cluster of three masters, and what a message costs as partitions and
- * processes become more.
+ * processes become more: at one rate of the queue, and at one rate of each partition.
  */
 export const tenMillionOnCluster: Workload = {
   name: "ten-million-cluster",
@@ -15,15 +15,17 @@ export const tenMillionOnCluster: Workload = {
     const most = round.isQuick ? 100_000 : 10_000_000;
     const few = round.isQuick ? 5000 : 100_000;
     const figures: Figure[] = [];
-    for (const [partitions, processes, count] of [
-      [3, 4, few],
-      [12, 1, few],
-      [12, 4, few],
-      [12, 4, most],
-      [12, 12, few],
-      [48, 4, few],
+    for (const [partitions, processes, count, perSecond] of [
+      [3, 4, few, 1000],
+      [12, 1, few, 1000],
+      [12, 4, few, 1000],
+      [12, 4, most, 1000],
+      [12, 12, few, 1000],
+      [48, 4, few, 1000],
+      [12, 4, few, 250],
+      [3, 4, few, 63],
     ] as const) {
-      figures.push(...(await costs({ partitions, processes, count }, round)));
+      figures.push(...(await costs({ partitions, processes, count, perSecond }, round)));
     }
     return figures;
   },
@@ -34,14 +36,17 @@ interface Shape {
   readonly processes: number;
   /** How many messages are delayed. */
   readonly count: number;
+  /** How many more are offered in a second. */
+  readonly perSecond: number;
 }
 
-/** What a message costs that is offered, falls due and is taken, at 1,000/s. */
+/** What a message costs that is offered, falls due and is taken. */
 async function costs(
-  { partitions, processes, count }: Shape,
+  { partitions, processes, count, perSecond }: Shape,
   { isQuick, progress }: Round,
 ): Promise<Figure[]> {
-  const of = `P = ${partitions}, ${processes} process(es), ${count.toLocaleString("en")} delayed`;
+  const delayed = `${count.toLocaleString("en")} delayed`;
+  const of = `P = ${partitions}, ${processes} process(es), ${delayed}, ${perSecond}/s`;
   progress(of);
   const crew = { processes, concurrency: 10, kind: "plain" } as const;
   await using staff = await Staff.start({ ...crew, masters: 3, partitions });
@@ -51,8 +56,8 @@ async function costs(
   const rate = (count / (performance.now() - filledAt)) * 1000;
   await site.resetStats();
   const before = await site.processorTimes();
-  const size = isQuick ? 2000 : 20_000;
-  await producer.call("offerSteadily", size, 1000, 200, 1000);
+  const size = perSecond * (isQuick ? 2 : 20);
+  await producer.call("offerSteadily", size, perSecond, 200, 1000);
   const { lateness } = await staff.handled(size);
   const commands = (await site.stats()).total;
   const after = await site.processorTimes();
