@@ -205,7 +205,7 @@ function stack(stages: readonly StackPart[]): TopLevelSpec {
         type: "nominal",
         title: null,
         scale: { domain: [...STAGES], range: ["#0072B2", "#BBBBBB", "#E69F00", "#009E73"] },
-        legend: { orient: "bottom", columns: 2 },
+        legend: { orient: "bottom", columns: 1 },
       },
       order: { field: "i", type: "quantitative" },
     },

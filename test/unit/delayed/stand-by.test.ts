@@ -13,6 +13,7 @@ const reply = (more: Partial<TransferReply>): TransferReply => ({
   isOutrun: false,
   hasListed: false,
   untidy: undefined,
+  hasSchedules: undefined,
   isListed: undefined,
   isPaused: undefined,
   fact: undefined,

@@ -14,7 +14,7 @@ test("every table of the benchmarks has a date, a commit and its raw results, if
   );
   for (const [, date, commits = "", raw = ""] of ORIGINS) {
     expect(date).toMatch(/^\d{4}-\d\d-\d\d$/);
-    for (const commit of commits.split(", ")) expect(commit).toMatch(/^[\da-f]{7}$/);
+    for (const commit of commits.split(", ")) expect(commit).toMatch(/^[\da-f]{7,8}$/);
     const [, file] = /\((benchmarks\/results\/.*?)\)/.exec(raw) ?? [];
     if (file === undefined) continue;
     expect(existsSync(`${ROOT}docs/${file}`)).toBe(true);
