@@ -35,6 +35,9 @@ const EXCLUSIVE_ROUNDS_PER_MINUTE = 1 / 2;
 /** Seconds of trouble for attempts, in each of its storms, per minute of the run: 5 minutes in half an hour. */
 const ATTEMPTS_SECONDS_PER_MINUTE = 10;
 
+/** Seconds of the storm over schedules, per minute of the run: 5 minutes in half an hour. */
+const SCHEDULES_SECONDS_PER_MINUTE = 10;
+
 /** Simulated runs per minute of the run: 6,000 in half an hour, 100,000 in a night. */
 const RUNS_PER_MINUTE = 200;
 
@@ -57,6 +60,7 @@ const lengths = {
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
   PARTITIONS_ROUNDS: String(Math.max(1, Math.floor(minutes * PARTITIONS_ROUNDS_PER_MINUTE))),
   EXCLUSIVE_ROUNDS: String(Math.max(1, Math.floor(minutes * EXCLUSIVE_ROUNDS_PER_MINUTE))),
+  SCHEDULES_SECONDS: String(Math.ceil(minutes * SCHEDULES_SECONDS_PER_MINUTE)),
   SIMULATION_RUNS: String(Math.ceil(minutes * RUNS_PER_MINUTE)),
   SIMULATION_FIRST: String(Math.floor(Date.now() / 1000)),
   MUTANTS_MINUTES: String(minutes * MUTANTS_SHARE),
