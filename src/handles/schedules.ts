@@ -148,6 +148,9 @@ export class Schedules<T = unknown> {
     options: DeclareOptions,
   ): Promise<Declared> {
     checkScheduleName(set, "set");
+    if (typeof schedules !== "object" || schedules === null) {
+      throw new TypeError(`schedules must be an object of schedules, got ${String(schedules)}`);
+    }
     checkOptions("declare option", options, ["revision", "dryRun", "signal"]);
     const { revision, dryRun = false, signal } = options;
     checkWhole("revision", revision, 0, Number.MAX_SAFE_INTEGER);
@@ -158,32 +161,38 @@ export class Schedules<T = unknown> {
     const call = callOf(options) ?? {};
     this.#messages.checkOpen();
     const now = await this.#all.now(call);
+    const before = await this.#recordsOf(call);
     const wanted = new Map<string, Prepared>();
     for (const [name, one] of Object.entries(schedules)) {
       checkScheduleName(name);
-      const prepared = await this.#prepared(name, one);
-      checkTicks(name, prepared.declaration.rule, prepared.calendar, now);
+      checkSet(name, before.get(name), set);
+      const prepared = await this.#prepared(name, one, set);
+      // What is stored was checked. To check a thousand takes seconds.
+      const { declaration, calendar } = prepared;
+      if (outcomeOf(before.get(name), declaration) !== "unchanged") {
+        checkTicks(name, declaration.rule, calendar, now);
+      }
       wanted.set(name, prepared);
     }
-    const result = { added: [], changed: [], unchanged: [], removed: [] } as Changes;
+    const result: Changes = { added: [], changed: [], unchanged: [], removed: [] };
     const latest = dryRun
       ? ((await this.#all.revisionOf(set, call)) ?? revision)
       : await this.#all.raise({ set, revision }, call);
     if (latest > revision) return { outcome: "outdated", ...result };
 
     // Only now: an older revision adds nothing any more.
-    const present = new Map<string, StoredRecord>();
-    for await (const { name, record } of this.#all.all(call)) present.set(name, record);
-    for (const name of wanted.keys()) checkSet(name, present.get(name), set);
+    const present = await this.#recordsOf(call);
     let isOutdated = false;
     const inSet = { ...call, set: { set, revision } };
     await inTurns(wanted, async ([name, prepared]) => {
-      const declaration = { ...prepared.declaration, set };
-      const outcome = dryRun
-        ? outcomeOf(present.get(name), declaration)
-        : (await this.#declare(name, { ...prepared, declaration }, inSet)).outcome;
-      // A higher version of one schedule is left as it is.
-      if (outcome === "outdated") isOutdated ||= !dryRun && present.get(name) === undefined;
+      const record = present.get(name);
+      let outcome = outcomeOf(record, prepared.declaration);
+      if (outcome === "unchanged") this.#keep(name, prepared);
+      // One with a higher version is left as it is.
+      if ((outcome === "added" || outcome === "changed") && !dryRun) {
+        ({ outcome } = await this.#declare(name, prepared, inSet));
+        isOutdated ||= outcome === "outdated";
+      }
       result[outcome === "outdated" ? "unchanged" : outcome].push(name);
     });
     const gone = [...present].filter(([name, record]) => record.set === set && !wanted.has(name));
@@ -290,31 +299,44 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  /** Checks a declaration, and loads what it takes to plan it. */
-  async #prepared(name: string, options: ScheduleOptions<T>): Promise<Prepared> {
+  async #recordsOf(call: CallOptions): Promise<Map<string, StoredRecord>> {
+    const records = new Map<string, StoredRecord>();
+    for await (const { name, record } of this.#all.all(call)) records.set(name, record);
+    return records;
+  }
+
+  /** Keeps what Redis cannot hold of a declaration, so that this process can plan it. */
+  #keep(name: string, { declaration, code }: Prepared): void {
+    if (declaration.payload === undefined || declaration.hasCalendar)
+      this.#all.codes.set(name, code);
+    else this.#all.codes.delete(name);
+  }
+
+  /** Checks a declaration, of a set if it names one, and loads what it takes to plan it. */
+  async #prepared(name: string, options: ScheduleOptions<T>, set?: string): Promise<Prepared> {
     const checked = checkedSchedule(name, options, {
       isReliable: this.#messages.takesHeaders,
       encode: (payload: T) => this.#payloads.encode(payload),
     });
-    const { declaration, code } = checked;
+    const { code } = checked;
+    const declaration = { ...checked.declaration, set };
     const calendar = code.calendar ?? (await calendarOf(declaration.rule));
     const recipe = await recipeOf(name, declaration, code);
     if (recipe === undefined || calendar === undefined) throw lacking(name);
-    return { ...checked, recipe, calendar };
+    return { declaration, code, recipe, calendar };
   }
 
   /** Stores a declaration; of a set, if it names one. */
   async #declare(
     name: string,
-    { declaration: declared, code, recipe, calendar }: Prepared,
+    prepared: Prepared,
     call: CallOptions & { readonly set?: SetRevision },
   ): Promise<ScheduleResult> {
     // Before it is stored: from then on this process plans it.
-    if (declared.payload === undefined || declared.hasCalendar) this.#all.codes.set(name, code);
-    else this.#all.codes.delete(name);
+    this.#keep(name, prepared);
+    const { declaration: declared, recipe, calendar } = prepared;
     let result: ScheduleResult = { outcome: "outdated", next: [] };
     const decide = (record: StoredRecord | undefined, now: number): Decision => {
-      checkTicks(name, declared.rule, calendar, now);
       if (call.set !== undefined) checkSet(name, record, call.set.set);
       const declaration = { ...declared, set: declared.set ?? record?.set };
       const outcome = outcomeOf(record, declaration);
@@ -322,6 +344,8 @@ export class Schedules<T = unknown> {
         result = { outcome, next: nextOf(record, now) };
         return undefined;
       }
+      // Those of a set were checked together.
+      if (call.set === undefined) checkTicks(name, declared.rule, calendar, now);
       const plan = declare(record, declaration, recipe, now);
       result = { outcome, next: nextOf(plan.record, now) };
       return plan;
