@@ -142,6 +142,8 @@ export interface World {
   readonly skew?: number;
   /** About how many events a run has: the faults are spread over them. Defaults to 500. */
   readonly events?: number;
+  /** It has a run in every so many rounds over the worlds, since its runs are long, or find less. Defaults to 1. */
+  readonly every?: number;
   /** Virtual milliseconds after which the run counts as hung. Defaults to 10 minutes. */
   readonly limit?: number;
   /**

@@ -6,7 +6,7 @@ import { simulate } from "./workers.ts";
 import { WORLDS } from "./worlds/all.ts";
 
 test("the same seed gives the same run, whatever ran before it", async () => {
-  // One seed of each world. The long test runs a thousand.
+  // One seed of each world. The long test runs hundreds.
   const jobs = WORLDS.map(({ name }, i) => ({ world: name, seed: i + 1 }));
   const outcomes = await simulate([...jobs, ...jobs.toReversed()]);
   expect(outcomes.filter(fails).map((outcome) => reportOf(outcome))).toEqual([]);

@@ -84,14 +84,14 @@ export const CONDITIONS: readonly Mutant[] = [
   },
   {
     name: "drops-uncounted",
-    breaks: "Redis does not count what was dropped.",
+    breaks: "Redis does not count a message that is dropped alone.",
     worlds: ["guards"],
     tests: TESTS,
     edits: [
       {
         file: MOVE,
-        find: `redis.pcall("HSET", dropped, "onlyIf", sum(1), "deliverWithin", sum(2))`,
-        replace: `redis.pcall("HSET", dropped, "onlyIf", sum(1))`,
+        find: `if counts[i] > 0 then redis.pcall("HSET", dropped`,
+        replace: `if counts[i] > 1 then redis.pcall("HSET", dropped`,
       },
     ],
   },
@@ -105,8 +105,8 @@ export const CONDITIONS: readonly Mutant[] = [
     edits: [
       {
         file: MOVE,
-        find: `return rest, failing(`,
-        replace: `return trailer, failing(`,
+        find: `return rest or trailer, reason or overlaps`,
+        replace: `return trailer, reason or overlaps`,
       },
     ],
   },

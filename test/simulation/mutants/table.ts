@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
 import { PLAIN } from "./plain.ts";
 import { RELIABLE } from "./reliable.ts";
+import { SCHEDULES } from "./schedules.ts";
 
 /** All mutants, by their rooms, and behind them the faults that there were once. */
 export const MUTANTS: readonly Mutant[] = [
@@ -12,5 +13,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...RELIABLE,
   ...PARTITIONS,
   ...EXCLUSIVE,
+  ...SCHEDULES,
   ...HISTORY,
 ];

@@ -8,6 +8,7 @@ import { partitions } from "./partitions.ts";
 import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
 import { reliable } from "./reliable.ts";
+import { schedules } from "./schedules.ts";
 import { smoke } from "./smoke.ts";
 import { spread } from "./spread.ts";
 
@@ -24,6 +25,7 @@ export const WORLDS: readonly World[] = [
   partitions,
   exclusive,
   spread,
+  schedules,
 ];
 
 /** @throws {RangeError} if there is none of that name. */

@@ -9,6 +9,7 @@ import { someWork } from "../some-work.ts";
 /** Several groups of one queue, which come and go at any time, and dead letters that are redriven one by one. */
 export const groups: World = {
   name: "groups",
+  every: 2,
   faults: FAULT_KINDS,
   events: 900,
 

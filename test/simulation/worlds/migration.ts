@@ -9,6 +9,7 @@ import { someWork } from "../some-work.ts";
 /** A queue that becomes reliable, and plain again, while its producers go on and its consumers live and die. */
 export const migration: World = {
   name: "migration",
+  every: 2,
   faults: FAULT_KINDS,
   events: 1000,
 

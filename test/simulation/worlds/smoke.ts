@@ -7,6 +7,7 @@ import { FAULT_KINDS, type Note, type Sim, type SimProcess, type World } from ".
  */
 export const smoke: World = {
   name: "smoke",
+  every: 4,
   faults: FAULT_KINDS,
   events: 600,
   limit: 400_000,

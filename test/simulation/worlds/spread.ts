@@ -10,6 +10,7 @@ import { someWork } from "../some-work.ts";
 /** Partitions on two servers. A process waits at both, and may get more than it has asked for. */
 export const spread: World = {
   name: "spread",
+  every: 3,
   // A message that goes to the other server is judged by another clock: steps would excuse everything.
   faults: FAULT_KINDS.filter((kind) => kind !== "clock-step"),
   servers: 2,

@@ -1,0 +1,66 @@
+import type { Mutant } from "./mutant.ts";
+
+const SCRIPT = "lua/schedules/plan-schedule.ts";
+const TESTS = [
+  "unit/schedules/plan.test.ts",
+  "moves/schedules/plan-schedule.test.ts",
+  "integration/schedules/schedules.test.ts",
+];
+
+/** Slips in planning schedules. */
+export const SCHEDULES: readonly Mutant[] = [
+  {
+    name: "plans-without-revision",
+    breaks:
+      "A planner does not compare the record with the one it has read: two place the same ticks, or bring back a removed schedule.",
+    worlds: ["schedules"],
+    tests: TESTS,
+    edits: [
+      {
+        file: SCRIPT,
+        find: `if (held and held:match("^(%x+)|") or "") ~= expected then`,
+        replace: `if held and not held:match("^(%x+)|") then`,
+      },
+    ],
+  },
+  {
+    name: "pause-leaves-messages",
+    breaks: "Pausing a schedule leaves the messages that are placed ahead: they come in the pause.",
+    worlds: ["schedules"],
+    tests: TESTS,
+    edits: [
+      {
+        file: "schedules/plan.ts",
+        find: `return { record, puts: [], withdrawn: old.placed };`,
+        replace: `return { record, puts: [], withdrawn: old.placed.slice(0, 1) };`,
+      },
+    ],
+  },
+  {
+    name: "resume-catches-up",
+    breaks: "Resuming a schedule keeps the watermark: all ticks of the pause come at once.",
+    worlds: ["schedules"],
+    tests: TESTS,
+    edits: [
+      {
+        file: "schedules/plan.ts",
+        find: `const record = { ...old, ...begin(old, old.rule, now), isPaused: false, planAt: now };`,
+        replace: `const record = { ...old, isPaused: false, planAt: now };`,
+      },
+    ],
+  },
+  {
+    name: "planned-once",
+    breaks:
+      "A schedule is not planned again once its messages are placed: it ends after half a minute.",
+    worlds: ["schedules"],
+    tests: TESTS,
+    edits: [
+      {
+        file: "schedules/plan.ts",
+        find: `planAt = now + Math.ceil(((puts.at(-1) ?? kept.at(-1))!.deadline - now) / 2);`,
+        replace: `planAt = Infinity;`,
+      },
+    ],
+  },
+];
