@@ -25,7 +25,7 @@ export function stateOfSchedule(
 /** Any process with a transfer task plans within 30 s and its sweep's tolerance (ms). */
 const LATE = 60_000;
 
-/** When a schedule recurs, in words: `30 2 * * * Europe/Berlin`, `every 600000 ms`, `a calendar`. */
+/** When a schedule recurs, in words: `30 2 * * * Europe/Berlin`, `every 10m`, `a calendar of its own`. */
 export function ruleInWords(
   { every, phase = 0, cron, timeZone }: Pick<Schedule, "every" | "phase" | "cron" | "timeZone">,
   duration: (milliseconds: number) => string,

@@ -46,6 +46,9 @@ test("what completes is what may stand there", async () => {
   expect(await complete("--interop", "")).toEqual(["none", "redisson"]);
   expect(await complete("import", "--queue", "ord")).toEqual(["orders"]);
   expect(await complete("import", "")).toEqual([]);
+  expect(await complete("schedules", "r")).toEqual(["run", "resume", "remove"]);
+  expect(await complete("schedules", "ord")).toEqual(["orders"]);
+  expect(await complete("schedules", "run", "ord")).toEqual(["orders"]);
   expect(await complete("help", "stat")).toEqual(["stats"]);
   expect(await complete("completion", "z")).toEqual(["zsh"]);
   expect(await complete("nonsense", "")).toEqual([]);

@@ -90,14 +90,14 @@ async function candidates(
   const place = placesOf(command)[positionals.length - 1];
   if (place === "queue") return await queues(before, options, io);
   if (place === undefined || !place.includes("|")) return [];
-  const [words, others] = [place.split("|"), place.startsWith("queue|")];
-  const listed = words.slice(others ? 1 : 0).map((word) => ({ word, about: "" }));
-  return others ? [...listed, ...(await queues(before, options, io))] : listed;
+  const words = place.split("|");
+  const listed = words.flatMap((word) => (word === "queue" ? [] : { word, about: "" }));
+  return words.includes("queue") ? [...listed, ...(await queues(before, options, io))] : listed;
 }
 
 /**
  * What the usage line of a command says about each of its words: `queue`, `id or key`, or alternatives such as
- * `bash|zsh|fish`. The last one repeats if more may follow.
+ * `bash|zsh|fish` or `queue|run|pause`. The last one repeats if more may follow.
  */
 function placesOf({ usage, words: [, most] }: Command): string[] {
   const [, ...parts] = usage.match(/\[[^\]]*\]|<[^>]*>|[^\s[<]+/g) ?? [];

@@ -25,7 +25,8 @@ when it comes next, in its zone and here.
   delayline schedules resume orders nightly    begins with now
   delayline schedules remove orders nightly    until a process declares it again
   delayline schedules backfill orders nightly --from 2026-11-01 --to 2026-11-08
-backfill offers the ticks of that time once more, due now. For a queue that is called like one of these words: delayline schedules list <queue>.`,
+backfill offers the ticks of that time once more, due now.
+A queue that is called like one of these words: delayline schedules list <queue>.`,
   words: [0, 1000],
   options: {
     ...CHANGING,
