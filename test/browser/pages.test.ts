@@ -14,7 +14,7 @@ const HOUR = 60 * MINUTE;
 
 /** `orders` with messages in every state, `reminders` plain with a quarantine, `events` partitioned. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
-  const orders = line.getReliableQueue("orders", { retry: [MINUTE], maxAttempts: 2 });
+  const orders = line.getReliableQueue("orders", { retry: [HOUR], maxAttempts: 2 });
   const offers = Array.from({ length: 120 }, (_, i) => ({
     payload: { order: i },
     delay: MINUTE + i * i * 400,
@@ -56,7 +56,7 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   await events.schedules.upsert("stopped", { every: HOUR, payload: 1 });
   await events.schedules.pause("stopped");
   await events.offerMany(
-    Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: MINUTE, key: `e${i}` })),
+    Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: HOUR, key: `e${i}` })),
   );
 }
 
@@ -98,7 +98,7 @@ const PAGES = [
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
-inBrowser("every page passes the audit, in light and dark", { timeout: 150_000 }, async () => {
+inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }, async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
   for (const [name, route, text] of PAGES) {
