@@ -283,3 +283,23 @@ test("pausing and removing withdraws messages that have not migrated yet", async
   expect(await parted.size()).toBe(0);
   expect(await parted.schedules.get("a")).toMatchObject({ isPaused: true });
 });
+
+test("removed and declared again at once, and by several processes, it comes, once per tick", async () => {
+  const name = uniqueName("schedules");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const all = [open(name), open(name), open(name)];
+  const options = { every: MINUTE, misfire: "all", ...at } as const;
+  for (let i = 0; i < 5; i++) {
+    await Promise.all(
+      all.map(async ({ schedules }) => {
+        await schedules.remove("go");
+        await schedules.upsert("go", options);
+      }),
+    );
+  }
+  const [orders] = all as [PlainQueue<string>];
+  await orders.schedules.upsert("go", options);
+  expect(await orders.size()).toBe(2);
+  await clock.advance(5 * MINUTE);
+  expect(await readied(orders)).toEqual([1, 2, 3, 4, 5].map((minute) => `00:0${minute}:00`));
+});
