@@ -6,6 +6,8 @@ import { PauseWatch } from "../../../src/queue/pause-watch.ts";
 import { ReadyList } from "../../../src/ready/ready-list.ts";
 import { Heartbeat } from "../../../src/redis/heartbeat.ts";
 import { Subscriber } from "../../../src/redis/subscriber.ts";
+import { Planner } from "../../../src/schedules/planner.ts";
+import { StoredSchedules } from "../../../src/schedules/stored-schedules.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import {
   CALL_TIMEOUT,
@@ -113,6 +115,18 @@ export const clients: Readonly<Record<string, Kind>> = {
       return {
         start: () => tidier.note(1000, { order: true, businessKeys: true }),
         close: () => closeWithin(shared, () => tidier.close()),
+      };
+    },
+  },
+  "a planner": {
+    files: ["planner.ts"],
+    make: (url) => {
+      const { shared, queue } = newOpen(url);
+      const scheduling = { codes: new Map() };
+      const planner = new Planner(queue, new StoredSchedules(queue), scheduling);
+      return {
+        start: () => planner.note(false, true),
+        close: () => closeWithin(shared, () => planner.close()),
       };
     },
   },
