@@ -4,9 +4,11 @@ import { expect, test } from "vitest";
 import type { Child } from "../../scripts/child/child.ts";
 import { bundle } from "../helpers/bundle.ts";
 import { startChild } from "../helpers/child.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
-import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { SentinelGroup } from "../helpers/sentinel-group.ts";
 
 /*
  * Four processes declare the same schedules, plan them and move their messages. All are killed at random, several at once,
@@ -61,12 +63,7 @@ test(
 
     const found = await runs();
     expect([...found.keys()].toSorted()).toEqual(NAMES);
-    const wrong = [...found].flatMap(([schedule, all]) => {
-      const ticks = all.toSorted((a, b) => a - b);
-      return ticks
-        .filter((tick, i) => i > 0 && tick - (ticks[i - 1] as number) !== EVERY)
-        .map((tick) => `${schedule} at ${tick - (ticks[0] as number)}`);
-    });
+    const wrong = wrongIn(found);
     if (SCHEDULES_SECONDS !== undefined) console.log(counts, [...found.values()].flat().length);
     expect(wrong).toEqual([]);
     expect(Math.min(counts.killed, counts.cut, counts.forgotten, counts.restarts)).toBeGreaterThan(
@@ -75,6 +72,80 @@ test(
   },
   SECONDS * 1000 + 120_000,
 );
+
+test("the number of partitions changes while planners are killed: no tick is lost, and none comes twice", async () => {
+  const name = uniqueName();
+  const env = { REDIS: redisUrl(), QUEUE: name, EVERY: String(EVERY), NAMES: NAMES.join(",") };
+  const worker = await bundle(new URL("workers/schedules-worker.ts", import.meta.url));
+  const start = () => startChild(worker, { env: { ...env, PARTITIONS: "2" } });
+  const workers = Array.from({ length: 3 }, start);
+  await Promise.all(workers.map(isReady));
+  const line = newLine();
+  const payloads: string[] = [];
+  const queue = line.getBlockingQueue<string>(name, { codec: "string", partitions: 2 });
+  queue.subscribe((payload) => void payloads.push(payload));
+
+  let killed = 0;
+  for (const count of [5, 3]) {
+    const changing = line.setPartitions(name, count);
+    let isChanging = true;
+    void changing.finally(() => (isChanging = false)).catch(() => {});
+    do {
+      const i = killed++ % workers.length;
+      await workers[i]?.kill("SIGKILL");
+      workers[i] = start();
+      await isReady(workers[i]);
+    } while (isChanging);
+    await changing;
+  }
+  const now = await line.serverTime();
+  // What the killed processes have placed is 10 s ahead at most.
+  const areAt = (instant: number) => {
+    const last = [...ticksIn(payloads).values()].map((ticks) => Math.max(...ticks));
+    return last.length === NAMES.length && last.every((tick) => tick > instant);
+  };
+  await eventually(() => areAt(now + 12_000), { within: 60_000 });
+  for (const one of workers) await one.kill("SIGKILL");
+  expect(wrongIn(ticksIn(payloads))).toEqual([]);
+  expect(killed).toBeGreaterThan(1);
+}, 150_000);
+
+test("after a failover each tick has come once: the placed messages and the note of them are lost together", async () => {
+  const causes: ((group: SentinelGroup) => unknown)[] = [
+    (group) => group.failOver(),
+    async (group) => (await group.master()).server.kill(),
+  ];
+  await Promise.all(
+    causes.map(async (cause) => {
+      const group = await SentinelGroup.start();
+      const name = uniqueName();
+      for (let i = 0; i < 3; i++) {
+        const line = newLineThatMayFail({ redis: group.options });
+        const { schedules } = line.getDelayedQueue<string>(name, { codec: "string" });
+        const payload = ({ name: of, at }: { name: string; at: Date }) => `${of} ${at.getTime()}`;
+        const options = { every: EVERY, misfire: "all", payload } as const;
+        const declared = Object.fromEntries(NAMES.map((one) => [one, options]));
+        await schedules.declare("failover", declared, { revision: 1 });
+      }
+      const runsOn = async (redis: Redis) => ticksIn(await redis.lrange(name, 0, -1));
+      const before = newRedis((await group.master()).server.url);
+      await eventually(async () => ((await runsOn(before)).get("a")?.length ?? 0) > 20);
+      before.disconnect();
+      const { switched } = await group.nextSwitch();
+      await cause(group);
+      const { to } = await switched;
+      const after = newRedis(to.server.url);
+      const now = Number((await after.time())[0]) * 1000;
+      // More than what had been placed before.
+      const isDone = async () => {
+        const last = [...(await runsOn(after)).values()].map((ticks) => Math.max(...ticks));
+        return last.length === NAMES.length && last.every((tick) => tick > now + 11_000);
+      };
+      await eventually(isDone, { within: 60_000 });
+      expect(wrongIn(await runsOn(after))).toEqual([]);
+    }),
+  );
+}, 150_000);
 
 /** Cuts half of the library's connections; returns how many. */
 async function cutConnections(redis: Redis): Promise<number> {
@@ -92,6 +163,16 @@ function ticksIn(payloads: readonly string[]): Map<string, number[]> {
     found.set(schedule, [...(found.get(schedule) ?? []), Number(tick)]);
   }
   return found;
+}
+
+/** The ticks that are missing, or came twice: those at another distance from the one before. */
+function wrongIn(found: ReadonlyMap<string, readonly number[]>): string[] {
+  return [...found].flatMap(([schedule, all]) => {
+    const ticks = all.toSorted((a, b) => a - b);
+    return ticks
+      .filter((tick, i) => i > 0 && tick - (ticks[i - 1] as number) !== EVERY)
+      .map((tick) => `${schedule} at ${tick - (ticks[0] as number)}`);
+  });
 }
 
 const isReady = (child: Child) => child.next((word) => word === "ready", 30_000);
