@@ -29,7 +29,7 @@ export function page(): string {
 }
 
 /** Drops indentation, and comments that have lines of their own. */
-function withoutComments(text: string): string {
+export function withoutComments(text: string): string {
   return text
     .replaceAll(/^[ \t]+/gm, "")
     .replaceAll(/^(?:\/\*[^]*?\*\/|\/\/.*)\n/gm, "")

@@ -13,7 +13,7 @@ export const RELIABLE: readonly Mutant[] = [
         file: "reliable/consuming/handling.ts",
         find: `  for (const { held } of delivered) held.isGiven = true;`,
         replace: `  for (const { held } of delivered) held.isGiven = true;
-  await each(delivered, (held) => settler.finish(held));`,
+  void each(delivered, (held) => settler.finish(held));`,
       },
     ],
   },
