@@ -46,7 +46,7 @@ export const COMMANDS = {
     load: async () => (await commands()).deliverNow,
   },
   schedules: {
-    summary: "lists schedules, runs, pauses, resumes or removes them, or makes up for ticks",
+    summary: "lists schedules, and runs, pauses, resumes or removes one",
     load: async () => (await commands()).schedules,
   },
   pause: {
