@@ -87,15 +87,14 @@ test("the number of partitions changes while planners are killed: no tick is los
 
   let killed = 0;
   for (const count of [5, 3]) {
-    const changing = line.setPartitions(name, count);
-    let isChanging = true;
-    void changing.finally(() => (isChanging = false)).catch(() => {});
+    const changed = new AbortController();
+    const changing = line.setPartitions(name, count).finally(() => changed.abort());
     do {
       const i = killed++ % workers.length;
       await workers[i]?.kill("SIGKILL");
       workers[i] = start();
       await isReady(workers[i]);
-    } while (isChanging);
+    } while (!changed.signal.aborted);
     await changing;
   }
   const now = await line.serverTime();
@@ -122,8 +121,7 @@ test("after a failover each tick has come once: the placed messages and the note
       for (let i = 0; i < 3; i++) {
         const line = newLineThatMayFail({ redis: group.options });
         const { schedules } = line.getDelayedQueue<string>(name, { codec: "string" });
-        const payload = ({ name: of, at }: { name: string; at: Date }) => `${of} ${at.getTime()}`;
-        const options = { every: EVERY, misfire: "all", payload } as const;
+        const options = { every: EVERY, misfire: "all", payload: payloadOf } as const;
         const declared = Object.fromEntries(NAMES.map((one) => [one, options]));
         await schedules.declare("failover", declared, { revision: 1 });
       }
@@ -146,6 +144,9 @@ test("after a failover each tick has come once: the placed messages and the note
     }),
   );
 }, 150_000);
+
+/** As in the worker. */
+const payloadOf = ({ name, at }: { name: string; at: Date }) => `${name} ${at.getTime()}`;
 
 /** Cuts half of the library's connections; returns how many. */
 async function cutConnections(redis: Redis): Promise<number> {

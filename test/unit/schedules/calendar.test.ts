@@ -1,11 +1,15 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { cronCalendar, everyCalendar } from "../../../src/schedules/calendar.ts";
+import { cronCalendar, everyCalendar, type Calendar } from "../../../src/schedules/calendar.ts";
+
+const at = (calendar: Calendar, from: number) => calendar.next(new Date(from))?.getTime();
 
 test("without croner, a cron pattern says what to install", async () => {
   vi.doMock("croner", () => {
     throw new Error("Cannot find package 'croner'");
   });
-  onTestFinished(() => void vi.doUnmock("croner"));
+  onTestFinished(() => {
+    vi.doUnmock("croner");
+  });
   await expect(cronCalendar("0 9 * * *", "UTC")).rejects.toThrow(
     new TypeError("cron needs the package croner: npm install croner"),
   );
@@ -18,8 +22,6 @@ test("a pattern that is none is refused, with its reason", async () => {
 });
 
 test("`every` counts from the epoch, shifted by its phase", () => {
-  const at = (calendar: ReturnType<typeof everyCalendar>, from: number) =>
-    calendar.next(new Date(from))?.getTime();
   const plain = everyCalendar(600_000);
   expect([at(plain, -1), at(plain, 0), at(plain, 599_999)]).toEqual([0, 600_000, 600_000]);
   const shifted = everyCalendar(600_000, 1_000);
