@@ -7,7 +7,7 @@ export const HISTORY: readonly Mutant[] = [
     breaks:
       "The next holder does not know that a failed message waits: strict retries come early at a hand-over.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/exclusive.test.ts", "moves/partitions/strict.test.ts"],
+    tests: ["integration/partitions/exclusive.long.test.ts", "moves/partitions/strict.test.ts"],
     edits: [
       {
         file: "partitions/exclusive/group-tenure.ts",
@@ -23,7 +23,7 @@ export const HISTORY: readonly Mutant[] = [
     worlds: ["exclusive"],
     tests: [
       "fault/partitions/exclusive-change.long.test.ts",
-      "integration/partitions/exclusive.test.ts",
+      "integration/partitions/exclusive.long.test.ts",
     ],
     edits: [
       {

@@ -219,7 +219,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks:
       "A strict queue makes a failed message an ordinary retry: later messages of its key overtake it.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/exclusive.test.ts"],
+    tests: ["integration/partitions/exclusive.long.test.ts"],
     edits: [
       {
         file: "reliable/group/settlements.ts",
@@ -232,7 +232,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     name: "not-put-aside",
     breaks: "A message is handed out though an earlier one of its key waits for its retry.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/exclusive.test.ts", "unit/partitions/aside.test.ts"],
+    tests: ["integration/partitions/exclusive.long.test.ts", "unit/partitions/aside.test.ts"],
     edits: [
       {
         file: "partitions/exclusive/group-tenure.ts",
@@ -246,7 +246,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks:
       "A failed message loses its place: after a hand-over, later messages of its key come first.",
     worlds: ["exclusive"],
-    tests: ["moves/partitions/strict.test.ts", "integration/partitions/exclusive.test.ts"],
+    tests: ["moves/partitions/strict.test.ts", "integration/partitions/exclusive.long.test.ts"],
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
@@ -260,7 +260,10 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks:
       "A new holder does not kill the connection of one that did not release: that one goes on reading, and order is lost.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/exclusive.test.ts", "fault/partitions/exclusive.long.test.ts"],
+    tests: [
+      "integration/partitions/exclusive.long.test.ts",
+      "fault/partitions/exclusive.long.test.ts",
+    ],
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -287,7 +290,10 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks:
       "A holder does not measure its lease: after it stood still, its next handler begins while another process has the key.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/lease.test.ts", "integration/partitions/exclusive.test.ts"],
+    tests: [
+      "integration/partitions/lease.test.ts",
+      "integration/partitions/exclusive.long.test.ts",
+    ],
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
@@ -320,7 +326,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     breaks:
       "A holder releases its partition while its handler runs: two handlers of one key at once.",
     worlds: ["exclusive"],
-    tests: ["integration/partitions/exclusive.test.ts"],
+    tests: ["integration/partitions/exclusive.long.test.ts"],
     edits: [
       {
         file: "partitions/exclusive/holding.ts",

@@ -136,7 +136,11 @@ export const PLAIN: readonly Mutant[] = [
     name: "removed-before-pushed",
     breaks: "A transfer removes before it pushes: messages are lost where Redis refuses the push.",
     worlds: ["plain"],
-    tests: ["moves/delayed/transfer.test.ts", "moves/refused/refused.test.ts", "fault/acl.test.ts"],
+    tests: [
+      "moves/delayed/transfer.test.ts",
+      "moves/refused/refused.long.test.ts",
+      "fault/acl.test.ts",
+    ],
     edits: [
       {
         file: "lua/delayed/transfer.ts",
