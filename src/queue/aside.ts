@@ -32,15 +32,14 @@ export async function countThere(
   places: readonly AsidePlace[],
   call?: Call,
 ): Promise<number> {
-  let count = 0;
-  for (const rows of batches(places)) {
-    count += await queue.call(
-      "look into the quarantine of",
-      (redis, keys) => run(redis, countAside, { quarantine: keys[list] }, {}, rowsOf(rows, 0)),
+  const doing = "look into the quarantine of";
+  return await inBatches(places, false, (rows) =>
+    queue.call(
+      doing,
+      (redis, keys) => run(redis, countAside, { quarantine: keys[list] }, {}, rows),
       call,
-    );
-  }
-  return count;
+    ),
+  );
 }
 
 /** How many elements a LIST has; O(1). */
@@ -55,13 +54,10 @@ export async function requeueThere(
   places: readonly AsidePlace[],
   call?: Call,
 ): Promise<number> {
-  let done = 0;
-  for (const some of batches(places)) {
-    const rows = rowsOf(some, done);
-    const doing = "requeue the quarantine of";
-    done += await queue.change(doing, requeueAside, { mark: newMark() }, { ...call, rows });
-  }
-  return done;
+  const doing = "requeue the quarantine of";
+  return await inBatches(places, true, (rows) =>
+    queue.change(doing, requeueAside, { mark: newMark() }, { ...call, rows }),
+  );
 }
 
 /** Removes the elements in these places for good; returns how many still were there. */
@@ -71,17 +67,15 @@ export async function removeThere(
   places: readonly AsidePlace[],
   call?: Call,
 ): Promise<number> {
-  let done = 0;
-  for (const some of batches(places)) {
-    const rows = rowsOf(some, done);
-    done += await queue.callOnce(
-      "remove from the quarantine of",
+  const doing = "remove from the quarantine of";
+  return await inBatches(places, true, (rows) =>
+    queue.callOnce(
+      doing,
       (redis, keys) =>
         run(redis, removeAside, { quarantine: keys[list] }, { mark: newMark() }, rows),
       call,
-    );
-  }
-  return done;
+    ),
+  );
 }
 
 /** What is in no queue. */
@@ -89,9 +83,25 @@ function newMark(): Buffer {
   return randomBytes(32);
 }
 
-/** The positions once `removed` elements before them have left. */
-function rowsOf(places: readonly AsidePlace[], removed: number) {
-  return places.map(({ position, digest }) => ({ position: position - removed, digest }));
+/**
+ * Sends places in batches; returns for how many of them there was an element, which `send` resolves to. If those are `leaving`,
+ * the positions behind them are lower by as many.
+ */
+async function inBatches(
+  places: readonly AsidePlace[],
+  leaving: boolean,
+  send: (
+    rows: readonly { readonly position: number; readonly digest: string }[],
+  ) => Promise<number>,
+): Promise<number> {
+  let count = 0;
+  for (const batch of batches(places)) {
+    const left = leaving ? count : 0;
+    count += await send(
+      batch.map(({ position, digest }) => ({ position: position - left, digest })),
+    );
+  }
+  return count;
 }
 
 /** Cuts places into batches that one script may change, in ascending order. A position is named once. */
