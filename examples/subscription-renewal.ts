@@ -85,6 +85,5 @@ assert.deepEqual(payments, [
   "schedule:renew:ada@2026-04-05T07:00:00.000Z: ada, at 2026-04-05T07:00:00.000Z", // nine o'clock of summer time
 ]);
 const ada = await schedules.get("renew:ada");
-assert.ok(ada);
-assert.deepEqual([ada.count - ada.next.length, ada.missed], [3, 0]); // three have come; the next ones are placed
+assert.deepEqual([ada?.count, ada?.missed], [5, 0]); // three that came, and two that are placed
 for await (const { name: found } of schedules.list()) assert.equal(found, "renew:ada");

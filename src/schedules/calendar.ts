@@ -1,3 +1,5 @@
+import { loading } from "../time/runtime.ts";
+
 /** Says when something recurs: a calendar of your own, an rrule, a cron of another library. */
 export interface Calendar {
   /** Returns the first instant that is later than `from`; null if there is none. The same each time it is asked. */
@@ -24,12 +26,12 @@ export function everyCalendar(every: number, phase = 0): Calendar {
  * @throws {RangeError} if the pattern is none.
  */
 export async function cronCalendar(pattern: string, timeZone: string): Promise<Calendar> {
-  const Cron = await loadCroner();
+  croner ??= await loadCroner();
   const name = `${timeZone} ${pattern}`;
   let calendar = known.get(name);
   if (calendar === undefined) {
     try {
-      const cron = new Cron(pattern, { timezone: timeZone, paused: true });
+      const cron = new croner.Cron(pattern, { timezone: timeZone, paused: true });
       calendar = { next: (from) => cron.nextRun(from) };
     } catch (error) {
       const why = error instanceof Error ? `: ${error.message.replace(/^CronPattern: /, "")}` : "";
@@ -45,9 +47,14 @@ export async function cronCalendar(pattern: string, timeZone: string): Promise<C
 /** To read a pattern costs as much as a tick. */
 const known = new Map<string, Calendar>();
 
-async function loadCroner(): Promise<typeof import("croner").Cron> {
+/** Kept, since to import it again takes milliseconds where a loader is in use. */
+let croner: Croner | undefined;
+
+type Croner = typeof import("croner");
+
+async function loadCroner(): Promise<Croner> {
   try {
-    return (await import("croner")).Cron;
+    return await loading(import("croner"));
   } catch (error) {
     throw new TypeError("cron needs the package croner: npm install croner", { cause: error });
   }

@@ -38,6 +38,8 @@ export interface Runtime extends Time {
   readonly nextTick: (callback: () => void) => void;
   readonly queueMicrotask: (callback: () => void) => void;
   readonly network: NetworkTime;
+  /** Told of what is loaded, which shows neither as a timer nor as a command. */
+  readonly onLoading?: (loading: Promise<unknown>) => void;
   /** Stands in for the clock of Redis. */
   readonly server?: ServerStandIn;
 }
@@ -118,6 +120,12 @@ export const networkTime: NetworkTime = {
   clearInterval: (interval) => holder.current.network.clearInterval(interval),
   now: () => holder.current.network.now(),
 };
+
+/** Passes on what is loaded. A clock that a test turns stands still until it is there. */
+export function loading<T>(promise: Promise<T>): Promise<T> {
+  holder.current.onLoading?.(promise);
+  return promise;
+}
 
 // The functions below have the names of the globals that they stand for. They are the queue's time.
 

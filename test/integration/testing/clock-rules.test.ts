@@ -1,5 +1,6 @@
 import { mock } from "node:test";
 import { EventEmitter, once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { testClock, type TestClockOptions } from "../../../src/adapters/testing/index.ts";
 import { currentRuntime } from "../../../src/time/runtime.ts";
@@ -113,6 +114,20 @@ test("handlers are waited for in real time", async () => {
   for (const text of ["a", "b", "c"]) await queue.offer(text, SECOND);
   await clock.advance(SECOND);
   expect(seen).toEqual(["a", "b", "c"]);
+});
+
+test("what a queue loads is waited for in real time", async () => {
+  vi.doMock("croner", async (importOriginal) => {
+    await sleep(100);
+    return await importOriginal();
+  });
+  onTestFinished(() => void vi.doUnmock("croner"));
+  const clock = await newClock({ now: "2026-01-01T00:00:00Z" });
+  const { schedules } = newLine().getReliableQueue<string>(uniqueName());
+  const result = schedules.upsert("daily", { cron: "0 9 * * *", payload: "run" });
+  await clock.advance("3 days");
+  expect((await result).next[0]).toBe(Date.parse("2026-01-01T09:00Z"));
+  expect(await schedules.get("daily")).toMatchObject({ count: 5, missed: 0 });
 });
 
 test("time is let pass by one call at a time, and never by a handler", async () => {

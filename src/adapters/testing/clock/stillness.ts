@@ -11,8 +11,8 @@ interface Observed {
   readonly servers: () => Iterable<TimedServer>;
   /** Grows with each script that is sent. */
   readonly scriptCount: () => number;
-  /** How many short real timers of the library are pending. */
-  readonly pauseCount: () => number;
+  /** For how many things the library waits in real time, and not for long. */
+  readonly waitCount: () => number;
 }
 
 /**
@@ -87,7 +87,7 @@ export class Stillness {
 
   /** What has to end first, in words. */
   get #awaited(): string | undefined {
-    const { timeline, handlers, pauseCount } = this.#observed;
+    const { timeline, handlers, waitCount } = this.#observed;
     for (const connection of this.#connections) {
       if (connection.status === "end") this.#connections.delete(connection);
       const awaited = awaitedBy(connection);
@@ -97,7 +97,7 @@ export class Stillness {
       this.#readCount++;
     }
     if (timeline.isDue) return "a timer that is due";
-    if (pauseCount() > 0) return "a short pause";
+    if (waitCount() > 0) return "a short pause, or a module";
     return handlers.awake;
   }
 }

@@ -77,8 +77,8 @@ export class TestClock implements AsyncDisposable {
   readonly #former = currentRuntime();
   readonly #tick: ((milliseconds: number) => unknown) | undefined;
   readonly #undo: (() => void)[] = [];
-  /** Short pauses of the library on the real clock. */
-  readonly #pauses = new Set<NodeJS.Timeout>();
+  /** What the library waits for in real time, and not for long: pauses, and what it loads. */
+  readonly #waits = new Set<object>();
   /** Wakes who sleeps when the clock is closed. */
   readonly #closing = new AbortController();
   #scriptCount = 0;
@@ -101,7 +101,7 @@ export class TestClock implements AsyncDisposable {
         handlers: this.#handlers,
         servers: () => this.#servers.values(),
         scriptCount: () => this.#scriptCount,
-        pauseCount: () => this.#pauses.size,
+        waitCount: () => this.#waits.size,
       },
       patience,
     );
@@ -303,6 +303,11 @@ export class TestClock implements AsyncDisposable {
       now: () => timeline.now,
       isExact: true,
       network: this.#network(),
+      onLoading: (loading) => {
+        this.#waits.add(loading);
+        const end = () => void this.#waits.delete(loading);
+        loading.then(end, end);
+      },
       server: {
         script: (client, script, own) => this.#script(client as Connection, script, own),
         now: () => this.#epoch,
@@ -317,19 +322,19 @@ export class TestClock implements AsyncDisposable {
 
   /** The network's time stays real. The clock waits until short pauses of the library are over. */
   #network(): NetworkTime {
-    const pauses = this.#pauses;
+    const waits = this.#waits;
     return {
       ...REAL.network,
       setTimeout: (callback, delay = 0) => {
         const timeout = REAL.network.setTimeout(() => {
-          pauses.delete(timeout);
+          waits.delete(timeout);
           callback();
         }, delay);
-        if (delay <= SHORT_PAUSE) pauses.add(timeout);
+        if (delay <= SHORT_PAUSE) waits.add(timeout);
         return timeout;
       },
       clearTimeout: (timeout) => {
-        if (timeout !== undefined) pauses.delete(timeout);
+        if (timeout !== undefined) waits.delete(timeout);
         REAL.network.clearTimeout(timeout);
       },
     };
