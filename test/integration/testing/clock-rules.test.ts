@@ -121,7 +121,9 @@ test("what a queue loads is waited for in real time", async () => {
     await sleep(100);
     return await importOriginal();
   });
-  onTestFinished(() => void vi.doUnmock("croner"));
+  onTestFinished(() => {
+    vi.doUnmock("croner");
+  });
   const clock = await newClock({ now: "2026-01-01T00:00:00Z" });
   const { schedules } = newLine().getReliableQueue<string>(uniqueName());
   const result = schedules.upsert("daily", { cron: "0 9 * * *", payload: "run" });
