@@ -8,12 +8,14 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => signal.removeEventListener("abort", listener);
 }
 
-/** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+/**
+ * Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. Callers that wait for the same
+ * promise go on in the order in which they came, with and without a signal.
+ */
 export function orAborted<Result>(doing: Promise<Result>, signal?: AbortSignal): Promise<Result> {
-  if (signal === undefined) return doing;
   return new Promise((resolve, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    const unlisten = onAbort(signal, () => reject(signal.reason as Error));
+    if (signal?.aborted) reject(signal.reason as Error);
+    const unlisten = signal && onAbort(signal, () => reject(signal.reason as Error));
     doing.then(resolve, reject).finally(unlisten);
   });
 }

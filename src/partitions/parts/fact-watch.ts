@@ -4,7 +4,7 @@ import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
 import { orAborted } from "../../time/abort.ts";
-import { performance } from "../../time/runtime.ts";
+import { nextTick, performance } from "../../time/runtime.ts";
 
 /**
  * This client's knowledge of the number of partitions of one queue.
@@ -50,8 +50,9 @@ export class FactWatch {
    * client does not know how many to create.
    */
   known(call?: Call): Promise<Fact> {
-    if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    return this.#loaded(call);
+    // While the first callers wait, others queue up behind them, though the fact may be known from elsewhere.
+    const isKnown = this.#fact !== undefined && this.#loading === undefined;
+    return isKnown ? Promise.resolve(this.#fact as Fact) : this.#loaded(call);
   }
 
   /**
@@ -92,9 +93,15 @@ export class FactWatch {
     this.#through = "background";
   }
 
-  /** Loads the fact once for all concurrent callers; each caller stops waiting when its own signal is aborted. */
+  /**
+   * Loads the fact once for all concurrent callers, which go on in the order in which they came; each stops waiting when
+   * its own signal is aborted.
+   */
   #loaded(call?: Call): Promise<Fact> {
-    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
+    this.#loading ??= this.#load().finally(() => {
+      // Not at once: a caller that comes before the waiting ones have gone on is behind them.
+      nextTick(() => (this.#loading = undefined));
+    });
     return orAborted(this.#loading, call?.signal);
   }
 

@@ -199,6 +199,14 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.insertionOrder.poll(1000)).toEqual(upTo(150).map((i) => i + 251));
   });
 
+  test("offers made before the partitions are known keep their order, with and without a signal", async () => {
+    const { queue } = open<number>();
+    const { signal } = new AbortController();
+    const at = Date.now() + LONG;
+    await Promise.all(upTo(20).map((i) => queue.offerAt(i, at, i % 2 === 0 ? { signal } : {})));
+    expect((await collect(queue.soonest())).map(({ payload }) => payload)).toEqual(upTo(20));
+  });
+
   test("due messages can be taken in every way", async () => {
     const { queue, ready } = open<number>({}, newLine());
     const put = (...payloads: number[]) =>

@@ -4,6 +4,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { bundle } from "../../helpers/bundle.ts";
 import { startChild } from "../../helpers/child.ts";
+import { collect } from "../../helpers/collect.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
@@ -115,6 +116,16 @@ test("an existing group continues at its position, whatever start says", async (
   await readyCount(name, 1);
   const second = newLine().getReliableQueue<string>(name, { start: "new" });
   expect(await drain(second)).toEqual(["x"]);
+});
+
+test("offers made before the group is there keep their order, with and without a signal", async () => {
+  const queue = newLine({ transfer: false }).getReliableQueue<string>(uniqueName());
+  const { signal } = new AbortController();
+  const at = Date.now() + 60_000;
+  const sent = upTo(20).map(String);
+  await Promise.all(sent.map((n, i) => queue.offerAt(n, at, i % 2 === 0 ? { signal } : {})));
+  const soonest = await collect(queue.soonest());
+  expect(soonest.map(({ payload }) => payload)).toEqual(sent);
 });
 
 test("two groups, 300 messages: one process of a group is killed and comes back, one group retries", async () => {
