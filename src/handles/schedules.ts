@@ -148,9 +148,7 @@ export class Schedules<T = unknown> {
     options: DeclareOptions,
   ): Promise<Declared> {
     checkScheduleName(set, "set");
-    if (typeof schedules !== "object" || schedules === null) {
-      throw new TypeError(`schedules must be an object of schedules, got ${String(schedules)}`);
-    }
+    checkSchedules(schedules);
     checkOptions("declare option", options, ["revision", "dryRun", "signal"]);
     const { revision, dryRun = false, signal } = options;
     checkWhole("revision", revision, 0, Number.MAX_SAFE_INTEGER);
@@ -199,7 +197,10 @@ export class Schedules<T = unknown> {
     await inTurns(gone, async ([name]) => {
       const decide = removing(set);
       const outcome = dryRun ? "changed" : await this.#all.change(name, decide, inSet);
-      if (outcome === "changed") result.removed.push(name);
+      if (outcome === "changed") {
+        result.removed.push(name);
+        this.#all.codes.delete(name);
+      }
       isOutdated ||= outcome === "outdated";
     });
     return { outcome: isOutdated ? "outdated" : "declared", ...result };
@@ -238,7 +239,11 @@ export class Schedules<T = unknown> {
 
   /** Removes a schedule, and its messages. One that has become ready is delivered. Returns false if there is none. */
   async remove(name: string, options?: CallOptions): Promise<boolean> {
-    return await this.#change(name, options, () => "remove");
+    const code = this.#all.codes.get(name);
+    const wasThere = await this.#change(name, options, () => "remove");
+    // Unless it was declared again meanwhile.
+    if (this.#all.codes.get(name) === code) this.#all.codes.delete(name);
+    return wasThere;
   }
 
   /**
@@ -273,6 +278,7 @@ export class Schedules<T = unknown> {
     const from = checkInstant("from", range.from);
     const to = checkInstant("to", range.to);
     const { limit = 1000 } = range;
+    if (to <= from) throw new RangeError(`to must be after from, got ${to} and ${from}`);
     checkWhole("limit", limit, 1, 10_000);
     checkSignal(range.signal);
     const call = callOf(range);
@@ -395,6 +401,14 @@ interface Prepared extends CheckedSchedule {
 }
 
 type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
+
+/** @throws {TypeError} unless it is an object of schedules by name. A Map would count as no schedule at all. */
+function checkSchedules(schedules: unknown): void {
+  const isRecord = typeof schedules === "object" && schedules !== null;
+  if (isRecord && !(Symbol.iterator in schedules)) return;
+  const got = isRecord ? "an iterable object" : String(schedules);
+  throw new TypeError(`schedules must be an object of schedules by name, got ${got}`);
+}
 
 /** Removes a schedule if it belongs to a set. */
 function removing(set: string): (record: StoredRecord | undefined) => Decision {

@@ -39,6 +39,7 @@ export async function cronCalendar(pattern: string, timeZone: string): Promise<C
         cause: error,
       });
     }
+    if (known.size >= KEPT) known.clear();
     known.set(name, calendar);
   }
   return calendar;
@@ -46,6 +47,7 @@ export async function cronCalendar(pattern: string, timeZone: string): Promise<C
 
 /** To read a pattern costs as much as a tick. */
 const known = new Map<string, Calendar>();
+const KEPT = 1000;
 
 /** Kept, since to import it again takes milliseconds where a loader is in use. */
 let croner: Croner | undefined;

@@ -83,6 +83,11 @@ export function parseRecord(bytes: Buffer): StoredRecord | undefined {
   return { ...others, payload, planAt, placed: undeltas(placed), revision };
 }
 
+/** The revision that scripts find in a record, whatever its bytes are; empty without one. */
+export function revisionOf(bytes: Buffer): string {
+  return /^[0-9a-f]+(?=\|)/i.exec(bytes.toString("latin1"))?.[0] ?? "";
+}
+
 /** A record as its JSON has it. */
 type Held = Omit<ScheduleRecord, "payload" | "placed" | "planAt"> & {
   readonly hasPayload: boolean;

@@ -8,7 +8,7 @@ import type { RedisClient } from "../redis/client.ts";
 import { performance } from "../time/runtime.ts";
 import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
 import type { Plan } from "./plan.ts";
-import { formatRecord, parseRecord, type StoredRecord } from "./record.ts";
+import { formatRecord, parseRecord, revisionOf, type StoredRecord } from "./record.ts";
 
 /** A schedule, and its record. */
 export interface NamedRecord {
@@ -19,6 +19,8 @@ export interface NamedRecord {
 /** A record, if there is one, and the server's time when it was read (epoch ms). */
 export interface Found {
   readonly record: StoredRecord | undefined;
+  /** Also of bytes that are no record; empty if there are none. */
+  readonly revision: string;
   readonly serverTime: number;
 }
 
@@ -42,6 +44,8 @@ interface ChangeCall extends Call {
 interface Step {
   readonly name: string;
   readonly before: StoredRecord | undefined;
+  /** The revision that Redis has to hold still. */
+  readonly expected: string;
   readonly decision: Plan | "remove";
   readonly now: number;
   readonly set: SetRevision | undefined;
@@ -64,13 +68,19 @@ export class StoredSchedules {
     this.#queue = queue;
   }
 
-  /** Returns the record of a schedule, undefined if there is none, and the server's time (epoch ms). */
+  /** Reads a schedule. Bytes that are no record count as none. */
   async get(name: string, call?: Call): Promise<Found> {
     const sentAt = performance.now();
     const doing = "read a schedule of";
-    const { serverTime, record } = await this.#queue.read(doing, readSchedule, { name }, call);
+    const { serverTime, record: bytes } = await this.#queue.read(
+      doing,
+      readSchedule,
+      { name },
+      call,
+    );
     this.#queue.clock.observe(serverTime, sentAt);
-    return { serverTime, record: record && parseRecord(record) };
+    if (bytes === undefined) return { record: undefined, revision: "", serverTime };
+    return { record: parseRecord(bytes), revision: revisionOf(bytes), serverTime };
   }
 
   /** All schedules, each at least once, in no particular order. */
@@ -91,10 +101,10 @@ export class StoredSchedules {
     { set, bring, ...call }: ChangeCall = {},
   ): Promise<Changed> {
     for (;;) {
-      const { record, serverTime } = await this.get(name, call);
+      const { record, revision: expected, serverTime } = await this.get(name, call);
       const decision = decide(record, serverTime);
       if (decision === undefined) return "nothing";
-      const step = { name, before: record, decision, now: serverTime, set, wakes: true };
+      const step = { name, before: record, expected, decision, now: serverTime, set, wakes: true };
       const { args, rows } = this.#written(step, call.knownFact);
       const leaving = rows.flatMap(({ address }) => (address === "" ? [] : [messageIdAt(address)]));
       if (leaving.length > 0) await bring?.(leaving);
@@ -135,7 +145,8 @@ export class StoredSchedules {
     now: number,
     knownFact: string | undefined,
   ): Promise<{ readonly isDone: boolean; readonly serverTime: number }> {
-    const step = { name, before: record, decision, now, set: undefined, wakes: false };
+    const { revision: expected } = record;
+    const step = { name, before: record, expected, decision, now, set: undefined, wakes: false };
     const { args, rows } = this.#written(step, knownFact);
     const { background } = this.#queue.server.connections;
     const reply = await this.#queue.run(background, planSchedule, args, rows, knownFact);
@@ -155,14 +166,17 @@ export class StoredSchedules {
   }
 
   /** What the script that carries out a decision is given. */
-  #written({ name, before, decision, now, set, wakes }: Step, knownFact: string | undefined) {
+  #written(
+    { name, before, expected, decision, now, set, wakes }: Step,
+    knownFact: string | undefined,
+  ) {
     const plan = decision === "remove" ? undefined : decision;
     const planAt = plan?.record.planAt ?? Infinity;
     const withdrawn = plan?.withdrawn ?? before?.placed ?? [];
     const args = {
       channel: this.#queue.keys.channel,
       name,
-      expected: before?.revision ?? "",
+      expected,
       record: plan === undefined ? "" : formatRecord(plan.record),
       planAt: planAt === Infinity ? "+inf" : planAt,
       // A removal does not depend on the time.
@@ -205,6 +219,7 @@ function rowsOf(name: string, { record, puts }: Plan) {
 
 const REMOVAL = {
   before: undefined,
+  expected: "",
   decision: "remove",
   now: 0,
   set: undefined,

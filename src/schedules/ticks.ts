@@ -51,7 +51,8 @@ export class Ticks {
       if (tick === undefined || tick > endAt) return undefined;
       const end = this.#endOfExclusion(tick);
       if (end === undefined) return tick;
-      from = end - 1;
+      // Where clocks are set back across midnight, the next day begins before the rest of this one.
+      from = Math.max(tick, end - 1);
     }
   }
 

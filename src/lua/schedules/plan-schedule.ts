@@ -190,9 +190,9 @@ export const raiseSet = defineScript({
   lua: /* lua */ `
 local elsewhere = mayBeElsewhere(isOrdinary)
 if elsewhere then return elsewhere end
-local latest = tonumber(redis.call("HGET", schedules, "\0" .. set) or nil)
+local latest = tonumber(redis.call("HGET", schedules, "\\0" .. set) or nil)
 if latest and latest > tonumber(revision) then return string.format("%.0f", latest) end
-redis.call("HSET", schedules, "\0" .. set, revision)
+redis.call("HSET", schedules, "\\0" .. set, revision)
 return revision
 `,
   reply: (raw) => Number(asText(raw)),

@@ -101,6 +101,18 @@ test("everything is checked before anything is stored", async () => {
   );
 });
 
+test.each<[what: string, schedules: unknown]>([
+  ["a Map", new Map([["a", EACH_HOUR]])],
+  ["an array", [EACH_HOUR]],
+  ["nothing", null],
+])("%s is refused in place of a set, and removes no schedule", async (_, schedules) => {
+  const all = open(uniqueName("declare"));
+  await all.declare("set", { a: EACH_HOUR }, { revision: 1 });
+  const declaring = all.declare("set", schedules as Record<string, never>, { revision: 2 });
+  await expect(declaring).rejects.toThrow("schedules must be an object of schedules by name");
+  expect(await all.get("a")).toBeDefined();
+});
+
 test("trigger offers a message now, beside the plan, also of a paused schedule", async () => {
   const name = uniqueName("trigger");
   const line = newLine();
@@ -147,5 +159,7 @@ test("backfill offers the ticks of a span once more, in order, once while they a
   await expect(orders.schedules.backfill("none", range)).rejects.toThrow(
     "backfill needs a schedule",
   );
+  const swapped = orders.schedules.backfill("night", { from: range.to, to: range.from });
+  await expect(swapped).rejects.toThrow("to must be after from");
   await clock.advance(MINUTE);
 });

@@ -31,8 +31,9 @@ test("each tick of a schedule becomes ready, at its instant, with a key that nam
   expect(added.outcome).toBe("added");
   const [first = 0, second = 0] = added.next;
   expect([first % 200, second - first]).toEqual([0, 200]);
-  const key = `schedule:go@${new Date(second).toISOString()}`;
-  expect(await orders.get(key)).toMatchObject({ payload: "now", deadline: second });
+  const last = added.next.at(-1) ?? 0;
+  const key = `schedule:go@${new Date(last).toISOString()}`;
+  expect(await orders.get(key)).toMatchObject({ payload: "now", deadline: last });
   for (let i = 0; i < 4; i++) expect(await orders.take()).toBe("now");
   expect(Date.now()).toBeGreaterThanOrEqual(first + 600);
 });
@@ -259,6 +260,20 @@ test("an operator who deletes the record ends the schedule: what is placed comes
   expect(await readied(orders)).toHaveLength(2);
   await eventually(async () => (await newRedis().exists(`delayline_planning:{${name}}`)) === 0);
 });
+
+test.each(["nonsense", "0123456789abcdef|nonsense\n", "ABC|"])(
+  "bytes that are no record (%j) are no schedule, and a declaration replaces them",
+  async (bytes) => {
+    const name = uniqueName("schedules");
+    const { schedules } = open(name);
+    await newRedis().hset(`delayline_schedules:{${name}}`, "go", bytes);
+    expect(await schedules.get("go")).toBeUndefined();
+    expect(await schedules.remove("go")).toBe(false);
+    const { outcome } = await schedules.upsert("go", { every: MINUTE, payload: "go" });
+    expect(outcome).toBe("added");
+    expect(await schedules.get("go")).toMatchObject({ every: MINUTE });
+  },
+);
 
 test("keys have the prefix of the client; a guard of overlap and the planner find them", async () => {
   const name = uniqueName("prefixed");

@@ -6,7 +6,7 @@ import type { Rule } from "../../../src/schedules/rule.ts";
 import { Ticks } from "../../../src/schedules/ticks.ts";
 
 const NOW = Date.UTC(2026, 5, 1);
-const [SECOND, MINUTE, DAY] = [1000, 60_000, 86_400_000];
+const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
 
 function ruleOf(own: Partial<Rule>): Rule {
   const common = {
@@ -145,6 +145,24 @@ test("days and spans are left out, in the time zone", () => {
   }
   // 2 June in Tokyo begins at 15:00 UTC on the first.
   expect(found).toEqual(["06-01T00", "06-01T12", "06-03T00", "06-03T12", "06-05T00", "06-05T12"]);
+});
+
+test("a day that is left out ends where clocks are set back across its end", () => {
+  // At 00:01 on 1 November clocks showed 23:01 on 31 October again.
+  const rule = ruleOf({ every: MINUTE, timeZone: "America/St_Johns", except: ["2009-10-31"] });
+  let asked = 0;
+  const { next } = everyCalendar(MINUTE);
+  const counting: Calendar = {
+    next: (from) => {
+      if (++asked > 10_000) throw new Error("it is asked for ever");
+      return next(from);
+    },
+  };
+  const midnight = Date.UTC(2009, 10, 1, 2, 30);
+  const again = Date.UTC(2009, 10, 1, 3, 30);
+  const ticks = new Ticks("s", rule, counting);
+  expect(ticks.next(midnight - HOUR)).toBe(midnight);
+  expect(ticks.next(midnight)).toBe(again);
 });
 
 test("another declaration keeps what was due, and places no tick that was", () => {
