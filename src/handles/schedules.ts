@@ -404,9 +404,9 @@ type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
 
 /** @throws {TypeError} unless it is an object of schedules by name. A Map would count as no schedule at all. */
 function checkSchedules(schedules: unknown): void {
-  const isRecord = typeof schedules === "object" && schedules !== null;
-  if (isRecord && !(Symbol.iterator in schedules)) return;
-  const got = isRecord ? "an iterable object" : String(schedules);
+  const isObject = typeof schedules === "object" && schedules !== null;
+  if (isObject && !(Symbol.iterator in schedules)) return;
+  const got = isObject ? "an iterable object" : schedules === null ? "null" : typeof schedules;
   throw new TypeError(`schedules must be an object of schedules by name, got ${got}`);
 }
 
