@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import type { TransferReply } from "../../src/lua/delayed/transfer.ts";
 import type { Elements } from "../../src/lua/family.ts";
 import { PauseWatch } from "../../src/queue/pause-watch.ts";
 import { Queue, type QueueLink } from "../../src/queue/queue.ts";
@@ -45,3 +46,23 @@ export function startTransferTask(
   });
   return task;
 }
+
+/** The reply of a transfer that has moved nothing, at the instant 1000, but for `more`. */
+export const transferReply = (more: Partial<TransferReply>): TransferReply => ({
+  moved: 0,
+  wentInto: undefined,
+  dueSince: undefined,
+  dropped: [],
+  quarantined: 0,
+  serverTime: 1000,
+  next: Infinity,
+  isOutrun: false,
+  hasListed: false,
+  untidy: undefined,
+  hasSchedules: undefined,
+  isListed: undefined,
+  isPaused: undefined,
+  fact: undefined,
+  isReliable: undefined,
+  ...more,
+});

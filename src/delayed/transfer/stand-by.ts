@@ -1,7 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { retire, type TransferReply } from "../../lua/delayed/transfer.ts";
+import { asDeadline } from "../../lua/fragments/deadline.ts";
+import { asFlag, orNothing, type RawReply } from "../../lua/reply.ts";
 import { run } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 
 /**
@@ -10,7 +14,8 @@ import type { Connections } from "../../redis/connections.ts";
  * If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow with their number. A
  * task starts active. When the deadline of an active task has passed, but another task has moved its messages, the task
  * stands by: it looks 100 to 200 ms after each deadline, and only for overdue messages. If it finds any, the active
- * task is gone or stalled, and this task becomes active itself.
+ * task is gone or stalled, and this task becomes active itself. A look reads the heads alone, by plain commands: there may
+ * be one for each message and each task that stands by.
  *
  * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
  * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
@@ -25,6 +30,8 @@ export class StandBy {
   readonly task = `${ASKS}${randomUUID()}`;
   #isOn = false;
   #isOnDuty = true;
+  /** Whether the last transfer found payloads in the LIST of a reliable queue. */
+  #hasListed = false;
   /** When the task last wrote `mover` (`performance.now()`). */
   #claimedAt = -Infinity;
   /** Milliseconds until it writes it again. */
@@ -56,6 +63,27 @@ export class StandBy {
     this.#isOn = false;
   }
 
+  /**
+   * Looks for work while the task stands by. Returns the next deadline (epoch ms); or undefined if a transfer is needed,
+   * because a message is overdue, or the LIST of a reliable queue may hold payloads.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async look({ clock, keys, layout, server }: Queue): Promise<number | undefined> {
+    // Only a transfer tells that the LIST is empty again.
+    if (this.#hasListed) return undefined;
+    const { background } = server.connections;
+    const isReliable = layout.into === "stream";
+    const [message, retry, hasListed] = await Promise.all([
+      headOf(background, keys.timeouts),
+      isReliable ? headOf(background, keys.retries) : Infinity,
+      isReliable && background.exists(keys.ready).then(asFlag),
+    ]);
+    const next = Math.min(message, retry);
+    // The estimate of the clock is good enough: the transfer decides.
+    return hasListed || next <= clock.now() - this.grace ? undefined : next;
+  }
+
   /** Whether a transfer that begins at `now` (`performance.now()`) has to write `mover` if it moves messages. */
   isClaimDue(now: number): boolean {
     return this.#isOn || now > this.#claimedAt + this.#claimInterval;
@@ -69,6 +97,7 @@ export class StandBy {
 
   /** Decides by the result of a transfer; `awaited` is the deadline that the timer was armed for. */
   onTransferred(reply: TransferReply, awaited: number): void {
+    this.#hasListed = reply.hasListed;
     if (reply.moved + reply.dropped.length > 0) {
       this.#isOn = false;
     } else if (awaited <= reply.serverTime && awaited < reply.next) {
@@ -84,6 +113,12 @@ export class StandBy {
     const args = { channel: keys.channel, task: this.task };
     await run(background, retire, keys, args).catch(() => {});
   }
+}
+
+/** The earliest deadline in a ZSET (epoch ms); Infinity if it is empty. */
+async function headOf(redis: RedisClient, zset: string): Promise<number> {
+  const [, score] = (await redis.zrangeBuffer(zset, "0", "0", "WITHSCORES")) as RawReply[];
+  return orNothing(asDeadline)(score) ?? Infinity;
 }
 
 /** How the names of tasks begin that ask the conditions of messages. Older releases deliver without. */

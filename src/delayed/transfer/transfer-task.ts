@@ -195,7 +195,7 @@ export class TransferTask implements Listener {
 
   /** Transfers now, or once more after the current transfer. */
   #look(): void {
-    if (this.#isClosed || this.#isSuspended || this.#isResting) return;
+    if (this.#isBarred) return;
     if (this.#transferring === undefined) {
       this.#transferring = this.#transfer().finally(() => (this.#transferring = undefined));
     } else {
@@ -205,7 +205,12 @@ export class TransferTask implements Listener {
 
   /** Whether no further batch follows, even if more messages are due. */
   get #isStopped(): boolean {
-    return this.#standBy.isOn || this.#isSuspended || this.#isResting || this.#isClosed;
+    return this.#standBy.isOn || this.#isBarred;
+  }
+
+  /** Whether nothing may be moved. */
+  get #isBarred(): boolean {
+    return this.#isClosed || this.#isSuspended || this.#isResting;
   }
 
   /** Whether the queue is paused, and no sweep is due. */
@@ -259,6 +264,14 @@ export class TransferTask implements Listener {
     this.#heard = Infinity;
     const sweepDue = this.#sweepDue;
     this.#sweepDue = undefined;
+    if (sweepDue === undefined && this.#standBy.isOn && !this.#isFailing) {
+      const next = await this.#standBy.look(this.#queue);
+      if (next !== undefined || this.#isBarred) {
+        const now = this.#queue.clock.now();
+        if (this.#awaited <= now) this.#tellOfMessages();
+        return this.#whatFollows(next ?? Infinity, now);
+      }
+    }
     const kind = sweepDue === undefined ? "transfer" : "sweep";
     const reply = await this.#move(kind, sweepDue === "interval" && !this.#sweeps.isDeaf);
     this.#tidier.note(reply.moved, reply.untidy);
@@ -268,10 +281,15 @@ export class TransferTask implements Listener {
     if (reply.moved > 0 || hasPassed || reply.isListed) this.#tellOfMessages();
     this.#standBy.onTransferred(reply, this.#awaited);
     this.#onTransferred(reply);
-    const deadline = Math.min(reply.next, this.#heard);
+    return this.#whatFollows(reply.next, reply.serverTime);
+  }
+
+  /** The deadline to await next, and whether it has come: `next` is the earliest in Redis, as of `serverTime`. */
+  #whatFollows(next: number, serverTime: number): { deadline: number; isDue: boolean } {
+    const deadline = Math.min(next, this.#heard);
     // The script compares whole milliseconds. A score with a fraction, which only foreign writers produce, is not due
     // within its own millisecond.
-    return { deadline, isDue: deadline <= Math.floor(reply.serverTime) - this.#standBy.grace };
+    return { deadline, isDue: deadline <= Math.floor(serverTime) - this.#standBy.grace };
   }
 
   /**

@@ -133,6 +133,24 @@ export const PLAIN: readonly Mutant[] = [
     ],
   },
   {
+    name: "stand-by-is-blind",
+    breaks:
+      "A task that stands by does not see what is overdue, so nobody takes over from a dead active task.",
+    worlds: ["plain"],
+    tests: [
+      "integration/delayed/stand-by.test.ts",
+      "integration/delayed/duty.test.ts",
+      "fault/stand-by.long.test.ts",
+    ],
+    edits: [
+      {
+        file: "delayed/transfer/stand-by.ts",
+        find: `return hasListed || next <= clock.now() - this.grace ? undefined : next;`,
+        replace: `return hasListed ? undefined : next;`,
+      },
+    ],
+  },
+  {
     name: "removed-before-pushed",
     breaks: "A transfer removes before it pushes: messages are lost where Redis refuses the push.",
     worlds: ["plain"],

@@ -1,25 +1,6 @@
 import { expect, test } from "vitest";
 import { StandBy } from "../../../src/delayed/transfer/stand-by.ts";
-import type { TransferReply } from "../../../src/lua/delayed/transfer.ts";
-
-const reply = (more: Partial<TransferReply>): TransferReply => ({
-  moved: 0,
-  wentInto: undefined,
-  dueSince: undefined,
-  dropped: [],
-  quarantined: 0,
-  serverTime: 1000,
-  next: Infinity,
-  isOutrun: false,
-  hasListed: false,
-  untidy: undefined,
-  hasSchedules: undefined,
-  isListed: undefined,
-  isPaused: undefined,
-  fact: undefined,
-  isReliable: undefined,
-  ...more,
-});
+import { transferReply } from "../../helpers/transfer-task.ts";
 
 /** Moves a message each 10 ms for a minute; returns when the claims were made. */
 function moveFor(standBy: StandBy, from: number, to: number): number[] {
@@ -30,7 +11,7 @@ function moveFor(standBy: StandBy, from: number, to: number): number[] {
       claims.push(now);
       standBy.onClaimed(now);
     }
-    standBy.onTransferred(reply({ moved: 1 }), now);
+    standBy.onTransferred(transferReply({ moved: 1 }), now);
   }
   return claims;
 }
@@ -46,7 +27,7 @@ test("a task that moves alone claims ever more rarely, and at least every five s
 test("once another task seems to move messages, it claims as often as at first", () => {
   const standBy = new StandBy();
   moveFor(standBy, 0, 60_000);
-  standBy.onTransferred(reply({}), 900);
+  standBy.onTransferred(transferReply({}), 900);
   expect(standBy.isOn).toBe(false);
   const claims = moveFor(standBy, 60_000, 61_000);
   expect(claims).toEqual([60_000, 60_210, 60_620]);
@@ -55,17 +36,17 @@ test("once another task seems to move messages, it claims as often as at first",
 test("a task whose message another one has moved stands by, and claims when it moves one itself", () => {
   const standBy = new StandBy();
   moveFor(standBy, 0, 1000);
-  standBy.onTransferred(reply({ isOutrun: true }), 900);
+  standBy.onTransferred(transferReply({ isOutrun: true }), 900);
   expect(standBy.isOn).toBe(true);
   expect(standBy.isClaimDue(1000)).toBe(true);
-  standBy.onTransferred(reply({ moved: 1 }), 900);
+  standBy.onTransferred(transferReply({ moved: 1 }), 900);
   expect(standBy.isOn).toBe(false);
 });
 
 test("nobody is outrun by a message that is not due yet, or that the reply announces", () => {
   const standBy = new StandBy();
-  standBy.onTransferred(reply({ isOutrun: true }), 1001);
+  standBy.onTransferred(transferReply({ isOutrun: true }), 1001);
   expect(standBy.isOn).toBe(false);
-  standBy.onTransferred(reply({ isOutrun: true, next: 900 }), 900);
+  standBy.onTransferred(transferReply({ isOutrun: true, next: 900 }), 900);
   expect(standBy.isOn).toBe(false);
 });
