@@ -61,6 +61,7 @@ import {
   removeLetters,
 } from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
+import { readPacked } from "../../../src/lua/reliable/read-packed.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
@@ -859,6 +860,13 @@ const settlements: Scenario[] = [
       return { args: dead };
     },
     partly: "what was reclaimed is reclaimed, and the next run returns the refusal",
+  },
+  {
+    script: readPacked,
+    seed: async (queue) => {
+      await inFlight(queue);
+      return { args: { group: "g", consumer: "c", count: 100 } };
+    },
   },
   {
     script: handOut,
