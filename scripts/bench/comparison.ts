@@ -49,7 +49,7 @@ export interface ComparisonPlan {
 
 /**
  * Runs every contest for every library. Within a round the libraries take turns, so that the machine's load affects all
- * of them.
+ * of them; in every other round in the opposite order, so that none always follows the same one.
  */
 export async function compare(plan: ComparisonPlan): Promise<void> {
   const peers = await forEachPeer(async (name) => {
@@ -89,11 +89,12 @@ async function runRounds(contest: Contest, { isQuick, rounds }: ComparisonPlan) 
   const all: ByPeer<readonly Figure[]>[] = [];
   const progress = new Progress();
   for (let number = 1; number <= rounds; number++) {
+    const order = number % 2 === 1 ? PEER_NAMES : PEER_NAMES.toReversed();
     const round = await forEachPeer((peer) => {
       const tell = (doing: string) =>
         progress.show(`${contest.name} ${number}/${rounds}, ${peer}: ${doing}`);
       return runPatiently(contest, { peer, isQuick, progress: tell });
-    });
+    }, order);
     all.push(round);
   }
   progress.clear();
@@ -119,8 +120,9 @@ async function runPatiently(
 /** One after the other. */
 async function forEachPeer<Values>(
   work: (name: PeerName) => Promise<Values>,
+  order: readonly PeerName[] = PEER_NAMES,
 ): Promise<ByPeer<Values>> {
   const entries: (readonly [PeerName, Values])[] = [];
-  for (const name of PEER_NAMES) entries.push([name, await work(name)]);
+  for (const name of order) entries.push([name, await work(name)]);
   return Object.fromEntries(entries) as ByPeer<Values>;
 }

@@ -70,18 +70,26 @@ class Producer implements PeerProducer {
   }
 
   async offerMany(messages: readonly PeerMessage[]): Promise<number[]> {
-    const jobs = messages.map((message) => this.#toJob(message));
-    const errors = await this.#queue.saveAll(jobs.map(({ job }) => job));
-    for (const error of errors.values()) throw error;
-    return jobs.map(({ deadline }) => deadline);
+    return (await this.#saveAll(messages)).map(({ deadline }) => deadline);
   }
 
-  async cancel(key: string): Promise<unknown> {
-    return await this.#queue.removeJob(key);
+  async offerForIds(messages: readonly PeerMessage[]): Promise<string[]> {
+    return (await this.#saveAll(messages)).map(({ job }) => job.id);
+  }
+
+  async cancel(keyOrId: string): Promise<unknown> {
+    return await this.#queue.removeJob(keyOrId);
   }
 
   close(): Promise<void> {
     return this.#queue.close();
+  }
+
+  async #saveAll(messages: readonly PeerMessage[]) {
+    const jobs = messages.map((message) => this.#toJob(message));
+    const errors = await this.#queue.saveAll(jobs.map(({ job }) => job));
+    for (const error of errors.values()) throw error;
+    return jobs;
   }
 
   #toJob({ payload, due, key }: PeerMessage) {

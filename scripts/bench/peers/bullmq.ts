@@ -66,14 +66,22 @@ class Producer implements PeerProducer {
 
   async offerMany(messages: readonly PeerMessage[]): Promise<number[]> {
     const jobs = messages.map(toJob);
-    await this.#queue.addBulk(
-      jobs.map(({ payload, options }) => ({ name: "order", data: payload, opts: options })),
-    );
+    await this.#addBulk(jobs);
     return jobs.map(({ deadline }) => deadline);
   }
 
-  async cancel(key: string): Promise<unknown> {
-    return await this.#queue.remove(key);
+  async offerForIds(messages: readonly PeerMessage[]): Promise<string[]> {
+    return (await this.#addBulk(messages.map(toJob))).map(({ id }) => String(id));
+  }
+
+  async cancel(keyOrId: string): Promise<unknown> {
+    return await this.#queue.remove(keyOrId);
+  }
+
+  #addBulk(jobs: readonly ReturnType<typeof toJob>[]) {
+    return this.#queue.addBulk(
+      jobs.map(({ payload, options }) => ({ name: "order", data: payload, opts: options })),
+    );
   }
 
   close(): Promise<void> {

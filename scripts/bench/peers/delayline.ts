@@ -45,20 +45,29 @@ export class Producer implements PeerProducer {
   }
 
   async offerMany(messages: readonly PeerMessage[]): Promise<number[]> {
-    const withDelay = messages.flatMap(({ payload, due, key }) =>
-      "delay" in due ? [{ payload, delay: due.delay, ...(key !== undefined && { key }) }] : [],
-    );
+    const withDelay = delayedOf(messages);
     // offerMany takes no dates; offers of one turn of the event loop share a script as well.
     return withDelay.length < messages.length
       ? await Promise.all(messages.map((message) => this.offer(message)))
       : (await this.#queue.offerMany(withDelay)).map(({ deadline }) => deadline);
   }
 
-  cancel(key: string): Promise<boolean> {
-    return this.#queue.cancel(key);
+  async offerForIds(messages: readonly PeerMessage[]): Promise<string[]> {
+    return (await this.#queue.offerMany(delayedOf(messages))).map(({ id }) => id);
+  }
+
+  cancel(keyOrId: string): Promise<boolean> {
+    return this.#queue.cancel(keyOrId);
   }
 
   async close(): Promise<void> {
     await this.#line.close();
   }
+}
+
+/** The messages that are offered with a delay rather than a deadline. */
+function delayedOf(messages: readonly PeerMessage[]) {
+  return messages.flatMap(({ payload, due, key }) =>
+    "delay" in due ? [{ payload, delay: due.delay, ...(key !== undefined && { key }) }] : [],
+  );
 }

@@ -38,7 +38,8 @@ export interface ForeignProducer {
   offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered>;
   offerBusily(plan: OfferPlan, inFlight: number): Promise<Offered>;
   offerInBulk(plan: OfferPlan, perCall: number, inFlight?: number): Promise<Offered>;
-  cancelBusily(numbers: readonly number[], inFlight: number): Promise<number>;
+  offerForIds(plan: OfferPlan, perCall: number): Promise<boolean>;
+  cancelBusily(numbers: readonly number[], inFlight: number, by?: CancelBy): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -54,8 +55,10 @@ export interface PeerProducer {
   offer(message: PeerMessage): Promise<number>;
   /** Offers many at once, in the library's fastest way. Returns their deadlines. */
   offerMany(messages: readonly PeerMessage[]): Promise<number[]>;
-  /** Removes the message that was offered with this key. */
-  cancel(key: string): Promise<unknown>;
+  /** The same for messages without keys. Returns the ids by which they can be cancelled, if the library makes any. */
+  offerForIds?(messages: readonly PeerMessage[]): Promise<string[]>;
+  /** Removes the message that was offered with this key, or has this id. */
+  cancel(keyOrId: string): Promise<unknown>;
   close(): Promise<unknown>;
 }
 
@@ -75,6 +78,9 @@ export interface PeerMessage {
 
 /** In `delay` milliseconds, or at `deadline` (epoch ms). All are whole numbers. */
 export type Due = { readonly delay: number } | { readonly deadline: number };
+
+/** What a message is cancelled by: the key that it was offered with, or the id that the library made. */
+export type CancelBy = "key" | "id";
 
 /** The queue's name. */
 export const QUEUE = "orders";

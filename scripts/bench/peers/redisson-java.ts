@@ -97,6 +97,10 @@ class Producer implements ForeignProducer {
     return this.#offer(plan, { inFlight: perCall * inFlight });
   }
 
+  offerForIds(): Promise<boolean> {
+    return notHere<boolean>();
+  }
+
   cancelBusily(): Promise<number> {
     return notHere<number>();
   }

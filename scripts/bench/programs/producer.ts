@@ -4,7 +4,7 @@ import { eachOf } from "../each-of.ts";
 import type { DueBetween, OfferPlan } from "../offer-plan.ts";
 import { keyOf, makePayload } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
-import type { Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/peer.ts";
+import type { CancelBy, Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
@@ -12,6 +12,8 @@ import { serve } from "./serve.ts";
 class Producer implements ForeignProducer {
   readonly #client: PeerProducer;
   readonly #clock: ReferenceClock;
+  /** The ids of the messages that were offered for them, by their numbers. */
+  readonly #ids = new Map<number, string>();
 
   constructor(client: PeerProducer, clock: ReferenceClock) {
     this.#client = client;
@@ -57,11 +59,30 @@ class Producer implements ForeignProducer {
     });
   }
 
-  /** Cancels keyed messages in random order. Returns the duration in milliseconds. */
-  async cancelBusily(numbers: readonly number[], inFlight: number): Promise<number> {
+  /** Offers messages without keys, and keeps their ids. Returns whether the library makes any. */
+  async offerForIds(plan: OfferPlan, perCall: number): Promise<boolean> {
+    if (this.#client.offerForIds === undefined) return false;
+    await this.#offer(plan, async (messages) => {
+      for (let first = 0; first < plan.count; first += perCall) {
+        const length = Math.min(perCall, plan.count - first);
+        const bulk = Array.from({ length }, (_, i) => messages(first + i));
+        const ids = await this.#client.offerForIds?.(bulk);
+        ids?.forEach((id, i) => this.#ids.set(plan.first + first + i, id));
+      }
+    });
+    return true;
+  }
+
+  /** Cancels messages in this order. Returns the duration in milliseconds. */
+  async cancelBusily(
+    numbers: readonly number[],
+    inFlight: number,
+    by: CancelBy = "key",
+  ): Promise<number> {
+    const names = numbers.map((number) => (by === "key" ? keyOf(number) : this.#ids.get(number)));
     const startedAt = performance.now();
-    await eachOf(numbers.length, inFlight, async (i) => {
-      await this.#client.cancel(keyOf(numbers[i] as number));
+    await eachOf(names.length, inFlight, async (i) => {
+      await this.#client.cancel(names[i] as string);
     });
     return performance.now() - startedAt;
   }
@@ -120,8 +141,9 @@ const methods = {
   offerBusily: (plan: OfferPlan, inFlight: number) => producer.offerBusily(plan, inFlight),
   offerInBulk: (plan: OfferPlan, perCall: number, inFlight = 1) =>
     producer.offerInBulk(plan, perCall, inFlight),
-  cancelBusily: (numbers: readonly number[], inFlight: number) =>
-    producer.cancelBusily(numbers, inFlight),
+  offerForIds: (plan: OfferPlan, perCall: number) => producer.offerForIds(plan, perCall),
+  cancelBusily: (numbers: readonly number[], inFlight: number, by?: CancelBy) =>
+    producer.cancelBusily(numbers, inFlight, by),
   close: () => producer.close(),
 };
 
