@@ -67,7 +67,7 @@ export async function changeTogether(
  * Waits until no change is under way: whoever has the queue open finishes that of a dead process. Only one that takes
  * the ordinary queue in is finished by the next call.
  */
-export async function expectEndOfChanges(shop: Shop, clerk: Clerk): Promise<void> {
+export async function expectEndOfChanges(shop: Shop, clerk: Pick<Clerk, "process">): Promise<void> {
   const { sim } = shop;
   const until = sim.elapsed + TAKEN_OVER_WITHIN;
   const { partitions } = queueKeys(new PartitionNames(shop.queue).at(0));
@@ -86,7 +86,7 @@ export async function expectEndOfChanges(shop: Shop, clerk: Clerk): Promise<void
 }
 
 /** Takes in what is left in the ordinary queue: a change that does so is finished by nobody else. */
-export async function finishChange(shop: Shop, { process }: Clerk): Promise<void> {
+export async function finishChange(shop: Shop, { process }: Pick<Clerk, "process">): Promise<void> {
   for (let i = 0; i < 10; i++) {
     if (await setPartitions(shop, process, 2)) return;
     await shop.sim.sleep(1000);
@@ -94,7 +94,11 @@ export async function finishChange(shop: Shop, { process }: Clerk): Promise<void
 }
 
 /** Returns whether it has worked. */
-async function setPartitions(shop: Shop, process: SimProcess, count: number): Promise<boolean> {
+export async function setPartitions(
+  shop: Shop,
+  process: SimProcess,
+  count: number,
+): Promise<boolean> {
   const isDone = await shop.ledger.call(process, "setPartitions", { count }, async () => {
     await process.line.setPartitions(shop.queue, count);
     return true;

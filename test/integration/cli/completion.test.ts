@@ -13,6 +13,9 @@ beforeAll(async () => {
   for (const name of ["orders", "outbox:mail", "two words"]) {
     await line.getDelayedQueue(name).offer("x", 3_600_000);
   }
+  const { schedules } = line.getDelayedQueue("orders");
+  for (const name of ["nightly", "night shift", "weekly"])
+    await schedules.upsert(name, { every: 3_600_000, payload: "run" });
 });
 
 afterAll(() => server.stop());
@@ -49,6 +52,10 @@ test("what completes is what may stand there", async () => {
   expect(await complete("schedules", "r")).toEqual(["run", "resume", "remove"]);
   expect(await complete("schedules", "ord")).toEqual(["orders"]);
   expect(await complete("schedules", "run", "ord")).toEqual(["orders"]);
+  expect(await complete("schedules", "run", "orders", "nig")).toEqual(["night shift", "nightly"]);
+  expect(await complete("schedules", "run", "orders", "nightly", "w")).toEqual(["weekly"]);
+  expect(await complete("schedules", "orders", "w")).toEqual(["weekly"]);
+  expect(await complete("schedules", "nonsense", "")).toEqual([]);
   expect(await complete("help", "stat")).toEqual(["stats"]);
   expect(await complete("completion", "z")).toEqual(["zsh"]);
   expect(await complete("nonsense", "")).toEqual([]);

@@ -490,6 +490,9 @@ it("tells of schedules that nobody plans, of missed ticks, and of planners with 
   expect(inShort(quiet)).toEqual(["notice missed-ticks orders", "warning tzdata orders"]);
   expect(quiet[0]?.what).toBe('3 ticks of schedule "well" were missed, ever');
   expect(quiet[1]?.what).toContain('1999z (schedule "well")');
+  await change("value", /"missed":0/, '"missed":5');
+  const [worst] = await findings();
+  expect(worst?.what).toBe('8 ticks of 2 schedules ("value" 5, "well" 3) were missed, ever');
   const late = Date.now() - 180_000;
   for (const name of ["value", "code"]) {
     await change(name, /"planAt":\d+/, `"planAt":${late}`, late);

@@ -81,6 +81,29 @@ test("of several that are due at once one is let through; a triggered run comes 
   expect((await jobs.take()).key?.startsWith(key)).toBe(true);
 });
 
+test("a change of the number of partitions: what is ready goes along; a run in flight does not hold up the next one", async () => {
+  const name = uniqueName("overlap");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const line = newLine();
+  const jobs = line.getReliableQueue<string>(name, { partitions: 1, leaseTimeout: 30 * MINUTE });
+  const names = Array.from({ length: 8 }, (_, i) => `job ${i}`);
+  for (const job of names) await jobs.schedules.upsert(job, OPTIONS);
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 8, droppedOverlap: 0 });
+  await line.setPartitions(name, 3);
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 8, droppedOverlap: 8 });
+
+  for (const _ of names) await jobs.take();
+  await line.setPartitions(name, 4);
+  await clock.advance(MINUTE);
+  const { ready, droppedOverlap } = await jobs.stats();
+  expect([ready > 0, ready < 8, droppedOverlap]).toEqual([true, true, 16 - ready]);
+  // In its new partition the run beside is noted.
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready, droppedOverlap: droppedOverlap + 8 });
+});
+
 test("without overlap skip nothing is noted about runs", async () => {
   const name = uniqueName("overlap");
   const jobs = newLine().getReliableQueue<string>(name);

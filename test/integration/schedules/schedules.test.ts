@@ -52,18 +52,6 @@ test("it goes on when all that was placed at first has come, whichever process d
   expect((await orders.schedules.get("go"))?.next.length).toBeGreaterThan(10);
 });
 
-test("twenty processes that declare the same add it once", async () => {
-  const name = uniqueName("schedules");
-  const options = { cron: "30 2 * * *", timeZone: "Europe/Berlin", payload: "nightly" };
-  const all = Array.from({ length: 20 }, () => open(name));
-  const results = await Promise.all(all.map(({ schedules }) => schedules.upsert("n", options)));
-  const outcomes = results.map(({ outcome }) => outcome).toSorted();
-  expect(outcomes).toEqual(["added", ...Array.from({ length: 19 }, () => "unchanged")]);
-  const [one] = all as [PlainQueue<string>];
-  expect(await one.size()).toBe(2);
-  expect(results.every(({ next }) => next.join() === results[0]?.next.join())).toBe(true);
-});
-
 test("another declaration withdraws what is placed of the old one; the count and a pause stay", async () => {
   const name = uniqueName("schedules");
   const clock = await newClock();
@@ -297,24 +285,4 @@ test("pausing and removing withdraws messages that have not migrated yet", async
   expect(await parted.schedules.pause("a")).toBe(true);
   expect(await parted.size()).toBe(0);
   expect(await parted.schedules.get("a")).toMatchObject({ isPaused: true });
-});
-
-test("removed and declared again at once, and by several processes, it comes, once per tick", async () => {
-  const name = uniqueName("schedules");
-  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
-  const all = [open(name), open(name), open(name)];
-  const options = { every: MINUTE, misfire: "all", ...at } as const;
-  for (let i = 0; i < 5; i++) {
-    await Promise.all(
-      all.map(async ({ schedules }) => {
-        await schedules.remove("go");
-        await schedules.upsert("go", options);
-      }),
-    );
-  }
-  const [orders] = all as [PlainQueue<string>];
-  await orders.schedules.upsert("go", options);
-  expect(await orders.size()).toBe(2);
-  await clock.advance(5 * MINUTE);
-  expect(await readied(orders)).toEqual([1, 2, 3, 4, 5].map((minute) => `00:0${minute}:00`));
 });

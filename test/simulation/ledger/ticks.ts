@@ -50,6 +50,52 @@ export function judgeTicks(history: readonly Noted[], misfireAll: readonly strin
   });
 }
 
+/**
+ * Judges a schedule with `overlap: "skip"`: no handler of one tick begins while that of another one runs. A change of the
+ * number of partitions may leave the former run in another one, and what keeps the lease from being renewed, or Redis from
+ * replying, excuses it as well.
+ */
+export function judgeOverlap(history: readonly Noted[], name: string): string[] {
+  const excuses: readonly string[] = [
+    "failover",
+    "stall",
+    "silence",
+    "delay",
+    "rights",
+    "clock-step",
+  ];
+  const isExcused = history.some(
+    ({ event }) => "changes" in event || excuses.includes(event["fault"] as string),
+  );
+  if (isExcused) return [];
+  const own = history.filter(({ event }) => event["name"] === name);
+  const violations: string[] = [];
+  own.forEach(({ at, event, process }, i) => {
+    if (!("ran" in event)) return;
+    // A handler whose process has died has no end.
+    const end = own.findIndex(
+      (other, j) =>
+        j > i &&
+        "ended" in other.event &&
+        other.process === process &&
+        isSameRun(other.event, event),
+    );
+    const during = own.slice(i + 1, Math.max(end, 0));
+    const beside = during.find(
+      (other) => "ran" in other.event && other.event["tick"] !== event["tick"],
+    );
+    if (beside !== undefined)
+      violations.push(
+        `overlap: tick ${String(beside.event["tick"])} of ${name} beside that of ${at} ms`,
+      );
+  });
+  return violations;
+}
+
+function isSameRun(one: Noted["event"], other: Noted["event"]): boolean {
+  return one["tick"] === other["tick"] && one["attempt"] === other["attempt"];
+}
+
 function lost(
   name: string,
   spans: readonly Span[],
@@ -62,8 +108,11 @@ function lost(
     if (every === undefined || to === Infinity) continue;
     if (faults(history, ["failover"]).some(({ event }) => (event["since"] as number) <= toAt))
       continue;
+    // What a clock has leapt over comes later.
+    const steps = faults(history, ["clock-step"]);
+    if (steps.some(({ at }) => at <= toAt && at >= toAt - RECOVERY)) continue;
     // Whoever ends it withdraws what was due, if nobody has moved it by then.
-    const isDisturbed = faults(history).some(
+    const isDisturbed = disturbances(history).some(
       ({ at }) => at >= fromAt - RECOVERY && at <= toAt && at >= toAt - RECOVERY,
     );
     const until = to - (isDisturbed ? RECOVERY : PROMPT);
@@ -133,6 +182,11 @@ function spansOf(history: readonly Noted[], name: string): Span[] {
   }
   if (underWay === 0) spans.push({ ...last, to: Infinity, toAt: Infinity });
   return spans;
+}
+
+/** What may hold messages up: faults, and changes of the number of partitions. */
+function disturbances(history: readonly Noted[]): Noted[] {
+  return history.filter(({ event }) => "fault" in event || "changes" in event);
 }
 
 function faults(history: readonly Noted[], kinds?: readonly string[]): Noted[] {

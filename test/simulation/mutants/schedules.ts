@@ -63,4 +63,31 @@ export const SCHEDULES: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "overlap-unnoted",
+    breaks: "An entry of a run that must not overlap is not noted: the next run comes beside it.",
+    worlds: ["schedules"],
+    tests: ["integration/schedules/overlap.test.ts"],
+    edits: [
+      {
+        file: "lua/fragments/run.ts",
+        find: `  redis.pcall("HSET", running, trailer:sub(17, 7 + length), id)`,
+        replace: ``,
+      },
+    ],
+  },
+  {
+    name: "schedule-stays-behind",
+    breaks: "A schedule that migrates to another partition stays in its former one as well.",
+    worlds: ["schedules"],
+    tests: ["moves/partitions/pull-out.test.ts", "integration/schedules/partitions.long.test.ts"],
+    edits: [
+      {
+        file: "lua/partitions/pull-out.ts",
+        find: `redis.call("HDEL", schedules, unpack(names))
+redis.call("ZREM", planning, unpack(names))`,
+        replace: ``,
+      },
+    ],
+  },
 ];

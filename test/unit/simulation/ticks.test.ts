@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeTicks, type Deed } from "../../simulation/ledger/ticks.ts";
+import { judgeOverlap, judgeTicks, type Deed } from "../../simulation/ledger/ticks.ts";
 import type { Noted } from "../../simulation/sim.ts";
 
 const EVERY = 1000;
@@ -36,6 +36,18 @@ class History {
 
   watermark(until: number, count: number): this {
     return this.add({ watermark: "job", until, count });
+  }
+
+  begin(tick: number): this {
+    return this.add({ ran: true, name: "job", tick, attempt: 1 });
+  }
+
+  end(tick: number): this {
+    return this.add({ ended: true, name: "job", tick, attempt: 1 });
+  }
+
+  get overlaps(): string[] {
+    return judgeOverlap(this.#noted, "job");
   }
 
   get violations(): string[] {
@@ -86,4 +98,13 @@ test("a watermark that falls, unless somebody changes the schedule meanwhile", (
 test("a failover excuses what it has undone", () => {
   const history = declared().run(1000).until(1200).add({ fault: "failover", since: 900 });
   expect(history.run(1000, 3000).until(5500).deed("remove").violations).toEqual([]);
+});
+
+test("a run that begins beside another one, unless the number of partitions has changed", () => {
+  expect(new History().begin(1000).end(1000).begin(2000).end(2000).overlaps).toEqual([]);
+  const beside = new History().begin(1000).begin(2000).end(1000);
+  expect(beside.overlaps).toEqual(["overlap: tick 2000 of job beside that of 0 ms"]);
+  expect(beside.add({ changes: 2 }).overlaps).toEqual([]);
+  // Its process has died.
+  expect(new History().begin(1000).begin(2000).end(2000).overlaps).toEqual([]);
 });

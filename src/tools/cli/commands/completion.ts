@@ -12,19 +12,19 @@ import {
 } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import type { Io } from "../session/output.ts";
-import { openSession } from "../session/session.ts";
+import { openSession, type Session } from "../session/session.ts";
 
 /** The command that completes words of the others, which `table` lists. */
 export const completion = (table: CommandTable) =>
   defineCommand({
     usage: "completion bash|zsh|fish",
     help: `Prints a script that makes a shell complete subcommands, options, their values and the names of
-queues, for the command delayline. To load it, add a line to ~/.bashrc, ~/.zshrc (behind compinit)
-or ~/.config/fish/config.fish:
+queues and schedules, for the command delayline. To load it, add a line to ~/.bashrc, ~/.zshrc
+(behind compinit) or ~/.config/fish/config.fish:
   eval "$(delayline completion bash)"
   eval "$(delayline completion zsh)"
   delayline completion fish | source
-The names of queues come from the Redis that the command would use, and take a second at most.`,
+These names come from the Redis that the command would use, and take a second at most.`,
     words: [1, 1000],
     options: {},
     optionHelp: {},
@@ -78,7 +78,7 @@ async function candidates(
   })?.[1];
   if (option?.type === "string") {
     const listed = (option.choices ?? []).map((word) => ({ word, about: "" }));
-    return option.value === "<queue>" ? await queues(before, options, io) : listed;
+    return option.value === "<queue>" ? await search(before, options, io, queuesOf) : listed;
   }
   if (current.startsWith("-"))
     return flags(before, options, { ...COMMON_HELP, ...command?.optionHelp });
@@ -87,27 +87,40 @@ async function candidates(
     return name === undefined ? [...names, help] : name === "help" ? names : [];
   }
   const { positionals } = parseArgs({ args: [...before], options, strict: false });
-  const place = placesOf(command)[positionals.length - 1];
-  if (place === "queue") return await queues(before, options, io);
-  if (place === undefined || !place.includes("|")) return [];
-  const words = place.split("|");
-  const listed = words.flatMap((word) => (word === "queue" ? [] : { word, about: "" }));
-  return words.includes("queue") ? [...listed, ...(await queues(before, options, io))] : listed;
+  const given = positionals.slice(1);
+  const [first = "", ...others] = placesOf(command);
+  const listed = wordsIn(first).map((word) => ({ word, about: "" }));
+  const mayBeLeftOut = listed.length > 0 && first.startsWith("[");
+  const isLeftOut = mayBeLeftOut && given.length > 0 && !wordsIn(first).includes(given[0] ?? "");
+  const places = isLeftOut ? others : [first, ...others];
+  const named = (place: string | undefined) => {
+    if (place === "[queue]" || place === "<queue>") return search(before, options, io, queuesOf);
+    const queue = given[places.indexOf("[queue]")];
+    if (place !== "[name]" || queue === undefined) return [];
+    return search(before, options, io, (session) => schedulesOf(session, queue));
+  };
+  if (given.length === 0 && listed.length > 0)
+    return mayBeLeftOut ? [...listed, ...(await named(others[0]))] : listed;
+  return await named(places[given.length]);
 }
 
 /**
- * What the usage line of a command says about each of its words: `queue`, `id or key`, or alternatives such as
- * `bash|zsh|fish` or `queue|run|pause`. The last one repeats if more may follow.
+ * What the usage line of a command says about each of its words: `<queue>`, `[name]`, or alternatives such as
+ * `bash|zsh|fish`, which may be left out if they are in brackets. The last one repeats if more may follow.
  */
 function placesOf({ usage, words: [, most] }: Command): string[] {
   const [, ...parts] = usage.match(/\[[^\]]*\]|<[^>]*>|[^\s[<]+/g) ?? [];
   const end = parts.findIndex((part) => /^[[(]?-/.test(part));
   const places = (end === -1 ? parts : parts.slice(0, end)).filter((part) => part !== "...");
-  const named = places.map((part) => part.replaceAll(/^[[<]|[\]>]$/g, ""));
-  const isEndless = usage.includes("]...") && named.length > 0;
+  const isEndless = usage.includes("]...") && places.length > 0;
   return isEndless
-    ? [...named, ...Array<string>(Math.min(most, 50)).fill(named.at(-1) ?? "")]
-    : named;
+    ? [...places, ...Array<string>(Math.min(most, 50)).fill(places.at(-1) ?? "")]
+    : places;
+}
+
+/** The alternatives of a place; none if it has a name. */
+function wordsIn(place: string): string[] {
+  return place.includes("|") ? place.replaceAll(/^\[|\]$/g, "").split("|") : [];
 }
 
 /** The options that were not given yet. */
@@ -124,26 +137,41 @@ function flags(
     .map(([name]) => ({ word: `--${name}`, about: help[name] ?? "" }));
 }
 
-/** The queues in the Redis that the words name, or those that were found within {@link PATIENCE}. */
-async function queues(
+/** What a search finds in the Redis that the words name, within {@link PATIENCE}. */
+async function search(
   before: readonly string[],
   options: OptionsConfig,
   io: Io,
+  find: (session: Session) => AsyncIterable<Candidate>,
 ): Promise<Candidate[]> {
   const { values } = parseArgs({ args: [...before], options, strict: false });
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(PATIENCE)]);
   await using session = openSession({ ...io, signal }, { ...values, timeout: `${PATIENCE}ms` });
   const found: Candidate[] = [];
   try {
-    const { line } = await session.inspector();
-    for await (const word of line.queues({ signal })) found.push({ word, about: "queue" });
+    for await (const one of find(session)) found.push(one);
   } catch {
     // A shell waits: what was found until now is better than nothing.
   }
   return found.toSorted((a, b) => (a.word < b.word ? -1 : 1));
 }
 
-/** How long a search for queues may take, in milliseconds. */
+async function* queuesOf(session: Session): AsyncGenerator<Candidate, void, void> {
+  const { line } = await session.inspector();
+  const { signal } = session;
+  for await (const word of line.queues({ signal })) yield { word, about: "queue" };
+}
+
+async function* schedulesOf(
+  session: Session,
+  queue: string,
+): AsyncGenerator<Candidate, void, void> {
+  const { messages } = await session.open(queue);
+  const all = messages.schedules.list({ signal: session.signal });
+  for await (const { name: word } of all) yield { word, about: "schedule" };
+}
+
+/** How long a search may take, in milliseconds. */
 const PATIENCE = 1000;
 
 /** Each asks for the candidates by `delayline completion words`. Without any, the shell completes the names of files. */

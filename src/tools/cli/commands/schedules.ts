@@ -15,7 +15,7 @@ import { formatCount, formatFacts, quoted, type Column } from "../session/output
 import { confirm, outcome, type Session } from "../session/session.ts";
 
 export const schedules = defineCommand({
-  usage: "schedules [queue|run|pause|resume|remove|backfill] [queue] ...",
+  usage: "schedules [run|pause|resume|remove|backfill] [queue] [name]...",
   help: `Lists the schedules of all queues, or of one: when each recurs, its next tick and its last one,
 how many ticks were placed, and how many were missed. With a name it shows all of one, and
 when it comes next, in its zone and here.

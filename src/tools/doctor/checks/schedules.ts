@@ -22,7 +22,9 @@ export function* checkSchedules(
       );
     }
   }
-  const missing = schedules.filter(({ missed }) => missed > 0);
+  const missing = schedules
+    .filter(({ missed }) => missed > 0)
+    .toSorted((a, b) => b.missed - a.missed);
   if (missing.length > 0) yield ticksMissed(name, missing, commandLine);
   const planned = schedules.filter(
     ({ cron, tzdata }) => cron !== undefined && tzdata !== undefined,
@@ -58,18 +60,19 @@ function incapable(queue: string, schedules: readonly Schedule[], now: number): 
   };
 }
 
+/** The schedules that missed any, the worst first. */
 function ticksMissed(
   queue: string,
   schedules: readonly Schedule[],
   commandLine: CommandLine,
 ): Finding {
   const total = schedules.reduce((sum, one) => sum + one.missed, 0);
-  const [worst] = schedules.toSorted((a, b) => b.missed - a.missed);
+  const [worst] = schedules;
   return {
     level: "notice",
     check: "missed-ticks",
     queue,
-    what: `${count(total, "tick")} of ${about(schedules)} ${agree(total, "was", "were")} missed, ever`,
+    what: `${count(total, "tick")} of ${shares(schedules)} ${agree(total, "was", "were")} missed, ever`,
     why: "no process moved messages then, or the queue was paused; of late ticks, misfire decides which still come",
     repair: `if the work of that time is still wanted: ${commandLine("schedules", "backfill", queue, worst?.name ?? "", ["--from", "2026-01-31T00:00"], ["--to", "2026-02-01T00:00"])} with the time that was missed`,
   };
@@ -99,6 +102,19 @@ function about(schedules: readonly Schedule[]): string {
     ? `schedule ${first}`
     : `${count(schedules.length, "schedule")} (${first}, ...)`;
 }
+
+/** As {@link about}; of several the worst, each with how many ticks it has missed. They are in that order. */
+function shares(schedules: readonly Schedule[]): string {
+  if (schedules.length === 1) return about(schedules);
+  const worst = schedules
+    .slice(0, MOST_NAMED)
+    .map(({ name, missed }) => `${JSON.stringify(name)} ${missed}`);
+  const others = schedules.length > MOST_NAMED ? ", ..." : "";
+  return `${count(schedules.length, "schedule")} (${worst.join(", ")}${others})`;
+}
+
+/** How many schedules a finding names. */
+const MOST_NAMED = 5;
 
 function since(schedules: readonly Schedule[], now: number): string {
   return inWords(now - Math.min(...schedules.map(({ planAt }) => planAt)));
