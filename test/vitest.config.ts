@@ -32,6 +32,8 @@ const MODELS = "test/models/**/*.test.ts";
 
 const SERVER = "test/helpers/global-setup.ts";
 
+const COMMAND = "test/helpers/command-setup.ts";
+
 // Files that run at once. On two cores that is one more than there are cores, because most tests mostly wait.
 const AT_ONCE = 3;
 
@@ -71,7 +73,7 @@ export default defineConfig({
           maxWorkers: AT_ONCE,
           include: [ALL],
           exclude: [UNIT, LONG, INTEROP, BROWSER, MODELS],
-          globalSetup: [SERVER],
+          globalSetup: [SERVER, COMMAND],
         },
       },
       {
@@ -81,7 +83,7 @@ export default defineConfig({
           name: "long",
           maxWorkers: AT_ONCE,
           include: [LONG],
-          globalSetup: [SERVER],
+          globalSetup: [SERVER, COMMAND],
         },
       },
       {

@@ -1,8 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { PassThrough, Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { main } from "../../src/tools/cli/main.ts";
 import { redisUrl } from "./redis.ts";
 
@@ -66,10 +65,8 @@ function gathering(isTty: boolean, onText: (text: string) => void = () => {}) {
   return { stream, text: () => pieces.join("") };
 }
 
-const COMMAND = fileURLToPath(new URL("../../src/tools/cli/index.ts", import.meta.url));
-
 /** The words that run the command in a process of its own. */
-export const COMMAND_WORDS = [process.execPath, "--import", "tsx", COMMAND] as const;
+export const COMMAND_WORDS = [process.execPath, inject("command")] as const;
 
 /** The `delayline` command in a process of its own, which ends with the test at the latest. */
 export class CliProcess {

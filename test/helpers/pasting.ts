@@ -2,14 +2,10 @@ import { execFile } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, onTestFinished } from "vitest";
+import { expect, inject, onTestFinished } from "vitest";
 import type { Finding } from "../../src/tools/doctor/diagnose.ts";
 import { cli } from "./cli.ts";
-
-const PROGRAM = fileURLToPath(new URL("./programs/answer-yes.ts", import.meta.url));
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Runs `delayline doctor`, and returns what it finds. */
 export async function doctor(
@@ -43,7 +39,7 @@ export async function paste(command: string, env: NodeJS.ProcessEnv = {}): Promi
   const bin = await mkdtemp(join(tmpdir(), "delayline-bin-"));
   onTestFinished(() => rm(bin, { recursive: true, force: true }));
   // `npx delayline doctor` gets "delayline" as its first word.
-  const script = `#!/bin/sh\nshift\ncd '${ROOT}' && exec '${process.execPath}' --import tsx '${PROGRAM}' "$@"\n`;
+  const script = `#!/bin/sh\nshift\nexec '${process.execPath}' '${inject("commandWithYes")}' "$@"\n`;
   await writeFile(join(bin, "npx"), script);
   await chmod(join(bin, "npx"), 0o755);
   const path = `${bin}:${process.env["PATH"] ?? ""}`;

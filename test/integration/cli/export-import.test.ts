@@ -1,14 +1,11 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Delayline } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { cli } from "../../helpers/cli.ts";
+import { cli, CliProcess } from "../../helpers/cli.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -16,7 +13,6 @@ import { OwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
-const CLI = fileURLToPath(new URL("../../../src/tools/cli/index.ts", import.meta.url));
 
 /** The Redis into which queues are imported. */
 let target: OwnServer;
@@ -148,18 +144,15 @@ test("an import that was killed continues, even if messages were handled meanwhi
   await fill(newLine(), name, { isReliable: false }, 1000);
   const { stdout: exported } = await cli(["export", name]);
   const ready = newLine({ redis: target.url }).getBlockingQueue(name, { codec: "bytes" });
-  const child = spawn(process.execPath, ["--import", "tsx", CLI, "import", "--yes"], {
-    env: { ...process.env, REDIS_URL: target.url },
-    stdio: ["pipe", "ignore", "ignore"],
-  });
+  const importing = new CliProcess(["import", "--yes"], { env: { REDIS_URL: target.url } });
   // It has lines 2 to 601 and waits for more when it is killed.
-  child.stdin.write(`${exported.split("\n").slice(0, 601).join("\n")}\n`);
+  importing.type(`${exported.split("\n").slice(0, 601).join("\n")}\n`);
   const redis = newRedis(target.url);
   await eventually(async () => (await redis.zcard(queueKeys(name).timeouts)) >= 500, {
     within: 60_000,
   });
-  child.kill("SIGKILL");
-  await once(child, "exit");
+  importing.kill("SIGKILL");
+  await importing.ended;
   // Five of the 25 ready messages are handled before it continues.
   const early = await ready.drain(5);
   const { json } = await cli(["import", "--yes", "--json"], { url: target.url, input: exported });
