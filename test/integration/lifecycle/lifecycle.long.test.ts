@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../helpers/eventually.ts";
-import { startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis, redisUrl } from "../../helpers/redis.ts";
+import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis } from "../../helpers/redis.ts";
 import { clients } from "./clients.ts";
 import { groups } from "./groups.ts";
 import { observers } from "./observers.ts";
@@ -16,6 +16,13 @@ import { watchTimers } from "./timers.ts";
  * One contract for everything that runs. `close` ends it: called once, twice, or several times at once; before any work
  * was given; or while Redis is away. It resolves when nothing is running any more.
  */
+
+/** Not the shared one: what looks at all queues takes long where other tests have left hundreds. */
+let server: OwnServer;
+beforeAll(async () => {
+  server = await OwnServer.start();
+});
+afterAll(() => server.stop());
 
 const kinds: Readonly<Record<string, Kind>> = {
   ...clients,
@@ -70,39 +77,39 @@ test("the contract covers every file that can be closed, stopped or ended", () =
 
 describe.each(Object.entries(kinds))("%s", (_, { make }) => {
   test("ends early, before any work", async () => {
-    await make(redisUrl()).close();
+    await make(server.url).close();
   });
 
   test("ends in the middle of its work, and leaves no timer behind", async () => {
     const countTimers = await watchTimers(async () => {
-      const running = make(redisUrl());
+      const running = make(server.url);
       begin(running);
-      await reachRedis(redisUrl());
+      await reachRedis(server.url);
       await running.close();
     });
     await eventually(() => countTimers() === 0, { within: 2000, what: "no timer is left" });
   });
 
   test("ends once, although it is closed twice and at once", async () => {
-    const running = make(redisUrl());
+    const running = make(server.url);
     begin(running);
     await Promise.all([running.close(), running.close()]);
     await running.close();
   });
 
   test("ends in trouble: while Redis is frozen, and when it is gone", async () => {
-    const server = await startOwnServer();
-    const [busy, gone] = [make(server.url), make(server.url)];
+    const away = await startOwnServer();
+    const [busy, gone] = [make(away.url), make(away.url)];
     begin(busy);
     begin(gone);
-    await reachRedis(server.url);
-    const connecting = make(server.url);
+    await reachRedis(away.url);
+    const connecting = make(away.url);
     begin(connecting);
-    server.pause();
+    away.pause();
     const startedAt = performance.now();
     await Promise.all([busy.close(), connecting.close()]);
-    server.resume();
-    await server.kill();
+    away.resume();
+    await away.kill();
     await gone.close();
     // Neither waited for a call's full time.
     expect(performance.now() - startedAt).toBeLessThan(CALL_TIMEOUT / 2);
