@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import type { ReliableQueue } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
@@ -6,6 +6,7 @@ import { FIRST_PAGE, pullOutPage } from "../../../src/lua/partitions/pull-out.ts
 import { run } from "../../../src/lua/script.ts";
 import { formatMember } from "../../../src/partitions/parts/member.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { atOnce } from "../../helpers/at-once.ts";
 import { bundle } from "../../helpers/bundle.ts";
 import { startChild } from "../../helpers/child.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -38,12 +39,15 @@ async function startChanger(name: string, after: number): Promise<Child> {
   return child;
 }
 
-describe.each([
+/** The process that changes the number dies after so many messages. */
+const deaths = [
   { from: 1, to: 4, after: 1 },
   { from: 1, to: 4, after: 700 },
   { from: 4, to: 2, after: 300 },
-])("the process that changes $from to $to dies after $after messages", ({ from, to, after }) => {
-  test("exclusive consumers finish the change", async () => {
+];
+
+test("exclusive consumers finish a change whose process has died", async () => {
+  await atOnce(deaths, async ({ from, to, after }) => {
     const scene = new ExclusiveScene({ partitions: from, duration: 30 });
     const queue = scene.open();
     await queue.offerMany(
@@ -70,10 +74,12 @@ describe.each([
     expect(await queue.size()).toBe(LATE_COUNT);
     scene.judge();
   });
+});
 
-  test.each(["plain", "reliable"] as const)(
-    "processes that only transfer a %s queue finish it, and messages become ready",
-    async (kind) => {
+test.each(["plain", "reliable"] as const)(
+  "processes that only transfer a %s queue finish it, and messages become ready",
+  async (kind) => {
+    await atOnce(deaths, async ({ from, to, after }) => {
       const name = uniqueName();
       const redis = newRedis();
       const line = newLine();
@@ -118,9 +124,9 @@ describe.each([
         lost: [],
         twice: [],
       });
-    },
-  );
-});
+    });
+  },
+);
 
 test("a batch that a process left open in the ordinary queue arrives", async () => {
   const name = uniqueName("abandoned");

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { atOnce } from "../../helpers/at-once.ts";
 import { newLine, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { upTo } from "../../helpers/numbers.ts";
@@ -51,7 +52,7 @@ describe.each(kinds)("two changes at once, $kind", ({ strict }) => {
   };
 
   test("both end, at one of the two numbers", async () => {
-    await playAll(upTo(4), play);
+    await atOnce(upTo(4), play);
   }, 150_000);
 });
 
@@ -175,117 +176,125 @@ describe.each(Object.keys(events))("%s in the middle of a change", (event) => {
       expect(await scene.open(newLine()).isPaused()).toBe(false);
       scene.judge();
     };
-    await playAll(POINTS, play);
+    await atOnce(POINTS, play);
   });
 });
 
-describe.each(kinds)("a change while no exclusive consumer runs, $kind", ({ strict }) => {
-  test.each([
-    { from: 1, to: 4 },
-    { from: 4, to: 1 },
-    { from: 3, to: 5 },
-  ])("from $from to $to, between two deployments", async ({ from, to }) => {
-    const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-    const consumers = [scene.join(), scene.join()];
-    await scene.offer(2);
-    await scene.allHandled();
-    await Promise.all(consumers.map((line) => line.close()));
-    // Early ones are ready, later ones delayed.
-    await scene.offer(4);
-    await scene.ready(4);
-    await scene.offer(2, 1500);
-    const changing = scene.setPartitions(to);
-    await scene.moving(changing);
-    await scene.offer(2, 1500);
-    await within(CHANGE_WITHIN, "the change", changing);
-    await scene.offer(2, 1500);
-    for (let i = 0; i < 3; i++) scene.join();
-    await scene.allHandled();
-    scene.judge();
-  });
-
-  test.each([
-    { from: 1, to: 4 },
-    { from: 4, to: 1 },
-  ])("from $from to $to, and late messages are due at once", async ({ from, to }) => {
-    const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-    const consumers = [scene.join(), scene.join()];
-    await scene.offer();
-    await scene.allHandled();
-    await Promise.all(consumers.map((line) => line.close()));
-    await scene.offer(4);
-    await scene.ready(4);
-    const changing = scene.setPartitions(to);
-    await scene.offer(2);
-    await within(CHANGE_WITHIN, "the change", changing);
-    await scene.offer(2);
-    await scene.ready(8);
-    for (let i = 0; i < 3; i++) scene.join();
-    await scene.allHandled();
-    scene.judge();
-  });
-
-  test.each([
-    { from: 1, to: 4 },
-    { from: 4, to: 1 },
-  ])("from $from to $to, and consumers start in the middle of it", async ({ from, to }) => {
-    const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-    const consumer = scene.join();
-    await scene.offer();
-    await scene.allHandled();
-    await consumer.close();
-    await scene.offer(4);
-    await scene.ready(4);
-    await scene.offer(2, 1500);
-    const proxy = await startProxy(redisUrl());
-    const changer = newLine({ redis: proxy.url, transfer: false });
-    await changer.partitions(scene.name);
-    // So the change takes a second or more.
-    proxy.delay.request = 50;
-    const changing = scene.setPartitions(to, changer);
-    await scene.moving(changing);
-    scene.join();
-    await scene.offer(2, 1500);
-    await sleep(100);
-    scene.join();
-    scene.join();
-    await within(CHANGE_WITHIN, "the change", changing);
-    await scene.offer(2, 1500);
-    await scene.allHandled();
-    scene.judge();
-  });
-
-  test.each([
-    { from: 1, to: 4 },
-    { from: 4, to: 1 },
-  ])("from $from to $to before the first exclusive consumer ever started", async ({ from, to }) => {
-    const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-    await scene.offer(4);
-    await scene.ready(4);
-    await scene.offer(2, 1000);
-    const proxy = await startProxy(redisUrl());
-    const changer = newLine({ redis: proxy.url, transfer: false });
-    await changer.partitions(scene.name);
-    proxy.delay.request = 50;
-    const changing = scene.setPartitions(to, changer);
-    await scene.moving(changing);
-    for (let i = 0; i < 3; i++) scene.join();
-    await scene.offer(2, 1000);
-    await within(CHANGE_WITHIN, "the change", changing);
-    await scene.offer(2, 1000);
-    await scene.allHandled();
-    scene.judge();
-  });
-});
-
-/** Plays several scenes at once, each to its end, and tells of all that failed. */
-async function playAll(
-  scenes: readonly number[],
-  play: (scene: number) => Promise<void>,
-): Promise<void> {
-  const played = await Promise.allSettled(scenes.map(play));
-  const failures = played.flatMap((one, i) =>
-    one.status === "rejected" ? [`${scenes[i]}: ${String(one.reason)}`] : [],
-  );
-  expect(failures).toEqual([]);
+interface Change {
+  readonly from: number;
+  readonly to: number;
 }
+
+const bothKindsOf = (changes: readonly Change[]) =>
+  changes.flatMap((change) => kinds.map(({ strict }) => ({ ...change, strict })));
+
+describe("a change while no exclusive consumer runs, strict or not,", () => {
+  test("between two deployments", async () => {
+    const cases = bothKindsOf([
+      { from: 1, to: 4 },
+      { from: 4, to: 1 },
+      { from: 3, to: 5 },
+    ]);
+    await atOnce(cases, async ({ strict, from, to }) => {
+      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
+      const consumers = [scene.join(), scene.join()];
+      await scene.offer(2);
+      await scene.allHandled();
+      await Promise.all(consumers.map((line) => line.close()));
+      // Early ones are ready, later ones delayed.
+      await scene.offer(4);
+      await scene.ready(4);
+      await scene.offer(2, 1500);
+      const changing = scene.setPartitions(to);
+      await scene.moving(changing);
+      await scene.offer(2, 1500);
+      await within(CHANGE_WITHIN, "the change", changing);
+      await scene.offer(2, 1500);
+      for (let i = 0; i < 3; i++) scene.join();
+      await scene.allHandled();
+      scene.judge();
+    });
+  });
+
+  test("and late messages are due at once", async () => {
+    const cases = bothKindsOf([
+      { from: 1, to: 4 },
+      { from: 4, to: 1 },
+    ]);
+    await atOnce(cases, async ({ strict, from, to }) => {
+      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
+      const consumers = [scene.join(), scene.join()];
+      await scene.offer();
+      await scene.allHandled();
+      await Promise.all(consumers.map((line) => line.close()));
+      await scene.offer(4);
+      await scene.ready(4);
+      const changing = scene.setPartitions(to);
+      await scene.offer(2);
+      await within(CHANGE_WITHIN, "the change", changing);
+      await scene.offer(2);
+      await scene.ready(8);
+      for (let i = 0; i < 3; i++) scene.join();
+      await scene.allHandled();
+      scene.judge();
+    });
+  });
+
+  test("and consumers start in the middle of it", async () => {
+    const cases = bothKindsOf([
+      { from: 1, to: 4 },
+      { from: 4, to: 1 },
+    ]);
+    await atOnce(cases, async ({ strict, from, to }) => {
+      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
+      const consumer = scene.join();
+      await scene.offer();
+      await scene.allHandled();
+      await consumer.close();
+      await scene.offer(4);
+      await scene.ready(4);
+      await scene.offer(2, 1500);
+      const proxy = await startProxy(redisUrl());
+      const changer = newLine({ redis: proxy.url, transfer: false });
+      await changer.partitions(scene.name);
+      // So the change takes a second or more.
+      proxy.delay.request = 50;
+      const changing = scene.setPartitions(to, changer);
+      await scene.moving(changing);
+      scene.join();
+      await scene.offer(2, 1500);
+      await sleep(100);
+      scene.join();
+      scene.join();
+      await within(CHANGE_WITHIN, "the change", changing);
+      await scene.offer(2, 1500);
+      await scene.allHandled();
+      scene.judge();
+    });
+  });
+
+  test("before the first exclusive consumer ever started", async () => {
+    const cases = bothKindsOf([
+      { from: 1, to: 4 },
+      { from: 4, to: 1 },
+    ]);
+    await atOnce(cases, async ({ strict, from, to }) => {
+      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
+      await scene.offer(4);
+      await scene.ready(4);
+      await scene.offer(2, 1000);
+      const proxy = await startProxy(redisUrl());
+      const changer = newLine({ redis: proxy.url, transfer: false });
+      await changer.partitions(scene.name);
+      proxy.delay.request = 50;
+      const changing = scene.setPartitions(to, changer);
+      await scene.moving(changing);
+      for (let i = 0; i < 3; i++) scene.join();
+      await scene.offer(2, 1000);
+      await within(CHANGE_WITHIN, "the change", changing);
+      await scene.offer(2, 1000);
+      await scene.allHandled();
+      scene.judge();
+    });
+  });
+});
