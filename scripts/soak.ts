@@ -1,6 +1,7 @@
 /**
  * Runs the tests in test/fault in their long forms: more random cases, more messages, a storm that lasts minutes. And
- * simulates seeds that nobody has run yet, and tries all orders of small worlds with more faults in each.
+ * simulates seeds that nobody has run yet, tries all orders of small worlds with more faults in each, and lets TLC check
+ * the models' larger configurations.
  *
  *   npm run soak                   # half an hour
  *   npm run soak -- --minutes 5
@@ -13,6 +14,9 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 
 const MINUTE = 60_000;
+
+/** The tests that have long forms. */
+const FOLDERS = ["test/fault", "test/simulation", "test/models"];
 
 /** Random cases per minute of the run: 100,000 in half an hour. */
 const CASES_PER_MINUTE = 3_333;
@@ -55,6 +59,7 @@ if (!(minutes >= MIN_MINUTES)) {
 
 const lengths = {
   EXHAUSTIVE: "long",
+  MODELS: "long",
   ATTEMPTS_SECONDS: String(Math.ceil(minutes * ATTEMPTS_SECONDS_PER_MINUTE)),
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
@@ -69,9 +74,9 @@ const lengths = {
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),
 };
 console.log(
-  `Runs test/fault and test/simulation for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`,
+  `Runs ${FOLDERS.join(", ")} for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`,
 );
-const args = ["run", "--config", "test/vitest.config.ts", "test/fault", "test/simulation"];
+const args = ["run", "--config", "test/vitest.config.ts", ...FOLDERS];
 const vitest = spawn("vitest", [...args, `--testTimeout=${minutes * MINUTE}`], {
   env: { ...process.env, ...lengths },
   stdio: "inherit",

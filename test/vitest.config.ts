@@ -107,6 +107,7 @@ export default defineConfig({
           ...common,
           name: "browser",
           include: [BROWSER],
+          maxWorkers: 2,
           globalSetup: [SERVER, "test/browser/setup.ts"],
           sequence: { groupOrder: 2 },
         },
@@ -119,7 +120,9 @@ export default defineConfig({
           include: [MODELS],
           testTimeout: 600_000,
           globalSetup: ["test/models/setup.ts"],
-          sequence: { groupOrder: 3 },
+          // TLC uses one core each time, and all of it.
+          maxConcurrency: 2,
+          sequence: { groupOrder: 3, concurrent: true },
         },
       },
     ],

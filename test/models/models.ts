@@ -6,6 +6,8 @@ export interface Mutant {
   readonly breaks: string;
   /** The configuration in which that shows. Defaults to the model's first one. */
   readonly configuration?: string;
+  /** It shows in another way, too: only `npm run soak` looks for this one, which takes long. */
+  readonly isLong?: boolean;
 }
 
 /** A promise that does not hold without its limits. */
@@ -21,6 +23,8 @@ export interface Model {
   readonly name: string;
   /** The files with its constants, and with what TLC checks. */
   readonly configurations: readonly [string, ...string[]];
+  /** Further ones, which take so long that only `npm run soak` checks them. */
+  readonly more?: readonly string[];
   readonly mutants: readonly Mutant[];
   readonly limits: readonly Limit[];
 }
@@ -79,14 +83,8 @@ export const ALL_MODELS: readonly Model[] = [
   },
   {
     name: "Exclusive",
-    configurations: [
-      "Exclusive",
-      "Exclusive.alive",
-      "Exclusive.change",
-      "Exclusive.stall",
-      "Exclusive.changers",
-      "Exclusive.paused",
-    ],
+    configurations: ["Exclusive", "Exclusive.alive", "Exclusive.change", "Exclusive.paused"],
+    more: ["Exclusive.stall", "Exclusive.changers"],
     mutants: [
       { mutant: "no kill", breaks: "InOrder" },
       { mutant: "waiting counts", breaks: "AttemptsAreExact" },
@@ -98,7 +96,7 @@ export const ALL_MODELS: readonly Model[] = [
         breaks: "OneHandlerPerKey",
         configuration: "Exclusive.change",
       },
-      { mutant: "idle notes", breaks: "CallsEnd", configuration: "Exclusive.both" },
+      { mutant: "idle notes", breaks: "CallsEnd", configuration: "Exclusive.both", isLong: true },
       { mutant: "idle notes", breaks: "ChangeEnds", configuration: "Exclusive.paused" },
       { mutant: "nobody goes on", breaks: "ChangeEnds", configuration: "Exclusive.changers" },
     ],

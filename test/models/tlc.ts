@@ -59,7 +59,7 @@ export async function check(
     await copyFile(`${MODELS}${model}.tla`, `${folder}/${model}.tla`);
     const text = await readFile(`${MODELS}${configuration}.cfg`, "utf8");
     await writeFile(`${folder}/${model}.cfg`, experiment ? changed(text, experiment) : text);
-    return verdictIn(await runTlc(folder, model));
+    return verdictIn(await runTlc(folder, model, experiment === undefined));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -91,8 +91,11 @@ function changed(text: string, { mutant, only }: Experiment): string {
   return `${mutated}${kind} ${only}\n`;
 }
 
-/** Returns what TLC prints. It exits with 12 or 13 if something does not hold. */
-async function runTlc(folder: string, model: string): Promise<string> {
+/**
+ * Returns what TLC prints. It exits with 12 or 13 if something does not hold. If all is thought to hold, it checks
+ * properties once, at the end, and otherwise also on the way, where it may find what it looks for.
+ */
+async function runTlc(folder: string, model: string, isThoughtToHold: boolean): Promise<string> {
   const args = [
     "-XX:+UseSerialGC",
     "-Xmx1g",
@@ -101,9 +104,7 @@ async function runTlc(folder: string, model: string): Promise<string> {
     await classpath(),
     "tlc2.TLC",
     "-nowarning",
-    // Properties are checked once, at the end.
-    "-lncheck",
-    "final",
+    ...(isThoughtToHold ? ["-lncheck", "final"] : []),
     "-workers",
     "1",
     "-metadir",

@@ -11,7 +11,7 @@ const PAGE = readPage("docs/models/models.md").text;
 /** Who acts, if it is no script. */
 const OTHERS = ["process", "environment", "mutant"];
 
-describe.each(ALL_MODELS)("$name", ({ name, configurations, mutants, limits }) => {
+describe.each(ALL_MODELS)("$name", ({ name, configurations, more = [], mutants, limits }) => {
   const text = readFileSync(`${MODELS}${name}.tla`, "utf8");
   const notes = new Map(
     Array.from(
@@ -49,7 +49,7 @@ describe.each(ALL_MODELS)("$name", ({ name, configurations, mutants, limits }) =
   });
 
   test("the page names every promise, mutant and limit", () => {
-    const promises = configurations.flatMap((configuration) => {
+    const promises = [...configurations, ...more].flatMap((configuration) => {
       const checked = readFileSync(`${MODELS}${configuration}.cfg`, "utf8");
       return Array.from(
         checked.matchAll(/^(?:INVARIANTS|PROPERTIES)\n((?: .*\n)*)/gm),
