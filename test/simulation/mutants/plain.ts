@@ -76,8 +76,8 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "delayed/transfer/transfer-task.ts",
-        find: `const deadline = Math.min(reply.next, this.#heard);`,
-        replace: `const deadline = reply.next;`,
+        find: `const deadline = Math.min(next, this.#heard);`,
+        replace: `const deadline = next;`,
       },
     ],
   },
