@@ -200,7 +200,7 @@ if refusal then
     worlds: ["partitions", "plain"],
     tests: [
       "integration/delayed/offer.test.ts",
-      "fault/refusals.test.ts",
+      "fault/refusals.long.test.ts",
       "fault/call-timeout.long.test.ts",
     ],
     edits: [
@@ -356,7 +356,11 @@ import { get } from "../lua/delayed/get.ts";`,
     breaks:
       "close() does not wait for messages on their way back: where it ends the connection first, they are lost.",
     worlds: ["plain"],
-    tests: ["unit/ready/taker.test.ts", "integration/ready/closing.test.ts", "fault/close.test.ts"],
+    tests: [
+      "unit/ready/taker.test.ts",
+      "integration/ready/closing.test.ts",
+      "fault/close.long.test.ts",
+    ],
     edits: [
       {
         file: "ready/taker.ts",
