@@ -78,10 +78,14 @@ test.skipIf(!hasTerminal)("keys take part in the demo, and Ctrl-C leaves nothing
   demo.type("w");
   await eventually(() => /worker-3 \(pid \d+\) takes orders/.test(demo.stdout));
   const pids = pidsIn(demo.stdout);
+  const taken = () => demo.stdout.split(" is due: worker-").length;
+  const before = taken();
+  await eventually(() => taken() > before);
   demo.type("\u0003");
   const { code, stdout } = await demo.ended;
   expect(code).toBe(130);
   expect(stdout).toContain("The queue is gone, and Redis stops: nothing is left behind.");
+  expect(stdout).not.toContain("Error");
   expect([...pids, serverPid].filter(isRunning)).toEqual([]);
   expect(directory).toContain("delayline-redis-");
   expect(existsSync(directory)).toBe(false);

@@ -99,7 +99,8 @@ export class Crew implements AsyncDisposable {
     await Promise.all(
       [...this.#members].map(async ({ child }) => {
         const exited = once(child, "exit");
-        child.disconnect();
+        // One that was just killed has no channel any more.
+        if (child.connected) child.disconnect();
         await exited;
       }),
     );
