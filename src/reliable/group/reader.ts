@@ -33,8 +33,9 @@ export interface ReaderHost {
 /**
  * Reads a group's messages for all waiters of this process, over one connection. It is a {@link BlockingLoop}.
  *
- * While somebody waits, it sends one XREADGROUP after another; while there is a backlog, in a script that packs the reply. A read asks for no more messages than its waiters want,
- * so no message sits in a busy process. Messages that no waiter takes are returned to the group.
+ * While somebody waits, it sends one XREADGROUP after another; while there is a backlog, in a script that packs the
+ * reply. A read asks for no more messages than its waiters want, so no message sits in a busy process. Messages that no
+ * waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
