@@ -1,4 +1,5 @@
-import { join } from "node:path";
+import { extname, join } from "node:path";
+import { transformSync } from "esbuild";
 import type { Plugin } from "rolldown";
 import { ASSETS } from "../../src/tools/dashboard/assets.ts";
 import { VERSION } from "../../src/tools/version.ts";
@@ -16,25 +17,23 @@ const STAND_INS: Readonly<Record<string, string>> = {
   "tools/version.ts": `export const VERSION = ${JSON.stringify(VERSION)};`,
 };
 
-/**
- * The files of the dashboard's page, as a CommonJS module: ES modules can import it, too. Without comments and indentation,
- * which are a fifth of our own files.
- */
+/** The files of the dashboard's page, as a CommonJS module: ES modules can import it, too. */
 export function page(): string {
   const assets = Object.entries(ASSETS).map(([path, asset]) => {
     const isOurs = path.startsWith("page/");
-    return [path, isOurs ? { ...asset, text: withoutComments(asset.text) } : asset];
+    return [path, isOurs ? { ...asset, text: packed(path, asset.text) } : asset];
   });
   return `exports.ASSETS = ${JSON.stringify(Object.fromEntries(assets), undefined, 2)};\n`;
 }
 
-/** Drops indentation, and comments that have lines of their own. */
-export function withoutComments(text: string): string {
-  return text
-    .replaceAll(/^[ \t]+/gm, "")
-    .replaceAll(/^(?:\/\*[^]*?\*\/|\/\/.*)\n/gm, "")
-    .replaceAll(/\n{2,}/g, "\n");
+/** A file of ours without comments and spaces, which are a quarter of it. */
+export function packed(path: string, text: string): string {
+  const loader = LOADERS[extname(path)];
+  if (loader === undefined) return text;
+  return transformSync(text, { loader, minifyWhitespace: true, charset: "utf8" }).code;
 }
+
+const LOADERS: Readonly<Record<string, "js" | "css">> = { ".js": "js", ".css": "css" };
 
 /** Puts the stand-ins into a build of `src`. */
 export function standIns(): Plugin {

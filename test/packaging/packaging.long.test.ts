@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { withoutComments } from "../../scripts/build/stand-ins.ts";
+import { packed } from "../../scripts/build/stand-ins.ts";
 import { InstalledPackage, root, type User } from "../helpers/installed-package.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { uniqueName } from "../helpers/redis.ts";
@@ -199,9 +199,8 @@ test.each([
   const user = users.ioredis;
   await user.write(file, program);
   const manifest = await readFile(user.path("node_modules/delayline/package.json"), "utf8");
-  const page = withoutComments(
-    await readFile(join(root, "src/tools/dashboard/page/app.js"), "utf8"),
-  );
+  const app = await readFile(join(root, "src/tools/dashboard/page/app.js"), "utf8");
+  const page = packed("page/app.js", app);
   const { version } = JSON.parse(manifest) as { readonly version: string };
   expect(await user.run(file)).toEqual([page, version]);
   const isEsm = file.endsWith(".mjs");

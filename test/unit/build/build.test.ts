@@ -4,6 +4,7 @@ import manifest from "../../../package.json" with { type: "json" };
 import tsconfig from "../../../tsconfig.json" with { type: "json" };
 import { hideInternals } from "../../../scripts/build/hide-internals.ts";
 import { COMMAND, ENTRIES } from "../../../scripts/build/entries.ts";
+import { packed } from "../../../scripts/build/stand-ins.ts";
 import { lineMap } from "../../../scripts/build/line-map.ts";
 
 test("the build, the manifest and the source's paths have the same entries", () => {
@@ -32,6 +33,24 @@ test("a line map says where each line comes from, once", () => {
     names: [],
     mappings: "AAAA,MACF;;ACEF",
   });
+});
+
+test("the page is packed without comments and spaces, but for those in its texts", () => {
+  const before = `// Gone.
+/* Gone, too. */
+const url = "https://example.com"; // Gone.
+const text = \`
+  // kept
+  /* kept */
+  <\${Tag} a="1"><//>\`;
+`;
+  expect(packed("page/app.js", before)).toBe(
+    'const url="https://example.com";const text=`\n  // kept\n  /* kept */\n  <${Tag} a="1"><//>`;\n',
+  );
+  expect(packed("page/a.css", '/* Gone. */\na::after { content: "/* kept */"; }\n')).toBe(
+    'a::after{content:"/* kept */"}\n',
+  );
+  expect(packed("page/index.html", "<!-- kept -->")).toBe("<!-- kept -->");
 });
 
 test("declarations have no internal members; internal constructors cannot be called", () => {
