@@ -5,7 +5,8 @@ import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { watchCommands } from "../../helpers/monitor.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
 import { SELDOM, startTransferTask } from "../../helpers/transfer-task.ts";
 
 // A task that is off duty, held, or refused for a reason that another part handles.
@@ -94,6 +95,28 @@ test("a suspended task moves nothing, not even when it is woken; once resumed it
   await eventually(async () => expect(await ready()).toHaveLength(2));
   await delayed.offer("later", 20);
   await eventually(async () => expect(await ready()).toHaveLength(3));
+});
+
+test("a task on stand-by that is suspended while it looks moves nothing", async () => {
+  const proxy = await startProxy(redisUrl());
+  const task = await startResting({ url: proxy.url });
+  await redis.set(keys.mover, "another");
+  await eventually(async () => {
+    await redis.publish(keys.channel, "1000");
+    return task.isStandingBy;
+  });
+  let looks = 0;
+  proxy.onRequest = (chunk) => {
+    if (!/zrange/i.test(chunk.toString("latin1"))) return;
+    looks++;
+    task.setSuspended(true);
+  };
+  await delayed.offer("overdue when it looks", 10);
+  await eventually(() => looks > 0);
+  await othersMoved();
+  expect(await ready()).toEqual([]);
+  task.setSuspended(false);
+  await eventually(async () => expect(await ready()).toHaveLength(1));
 });
 
 test("a refusal for an old fact is not reported, and the task tries again", async () => {
