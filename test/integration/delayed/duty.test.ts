@@ -111,7 +111,7 @@ test("a task on stand-by that is suspended while it looks moves nothing", async 
     looks++;
     task.setSuspended(true);
   };
-  await delayed.offer("overdue when it looks", 10);
+  await delayed.offerAt("overdue at once", new Date("2020-01-01"));
   await eventually(() => looks > 0);
   await othersMoved();
   expect(await ready()).toEqual([]);
