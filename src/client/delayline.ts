@@ -42,6 +42,9 @@ import { nextTick } from "../time/runtime.ts";
 /** Returns the servers of a client. Not for users. */
 export let serversOf: (line: Delayline) => Servers;
 
+/** Returns the queues that a client has open. Not for users. */
+export let queuesOf: (line: Delayline) => OpenQueues;
+
 /**
  * A client: opens queues by name, on a Redis server, a Cluster, or several servers.
  *
@@ -64,6 +67,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   static {
     serversOf = (line) => line.#servers;
+    queuesOf = (line) => line.#queues;
   }
 
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */

@@ -237,8 +237,10 @@ export class OpenQueues {
     const known = this.#open.get(name)?.open;
     const open = known ?? this.#newQueue(name, LOOK, false);
     try {
-      await open.parts.look(call);
-      return await look(open);
+      // Asks at the same time: an ordinary queue mostly still is one.
+      const early = open.parts.isOrdinary ? look(open) : undefined;
+      await Promise.all([open.parts.look(call), early]);
+      return await (open.parts.isOrdinary && early !== undefined ? early : look(open));
     } finally {
       if (known === undefined) {
         await open.stopTaking();

@@ -17,7 +17,7 @@ interface Run {
 /**
  * Runs a script for one queue, and at once for the other queues of the process that come within a moment: as one
  * command. For looks that are not urgent, and may be repeated: if one of them fails, or all together are refused, each is
- * run alone, and says what is wrong.
+ * run alone, and says what is wrong. At most `most` go in one command: up to a millisecond of Redis's time.
  *
  * A Cluster allows no script with keys of several nodes, so there each is run alone.
  */
@@ -26,11 +26,12 @@ export function runTogether<Key extends string, Arg extends string, Reply>(
   script: Script<Key, Arg, Reply, never>,
   keys: Readonly<Record<Key, string>>,
   args: Readonly<Record<Arg, ScriptArg>>,
+  most = MOST,
 ): Promise<Reply> {
   if (client.isCluster || serverStandIn() !== undefined) return run(client, script, keys, args);
   let rounds = known.get(client);
   if (rounds === undefined) known.set(client, (rounds = new Rounds(client)));
-  return rounds.add(script, keys, args) as Promise<Reply>;
+  return rounds.add(script, keys, args, most) as Promise<Reply>;
 }
 
 const known = new WeakMap<RedisClient, Rounds>();
@@ -44,7 +45,7 @@ class Rounds {
     this.#client = client;
   }
 
-  add(script: AnyScript, keys: Run["keys"], args: Run["args"]): Promise<unknown> {
+  add(script: AnyScript, keys: Run["keys"], args: Run["args"], most: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let waiting = this.#waiting.get(script);
       if (waiting === undefined) {
@@ -52,7 +53,7 @@ class Rounds {
         this.#waiting.set(script, waiting);
       }
       waiting.runs.push({ keys, args, resolve, reject });
-      if (waiting.runs.length === MOST) this.#send(script);
+      if (waiting.runs.length >= most) this.#send(script);
     });
   }
 
@@ -148,5 +149,5 @@ return replies`;
 /** Milliseconds for which a run waits for others. */
 const MOMENT = 10;
 
-/** Runs per command: up to a millisecond of Redis's time. */
+/** Runs per command, of scripts that take some 20 us each. */
 const MOST = 50;

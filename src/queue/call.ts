@@ -29,6 +29,8 @@ export interface Call {
   readonly bucket?: number | undefined;
   /** For a partition: the fact that the caller knew when it chose the partition. The script checks it. */
   readonly knownFact?: string | undefined;
+  /** The look is not urgent: it waits a moment for the same looks at other queues, and so many go in one command. */
+  readonly together?: number | undefined;
 }
 
 /**

@@ -169,6 +169,20 @@ export class Queue {
     return this.call(doing, send, call);
   }
 
+  /** As {@link read}, with {@link Call.together} in one command with the same looks at other queues. */
+  look<Key extends keyof QueueKeys, Arg extends string, Reply>(
+    doing: string,
+    scripts: Family<Script<Key, Arg, Reply, never>>,
+    args: Readonly<Record<Arg, ScriptArg>>,
+    call: Call | undefined,
+  ): Promise<Reply> {
+    const { together, knownFact } = call ?? {};
+    if (together === undefined) return this.read(doing, scripts, args, call);
+    const send = (redis: RedisClient) =>
+      this.runTogether(redis, scripts, args, knownFact, together);
+    return this.call(doing, send, call);
+  }
+
   /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
   change<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
@@ -215,11 +229,12 @@ export class Queue {
     scripts: Family<Script<Key, Arg, Reply, never>>,
     args: Readonly<Record<Arg, ScriptArg>>,
     knownFact?: string,
+    most?: number,
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
-    if (knownFact === undefined) return runTogether(redis, script, this.keys, args);
+    if (knownFact === undefined) return runTogether(redis, script, this.keys, args, most);
     const checked = { ...args, knownFact };
-    return this.#learning(runTogether(redis, guarded(script), this.keys, checked));
+    return this.#learning(runTogether(redis, guarded(script), this.keys, checked, most));
   }
 
   /**

@@ -45,7 +45,7 @@ export class Numbers {
 
 /** The numbers of one part. */
 export async function statsOf(queue: Queue, call: Call | undefined): Promise<QueueStats> {
-  const found = await queue.read("look at", stats, { channel: queue.keys.channel }, call);
+  const found = await queue.look("look at", stats, { channel: queue.keys.channel }, call);
   const { isReliable, consumers, listeners, ...numbers } = found;
   return {
     ...numbers,

@@ -227,7 +227,7 @@ export class Parts {
     if (this.fact !== undefined) return await this.fresh(call);
     if (this.#obstacle !== undefined) return undefined;
     const { queue } = this.at(0);
-    const found = await queue.read("ask for the partitions of", readFact, {}, call);
+    const found = await queue.look("ask for the partitions of", readFact, {}, call);
     if (found !== undefined) {
       checkFact(this.name, found, this.#servers.length);
       this.learn(found);

@@ -1,5 +1,5 @@
 import { causeOf, type Cause, type CauseKind } from "../../cause.ts";
-import { Delayline, serversOf } from "../../client/delayline.ts";
+import { Delayline, queuesOf, serversOf } from "../../client/delayline.ts";
 import type { DelayedQueue } from "../../handles/delayed-queue.ts";
 import type { AnyDelaylineError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
@@ -63,7 +63,21 @@ export class Inspector implements AsyncDisposable {
    * @throws {RedisError} if Redis refuses or does not reply.
    */
   async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
-    const stats = await this.line.stats(name, { signal });
+    return await this.openAs(name, await this.line.stats(name, { signal }));
+  }
+
+  /**
+   * Reads the numbers of a queue, in one command with those of up to `most` others that are read at the same time: that
+   * costs both sides less, and takes 10 ms longer when there are fewer.
+   *
+   * @throws as {@link open} does.
+   */
+  async look(name: string, most: number): Promise<QueueStats> {
+    return await queuesOf(this.line).stats(name, { together: most });
+  }
+
+  /** Opens a queue that has these numbers. */
+  async openAs(name: string, stats: QueueStats): Promise<InspectedQueue> {
     const partitions = stats.perPartition.filter(({ partition }) => partition >= 0).length;
     // A client keeps every queue open: names without a queue would fill the memory.
     if (this.#empty.size >= MOST_EMPTY) await this.#closeEmpty();

@@ -38,10 +38,10 @@ function round(queues: Readonly<Record<string, Partial<QueueStats> | string>>, a
   const samples = Object.entries(queues).map(([name, found]): [string, Sample] => {
     if (typeof found === "string") {
       const isRefused = found.startsWith("WRONGTYPE");
-      return [name, { row: brokenRow(name, found), stats: undefined, isRefused }];
+      return [name, { row: brokenRow(name, found), stats: undefined, isStill: false, isRefused }];
     }
     const stats = { ...WELL, serverTime: at, ...found };
-    return [name, { row: rowOf(name, 0, stats), stats }];
+    return [name, { row: rowOf(name, 0, stats), stats, isStill: false }];
   });
   return { at, samples: new Map(samples) };
 }

@@ -15,9 +15,6 @@ const LIFETIME = 600_000;
 /** How many events wait for a slow browser. While they wait, newer rounds are dropped. */
 const MAX_WAITING = 4;
 
-/** The events of a round. They are the same for all streams, so they are written once. */
-const textOfRound = new WeakMap<Round, string>();
-
 /** The open streams of server-sent events. All of them watch one sampler. */
 export class EventStreams {
   readonly #sampler: Sampler;
@@ -31,8 +28,10 @@ export class EventStreams {
   }
 
   /**
-   * Opens a stream of all rounds: an event `queues` with the numbers of all queues, and if `queue` is given an event
-   * `queue` with its details. Ends when the request aborts or the body is cancelled.
+   * Opens a stream of all rounds: first an event `queues` with the numbers of all queues, then events `changes` with those
+   * that differ from what this stream has sent, and the names of queues that are gone. If `queue` is given, also events
+   * `queue` with its details, when they have changed. Where nothing differs it sends nothing, and now and then a `beat`.
+   * Ends when the request aborts or the body is cancelled.
    *
    * @throws {HttpError} 503 if too many streams are open.
    */
@@ -67,9 +66,11 @@ export class EventStreams {
     const { signal } = request;
     const encoder = new TextEncoder();
     let isOpen = true;
-    const send = (text: string) => {
-      if (isOpen && (controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text));
+    const send = (text: string): boolean => {
+      const isSent = isOpen && (controller.desiredSize ?? 0) > 0;
+      if (isSent) controller.enqueue(encoder.encode(text));
       heartbeat.refresh();
+      return isSent;
     };
     const heartbeat = setInterval(
       () => send(eventOf("beat", { at: this.#sampler.now })),
@@ -93,12 +94,18 @@ export class EventStreams {
     this.#open.set(close, request);
     signal.addEventListener("abort", close);
     send("retry: 2000\n\n");
+    let sent: Round | undefined;
+    let sentQueue = "";
     const leave = this.#sampler.watch(queue, (round) => {
-      send(eventsOf(round));
+      // What a slow browser has missed is among the next changes.
+      const text = eventsOf(round, sent);
+      if (text === "" || send(text)) sent = round;
       const sample = queue === undefined ? undefined : round.samples.get(queue);
       if (queue === undefined || sample === undefined) return;
       void this.#view.show(queue, sample).then((shown) => {
-        send(eventOf("queue", { at: round.at, ...shown }));
+        const text = asJson(shown);
+        const isNew = text !== sentQueue;
+        if (isNew && send(eventOf("queue", { at: round.at, ...shown }))) sentQueue = text;
       });
     });
     if (signal.aborted) close();
@@ -106,19 +113,34 @@ export class EventStreams {
   }
 }
 
-/** The events of a round that every stream sends. */
-function eventsOf(round: Round): string {
-  let text = textOfRound.get(round);
+/** The events of a round for a stream whose last one was `since`. Streams that have sent the same share the text. */
+function eventsOf(round: Round, since: Round | undefined): string {
+  let texts = textsOf.get(round);
+  if (texts === undefined) textsOf.set(round, (texts = new Map<Round | undefined, string>()));
+  let text = texts.get(since);
   if (text === undefined) {
-    const { at, samples, error, refusal } = round;
-    const queues = Array.from(samples.values(), ({ row }) => row);
-    const why = error ?? refusal;
-    const trouble = why === undefined ? "" : eventOf("trouble", { at, error: why });
-    text = trouble + eventOf("queues", { at, queues });
-    textOfRound.set(round, text);
+    const { at, samples } = round;
+    const trouble = troubleOf(round);
+    const before = since?.samples;
+    // The sampler keeps the row of a queue in which nothing has changed.
+    const queues = Array.from(samples.values(), ({ row }) => row).filter(
+      (row) => before?.get(row.name)?.row !== row,
+    );
+    const gone = Array.from(before?.keys() ?? []).filter((name) => !samples.has(name));
+    const isSame =
+      since !== undefined && queues.length + gone.length === 0 && trouble === troubleOf(since);
+    const event = since === undefined ? "queues" : "changes";
+    text = isSame ? "" : eventOf(event, { at, queues, gone, trouble });
+    texts.set(since, text);
   }
   return text;
 }
+
+function troubleOf({ error, refusal }: Round): string | undefined {
+  return error ?? refusal;
+}
+
+const textsOf = new WeakMap<Round, Map<Round | undefined, string>>();
 
 function eventOf(name: string, data: unknown): string {
   return `event: ${name}\ndata: ${asJson(data)}\n\n`;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import { RedisError } from "../../../errors.ts";
@@ -11,6 +12,8 @@ export interface Sample {
   readonly row: Row;
   /** Undefined if the numbers could not be read; then `row.error` says why. */
   readonly stats: QueueStats | undefined;
+  /** Whether the read before found the same row. Then it is the same object. */
+  readonly isStill: boolean;
   /** Whether Redis replied, and refused: other queues may be well. */
   readonly isRefused?: boolean;
 }
@@ -55,17 +58,20 @@ const KEEPING_SEARCH = 600_000;
 /** Up to this many queues, each round reads all. */
 const FEW = 20;
 
-/** Of more queues, one at rest is read in every fifth round. */
-const RESTING_ROUNDS = 5;
+/** Of more queues, one at rest is read in every tenth round. */
+const RESTING_ROUNDS = 10;
+
+/** How many queues are read in one command: half a millisecond of Redis's time. */
+const TOGETHER = 10;
 
 /** How many queues are read at once. */
-const CONCURRENCY = 8;
+const CONCURRENCY = 2 * TOGETHER;
 
 /**
  * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds, or with
  * {@link Sampler.keep} one a minute.
  *
- * Opens a queue when it first finds it, and again after each search, because the queue may have become partitioned.
+ * Opens a queue when it first finds it, and again if its kind or the number of its partitions has changed.
  */
 export class Sampler {
   readonly #inspector: Inspector;
@@ -74,8 +80,6 @@ export class Sampler {
   readonly #open = new Map<string, InspectedQueue>();
   readonly #histories = new Histories();
   #names: readonly string[] = [];
-  /** The queues in which the last two reads found the same. */
-  readonly #still = new Set<string>();
   #roundCount = 0;
   #searchedAt = -Infinity;
   #searchAt = 0;
@@ -142,7 +146,7 @@ export class Sampler {
 
   /** Reads the numbers of one queue now. */
   async look(name: string): Promise<Sample> {
-    const sample = await this.#look(name, this.#searchIsDue);
+    const sample = await this.#look(name);
     this.#note(name, this.now, sample);
     // Only rounds drop queues that are gone, and without watchers there are none.
     if (!this.knows(name)) this.#open.delete(name);
@@ -188,23 +192,23 @@ export class Sampler {
     void this.#run().finally(() => this.#schedule());
   }
 
-  async #run(reopens = this.#searchIsDue): Promise<Round> {
-    this.#running ??= this.#read(reopens).finally(() => (this.#running = undefined));
+  async #run(searches = this.#searchIsDue): Promise<Round> {
+    this.#running ??= this.#read(searches).finally(() => (this.#running = undefined));
     return await this.#running;
   }
 
-  /** Runs a round, and with `reopens` searches for queues. Never rejects: failures are part of the round. */
-  async #read(reopens: boolean): Promise<Round> {
+  /** Runs a round, and with `searches` looks for new queues. Never rejects: failures are part of the round. */
+  async #read(searches: boolean): Promise<Round> {
     const startedAt = Date.now();
     const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
-    const known = reopens ? new Map<string, Sample>() : this.#resting(watched);
+    const known = this.#resting(watched, startedAt);
     // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
-    const looking = this.#lookAtAll([...this.#names, ...watched], known, reopens);
+    const looking = this.#lookAtAll([...this.#names, ...watched], known);
     const refusing = this.#refusal();
-    const error = reopens ? await this.#search() : this.#last?.error;
+    const error = searches ? await this.#search() : this.#last?.error;
     const searchTime = Date.now() - startedAt;
     await looking;
-    await this.#lookAtAll(this.#names, known, reopens);
+    await this.#lookAtAll(this.#names, known);
     const names = [...new Set([...this.#names, ...watched])].toSorted();
     const samples = new Map(names.flatMap((name) => entryOf(known, name)));
     const endedAt = Date.now();
@@ -213,9 +217,8 @@ export class Sampler {
     let scripts = 0;
     for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
     this.#rest = Math.max(this.#rhythm.round, scripts * REST_PER_SCRIPT);
-    if (reopens) {
+    if (searches) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
-      for (const name of this.#still) if (!samples.has(name)) this.#still.delete(name);
       this.#histories.sweep(at);
       const { search } = this.#rhythm;
       const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
@@ -244,14 +247,10 @@ export class Sampler {
    * Adds samples of the queues that have none yet, a few at a time, so that other commands get through. After a failure
    * it reads all the others at once: otherwise each might wait for a timeout of its own.
    */
-  async #lookAtAll(
-    names: readonly string[],
-    samples: Map<string, Sample>,
-    reopens: boolean,
-  ): Promise<void> {
+  async #lookAtAll(names: readonly string[], samples: Map<string, Sample>): Promise<void> {
     const rest = new Set(names.filter((name) => !samples.has(name))).values();
     const look = async (name: string) => {
-      const sample = await this.#look(name, reopens);
+      const sample = await this.#look(name);
       samples.set(name, sample);
       if (sample.stats === undefined) await Promise.all(Array.from(rest, look));
     };
@@ -279,37 +278,39 @@ export class Sampler {
 
   /**
    * The last samples of queues at rest, which this round does not read: nothing is ready, in flight or due soon, and nothing
-   * has changed. So many quiet queues cost a fifth.
+   * has changed. So many quiet queues cost a tenth. After a pause everything is read.
    */
-  #resting(watched: readonly string[]): Map<string, Sample> {
+  #resting(watched: readonly string[], startedAt: number): Map<string, Sample> {
     const resting = new Map<string, Sample>();
     const turn = this.#roundCount++ % RESTING_ROUNDS;
-    if (this.#names.length <= FEW) return resting;
-    const until = this.now + RESTING_ROUNDS * this.#rest;
+    const longest = RESTING_ROUNDS * this.#rest;
+    if (this.#names.length <= FEW || startedAt - this.#lastAt > longest) return resting;
+    const until = this.now + longest;
     for (const [i, name] of this.#names.entries()) {
       const sample = this.#last?.samples.get(name);
-      if (i % RESTING_ROUNDS === turn || watched.includes(name) || sample === undefined) continue;
+      if (i % RESTING_ROUNDS === turn || watched.includes(name)) continue;
+      if (sample?.stats === undefined) continue;
       const { ready, inFlight, overdue, nextDeadline = Infinity } = sample.row;
       const isQuiet = ready + inFlight + overdue === 0 && nextDeadline > until;
-      if (isQuiet && this.#still.has(name)) resting.set(name, sample);
+      if (isQuiet && sample.isStill) resting.set(name, sample);
     }
     return resting;
   }
 
-  async #look(name: string, reopens: boolean): Promise<Sample> {
+  async #look(name: string): Promise<Sample> {
     try {
-      const known = reopens ? undefined : this.#open.get(name);
-      if (known !== undefined) {
-        const stats = await this.#inspector.line.stats(name);
-        if (isAsOpened(known, stats)) return this.#sample(known, stats);
+      const stats = await this.#inspector.look(name, TOGETHER);
+      this.#ahead = stats.serverTime - Date.now();
+      let open = this.#open.get(name);
+      if (open === undefined || !isAsOpened(open, stats)) {
+        open = await this.#inspector.openAs(name, stats);
+        this.#open.set(name, open);
       }
-      const open = await this.#inspector.open(name);
-      this.#open.set(name, open);
-      return this.#sample(open, open.stats);
+      return this.#sample(rowOf(name, open.partitions, stats), stats);
     } catch (error) {
       this.#open.delete(name);
       const isRefused = error instanceof RedisError && error.reply !== undefined;
-      return { row: brokenRow(name, messageOf(error)), stats: undefined, isRefused };
+      return { ...this.#sample(brokenRow(name, messageOf(error)), undefined), isRefused };
     }
   }
 
@@ -319,19 +320,12 @@ export class Sampler {
     this.#histories.add(name, at, row);
   }
 
-  #sample({ name, partitions }: InspectedQueue, stats: QueueStats): Sample {
-    this.#ahead = stats.serverTime - Date.now();
-    const before = this.#last?.samples.get(name)?.stats;
-    if (before !== undefined && isSame(before, stats)) this.#still.add(name);
-    else this.#still.delete(name);
-    return { row: rowOf(name, partitions, stats), stats };
+  /** Keeps the row of the last round if nothing has changed: so nobody has to compare its fields again. */
+  #sample(row: Row, stats: QueueStats | undefined): Sample {
+    const before = this.#last?.samples.get(row.name)?.row;
+    const isStill = before !== undefined && isDeepStrictEqual(before, row);
+    return { row: isStill ? before : row, stats, isStill };
   }
-}
-
-/** Whether nothing has happened in a queue, as far as its numbers show. */
-function isSame(before: QueueStats, now: QueueStats): boolean {
-  const same = ["delayed", "retries", "dead", "quarantined", "dropped", "readied"] as const;
-  return before.isPaused === now.isPaused && same.every((name) => before[name] === now[name]);
 }
 
 /** Whether a queue is still of the kind, and has the partitions, that it was opened with. */

@@ -31,8 +31,6 @@ class Live {
   #ahead = 0;
   /** Whether the current stream has delivered an event. */
   #isAlive = false;
-  /** Of the round that is arriving: the event `trouble` precedes `queues`. */
-  #trouble;
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
@@ -71,13 +69,14 @@ class Live {
     const source = new EventSource(`api/events${query}`);
     this.#source = source;
     this.#isAlive = false;
-    source.addEventListener("trouble", ({ data }) => {
-      this.#trouble = JSON.parse(data).error;
-    });
     source.addEventListener("queues", ({ data }) => {
-      const { at, queues } = JSON.parse(data);
-      this.#arrived(at, { at, queues, trouble: this.#trouble });
-      this.#trouble = undefined;
+      const { at, queues, trouble } = JSON.parse(data);
+      this.#arrived(at, { queues, trouble: trouble ?? undefined });
+    });
+    source.addEventListener("changes", ({ data }) => {
+      const { at, queues, gone, trouble } = JSON.parse(data);
+      const all = changed(this.#state.queues, queues, gone);
+      this.#arrived(at, { queues: all, trouble: trouble ?? undefined });
     });
     source.addEventListener("queue", ({ data }) => {
       const queue = JSON.parse(data);
@@ -100,7 +99,7 @@ class Live {
     this.#ahead = at - Date.now();
     this.#retry = FIRST_RETRY;
     this.#listen();
-    this.#set({ status: "live", ...change });
+    this.#set({ status: "live", at, ...change });
   }
 
   #listen() {
@@ -123,6 +122,18 @@ class Live {
     this.#state = { ...this.#state, ...change };
     for (const listener of this.#listeners) listener(this.#state);
   }
+}
+
+/** The queues, in the server's order, with the rows that have changed, and without those that are gone. */
+function changed(before, rows, gone) {
+  if (rows.length + gone.length === 0) return before;
+  const byName = new Map(before.map((row) => [row.name, row]));
+  for (const row of rows) byName.set(row.name, row);
+  for (const name of gone) byName.delete(name);
+  const queues = [...byName.values()];
+  return queues.length > before.length - gone.length
+    ? queues.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    : queues;
 }
 
 /** The page's only instance. */

@@ -16,7 +16,7 @@ import { Health } from "../sections/health.js";
 import { SpanChoice } from "../sections/span-choice.js";
 
 /** How often to load the lines (ms). The server adds a point every minute. */
-const INTERVAL = 30_000;
+const INTERVAL = 60_000;
 
 /** Shows the filter above this many queues. */
 const MANY = 8;
