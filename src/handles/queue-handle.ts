@@ -61,7 +61,8 @@ export abstract class QueueHandle {
 
   /**
    * Returns how many messages and retries fall due in each of `count` spans of `step` milliseconds. O(log N) for each
-   * span, fifty spans per script.
+   * span, fifty spans per script. Ticks of schedules are among them once they are placed, 30 s ahead or two of them;
+   * `schedules.list()` says up to when they are (`plannedUntil`).
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    */

@@ -1,4 +1,5 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { beyondPlaced, type Beyond } from "../../inspect/schedule-state.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
@@ -119,29 +120,6 @@ function boundsOf(from: number, step: number, count: number): number[] {
     // No Date is so late.
     return Number.isNaN(day) ? sum : day;
   });
-}
-
-/** A schedule whose ticks are placed up to an instant (epoch ms) before the end of the spans. */
-interface Beyond {
-  readonly queue: string;
-  readonly schedule: string;
-  readonly plannedUntil: number;
-}
-
-/** The schedules of a queue that may have ticks before `until` (epoch ms) that are not placed yet. */
-async function beyondPlaced(
-  { name: queue, messages }: InspectedQueue,
-  until: number,
-  signal: AbortSignal,
-): Promise<Beyond[]> {
-  const found: Beyond[] = [];
-  for await (const { name: schedule, planAt, plannedUntil } of messages.schedules.list({
-    signal,
-  })) {
-    const isOver = planAt === Infinity;
-    if (!isOver && plannedUntil < until) found.push({ queue, schedule, plannedUntil });
-  }
-  return found;
 }
 
 const DAY = 86_400_000;

@@ -1,4 +1,5 @@
 import type { Inspector } from "../../inspect/inspector.ts";
+import { beyondPlaced, type Beyond } from "../../inspect/schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
 import { performance } from "../../../time/network.ts";
 
@@ -10,6 +11,8 @@ export interface Month {
   readonly step: number;
   /** For each interval the messages of all queues. */
   readonly totals: readonly number[];
+  /** The schedules whose later ticks are not among these messages, since they are not placed yet. */
+  readonly beyond: readonly Beyond[];
   /** Queues that could not be read. */
   readonly failed: readonly string[];
 }
@@ -33,7 +36,7 @@ const MOST_KEPT = 8;
 
 /**
  * Counts when messages become due, over all queues. A script counts fifty hours of a queue or partition in some 200
- * us; queues without delayed messages and retries are left out. The result is reused for a minute.
+ * us; queues without delayed messages, retries and schedules are left out. The result is reused for a minute.
  */
 export class Months {
   readonly #inspector: Inspector;
@@ -81,17 +84,21 @@ export class Months {
   async #read(from: number): Promise<Cells> {
     const { samples } = await this.#sampler.round();
     const waiting = Array.from(samples.values(), ({ row }) => row).filter(
-      ({ delayed, retries }) => delayed + retries > 0,
+      ({ delayed, retries, schedules }) => delayed + retries + schedules > 0,
     );
     const byQueue = new Map<string, readonly number[]>();
+    const beyond: Beyond[] = [];
     const failed: string[] = [];
     const rest = waiting.values();
     const work = async () => {
       for (const { name } of rest) {
         try {
-          const { messages } = await this.#inspector.open(name);
-          const { counts } = await messages.forecast({ from, step: HOUR, count: HOURS });
-          byQueue.set(name, counts);
+          const queue = await this.#inspector.open(name);
+          const spans = { from, step: HOUR, count: HOURS };
+          byQueue.set(name, (await queue.messages.forecast(spans)).counts);
+          if (queue.stats.schedules > 0) {
+            beyond.push(...(await beyondPlaced(queue, from + HOURS * HOUR)));
+          }
         } catch {
           failed.push(name);
         }
@@ -101,6 +108,6 @@ export class Months {
     const totals = Array.from({ length: HOURS }, (_, index) =>
       [...byQueue.values()].reduce((sum, counts) => sum + (counts[index] ?? 0), 0),
     );
-    return { month: { from, step: HOUR, totals, failed }, byQueue };
+    return { month: { from, step: HOUR, totals, beyond, failed }, byQueue };
   }
 }

@@ -31,6 +31,7 @@ export function MonthPage({ params }) {
     </div>
     <${StateLine} loaded=${loaded} />
     ${month?.failed.length > 0 && html`<p class="failure" role="alert">${many(month.failed.length, "queue")} could not be read.</p>`}
+    ${month?.beyond.length > 0 && html`<${Beyond} beyond=${month.beyond} />`}
     ${month && html`<${Heat} month=${month} chosen=${isChosen ? index : undefined} />`}
     ${isChosen && html`<${Cell} key=${index} month=${month} index=${index} />`}
   </div>`;
@@ -42,6 +43,26 @@ function summaryOf({ from, totals }, total) {
   const peak = instantText(from + totals.indexOf(most) * HOUR).slice(0, -3);
   return `${many(total, "message")} in the coming 31 days, at most ${count(most)} an hour, from ${peak}.`;
 }
+
+/** What the month does not show: ticks of schedules are placed shortly before they are due. */
+function Beyond({ beyond }) {
+  const queues = [...new Set(beyond.map(({ queue }) => queue))];
+  const rest = queues.length - MOST_NAMED;
+  return html`<p class="quiet">
+    Without the later ticks of ${many(beyond.length, "schedule")}, which are placed shortly before
+    they are due:${" "}
+    ${queues.slice(0, MOST_NAMED).map(
+      (name, i) =>
+        html`<span key=${name}
+          >${i > 0 && ", "}<a href=${addressOf(name, "schedules")}
+            ><${Text} of=${name} length=${60} /></a
+        ></span>`,
+    )}${rest > 0 && ` and ${many(rest, "other queue")}`}.
+  </p>`;
+}
+
+/** How many queues with schedules are named. */
+const MOST_NAMED = 5;
 
 /** A table of days and hours. The arrow keys lead from cell to cell. */
 function Heat({ month, chosen }) {
