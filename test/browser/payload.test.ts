@@ -2,13 +2,16 @@ import { expect } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
+const STORED = '{"who: \\"<b>\\"":[1,-2.5,true],"text":"<script>: no"}';
+
 inBrowser("shows that a payload is cut off or left out", async () => {
   const { url } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders", { codec: "string" });
     await queue.offer("x".repeat(10_000), 0, { key: "long" });
     await queue.offer("y".repeat(70_000), 0, { key: "huge" });
+    await queue.offer(STORED, 0, { key: "json" });
     const work = queue.subscribe((_, delivery) => delivery.reject("no"));
-    await eventually(async () => (await queue.deadLetters.size()) === 2);
+    await eventually(async () => (await queue.deadLetters.size()) === 3);
     await work.close();
   });
   const page = await visit(`${url}#/queue/orders/dead`);
@@ -19,6 +22,19 @@ inBrowser("shows that a payload is cut off or left out", async () => {
   await long.getByText("Cut off after 4,096 characters.").waitFor();
   const huge = page.getByRole("row", { name: /\bhuge\b/ });
   await huge.getByText("Too large to show in a list.").waitFor();
+
+  const json = page.getByRole("row", { name: /\bjson\b/ }).getByRole("region", { name: "Payload" });
+  const kinds = async (kind: string) => await json.locator(`.json-${kind}`).allTextContents();
+  expect(await kinds("key")).toEqual(['"who: \\"<b>\\""', '"text"']);
+  expect(await kinds("string")).toEqual(['"<script>: no"']);
+  expect(await kinds("number")).toEqual(["1", "-2.5"]);
+  expect(await kinds("word")).toEqual(["true"]);
+  expect(JSON.parse((await json.textContent()) ?? "")).toEqual(JSON.parse(STORED));
+  // Other lists than those of bare payloads find a text in them, too.
+  await page.getByRole("searchbox", { name: "Payload contains" }).fill("<script>");
+  await page.getByRole("search", { name: "Payload contains" }).getByRole("button").click();
+  await long.waitFor({ state: "detached" });
+  await json.waitFor();
 
   await page.goto(`${url}#/queue/orders/message?key=long`);
   await page.getByRole("checkbox", { name: "Show payloads" }).check();

@@ -1,6 +1,7 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
+import { Json } from "./json.js";
 import { Text } from "./text.js";
 
 /** How many characters of a payload are shown at first. */
@@ -14,15 +15,19 @@ export function Payload({ payload }) {
   if (!payload) return html`<p class="quiet">Too large to show in a list.</p>`;
   const { format, text, isCut } = payload;
   const isFolded = !isWhole && text.length > FIRST;
+  const shown = isFolded ? text.slice(0, FIRST) : text;
+  // A page cannot colour a hundred thousand words.
+  const isJson = format === "json" && shown.length <= FIRST;
   const total = `${isCut ? "more than " : ""}${count(text.length)}`;
   const shownPart = `The first ${count(FIRST)} of ${total} characters.`;
   return html`<div class="payload">
     <p class="quiet">Shown as ${format}.</p>
-    <pre
-      tabindex="0"
-      role="region"
-      aria-label="Payload"
-    ><${Text} of=${isFolded ? text.slice(0, FIRST) : text} length=${text.length} lines /></pre>
+    <pre tabindex="0" role="region" aria-label="Payload">
+${
+        isJson
+          ? html`<${Json} of=${shown} />`
+          : html`<${Text} of=${shown} length=${shown.length} lines />`
+      }</pre>
     ${
       isFolded
         ? html`<p>
