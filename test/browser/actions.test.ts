@@ -154,6 +154,17 @@ inBrowser("delayed messages are selected, counted and cancelled together", async
   await page.getByRole("rowheader", { name: "a" }).waitFor({ state: "detached" });
   expect(await orders.size()).toBe(1);
   expect((await orders.get("c"))?.key).toBe("c");
+
+  // What a filter lets through is counted, and changed as a whole.
+  await orders.offerMany(["d:1", "d:2"].map((key) => ({ payload: key, delay: HOUR, key })));
+  await page.goto(`${url}#/queue/orders/delayed?prefix=d`);
+  await page.getByRole("button", { name: "Deliver all that match" }).waitFor();
+  await page.getByRole("button", { name: "Cancel all that match" }).click();
+  const all = page.getByRole("dialog", { name: "Cancel all delayed messages that match?" });
+  await all.getByText("2 messages now.").waitFor();
+  await all.getByRole("button", { name: "Cancel messages" }).click();
+  await says(page, "2 messages were cancelled.");
+  expect(await orders.size()).toBe(1);
 });
 
 inBrowser("an unreadable letter has no Redrive button, but can be removed", async () => {
@@ -204,6 +215,10 @@ inBrowser("the quarantine is filtered, and requeued and removed in part and whol
   await rows.nth(1).waitFor({ state: "detached" });
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
   await page.getByRole("region", { name: "Payload" }).getByText("two").waitFor();
+  await page.getByRole("button", { name: "Remove all that match" }).click();
+  const all = page.getByRole("dialog", { name: "Remove all quarantined messages that match?" });
+  await all.getByText("1 message now.").waitFor();
+  await all.getByRole("button", { name: "Go back" }).click();
   await page.getByRole("checkbox", { name: "Select position 2" }).check();
   await page.getByRole("main").getByRole("button", { name: "Requeue" }).click();
   const dialog = page.getByRole("dialog", { name: "Requeue 1 message?" });

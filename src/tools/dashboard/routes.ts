@@ -1,16 +1,15 @@
 import { VERSION } from "../version.ts";
 import { checkName, type Call } from "./calls/call.ts";
+import { changeMessages } from "./calls/change-calls.ts";
 import {
   cancel,
-  changeDead,
-  changeMessages,
   listMessages,
   locateMessage,
   promote,
   reschedule,
   showReasons,
 } from "./calls/message-calls.ts";
-import { changeQuarantine, listPayloads } from "./calls/payload-calls.ts";
+import { listPayloads } from "./calls/payload-calls.ts";
 import {
   forecast,
   history,
@@ -74,9 +73,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/message/reschedule": { POST: reschedule },
   "queues/:q/message/promote": { POST: promote },
   "queues/:q/dead/reasons": { GET: showReasons },
-  "queues/:q/dead/change": { POST: changeDead },
   "queues/:q/payloads": { GET: listPayloads },
-  "queues/:q/quarantine/change": { POST: changeQuarantine },
 };
 
 /** Finds the route of a path behind `api/`, and the queue named in the path. Undefined if there is no such route. */

@@ -238,7 +238,7 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   });
 
   const change = async (more: object) =>
-    (await post(`${path}/messages/change`, { ids: [id], ...more })).body.count as number;
+    (await post(`${path}/messages/change?state=dead`, { ids: [id], ...more })).body.count as number;
   const place = (await get(`${path}/message?key=k`)).body.place as string;
   expect(await change({ verb: "redrive", places: [place], delay: HOUR, isDry: true })).toBe(1);
   expect(await change({ verb: "redrive", places: [place], delay: HOUR })).toBe(1);
@@ -255,7 +255,7 @@ test("messages of a list are counted, and changed together", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
   const { post } = newDashboard();
-  const path = `api/queues/${name}/messages/change`;
+  const path = `api/queues/${name}/messages/change?state=delayed`;
   const offered = await queue.offerMany(upTo(3).map((i) => ({ payload: `${i}`, delay: HOUR })));
   const ids = offered.map(({ id }) => id);
   await queue.cancel(ids[0] ?? "");
@@ -264,9 +264,47 @@ test("messages of a list are counted, and changed together", async () => {
   expect((await queue.get(ids[1] ?? ""))?.id).toBe(ids[1]);
   expect(await change({ verb: "cancel" })).toBe(2);
   expect(await change({ verb: "cancel" })).toBe(0);
-  for (const bad of [{ verb: "burn" }, { ids: ["x"] }, { ids: upTo(101).map(() => ids[0]) }]) {
+  for (const bad of [
+    { verb: "burn" },
+    { verb: "requeue" },
+    { ids: ["x"] },
+    { ids: undefined },
+    { ids: upTo(101).map(() => ids[0]) },
+  ]) {
     expect((await post(path, { ids, verb: "cancel", ...bad })).status).toBe(400);
   }
+});
+
+test("all that a list's filter lets through is counted, and changed in batches", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
+  const { post } = newDashboard({ payloads: true });
+  const offer = (payload: string, key: string) => ({ payload, delay: HOUR, key });
+  await queue.offerMany(upTo(250).map((i) => offer(i % 2 ? "red" : "blue", `a:${i}`)));
+  await queue.offerMany(upTo(3).map((i) => offer("red", `b:${i}`)));
+  const path = `api/queues/${name}/messages/change`;
+  /** Goes on from page to page, as the page does. */
+  const change = async (query: string, body: object) => {
+    const told: number[] = [];
+    for (let after = ""; ;) {
+      const said = await post(`${path}?state=delayed&limit=1${query}${after}`, {
+        isAll: true,
+        ...body,
+      });
+      expect(said.status).toBe(200);
+      told.push(said.body.count);
+      if (said.body.next === null) return told;
+      after = `&after=${said.body.next}`;
+    }
+  };
+  expect((await change("&prefix=a:", { verb: "cancel", isDry: true })).at(-1)).toBe(250);
+  expect((await change("&text=red", { verb: "cancel", isDry: true })).at(-1)).toBe(128);
+  // Later than all others, and so at the end of the list that is being read.
+  expect(await change("&prefix=a:", { verb: "reschedule", delay: 2 * HOUR })).toEqual([
+    100, 200, 250, 250,
+  ]);
+  expect((await change("&prefix=a:&text=red", { verb: "cancel" })).at(-1)).toBe(125);
+  expect((await queue.stats()).delayed).toBe(128);
 });
 
 test("the last hour of all queues is kept in minutes, with their sums", async () => {
@@ -317,7 +355,8 @@ test("dead letters come in pages, and can all be redriven or removed", async () 
   expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);
   expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(7);
   const change = async (body: object) =>
-    (await board.post(`api/queues/${name}/dead/change`, body)).body.count as number;
+    (await board.post(`api/queues/${name}/messages/change?state=dead`, { isAll: true, ...body }))
+      .body.count as number;
   expect(await change({ verb: "redrive", isDry: true })).toBe(7);
   expect(await change({ verb: "redrive", delay: HOUR })).toBe(7);
   expect(await change({ verb: "remove" })).toBe(0);
@@ -345,13 +384,10 @@ test("dead letters are counted by reason, listed by reason, and changed by reaso
   const query = new URLSearchParams({ state: "dead", reason, group }).toString();
   expect((await get(`${path}/messages?${query}`)).body.messages).toHaveLength(2);
   const change = async (more: object) =>
-    (await post(`${path}/dead/change`, { reason, group, ...more })).body.count as number;
+    (await post(`${path}/messages/change?${query}`, { isAll: true, ...more })).body.count as number;
   expect(await change({ verb: "redrive", isDry: true })).toBe(2);
   expect(await change({ verb: "redrive", delay: HOUR })).toBe(2);
   expect((await get(`${path}/dead/reasons`)).body.groups).toMatchObject([{ reason: "refused" }]);
-  for (const bad of [{ verb: "cancel" }, { verb: "remove", reason: 7 }]) {
-    expect((await post(`${path}/dead/change`, bad)).status).toBe(400);
-  }
   expect(await queue.deadLetters.size()).toBe(1);
 });
 
@@ -362,11 +398,14 @@ test("the coming month is counted over all queues; an hour leads to its queues",
   await line.getDelayedQueue("a").offerAt("x", from + 5.5 * HOUR);
   await line.getDelayedQueue("b").offerMany(upTo(3).map((i) => ({ payload: i, delay: 48 * HOUR })));
   await line.getReliableQueue("c", { partitions: 2 }).offerAt("x", from + 5.1 * HOUR);
+  // Two ticks are placed, and the month would have 744.
+  await line.getDelayedQueue("d").schedules.upsert("hourly", { every: HOUR, payload: "x" });
   const { get } = newDashboard({ redis: url });
-  const { totals, step, failed } = (await get(`api/month?from=${from}`)).body;
+  const { totals, beyond, step, failed } = (await get(`api/month?from=${from}`)).body;
   expect({ length: totals.length, step, failed }).toEqual({ length: 744, step: HOUR, failed: [] });
   expect(totals[5]).toBe(2);
-  expect(totals.reduce((sum: number, one: number) => sum + one, 0)).toBe(5);
+  expect(totals.reduce((sum: number, one: number) => sum + one, 0)).toBe(7);
+  expect(beyond).toMatchObject([{ queue: "d", schedule: "hourly" }]);
   expect((await get(`api/month/cell?from=${from}&hour=5`)).body).toEqual({
     queues: [
       { name: "a", count: 1 },
@@ -495,7 +534,7 @@ test("a foreign dead letter is marked as unreadable, in the list and on its own"
     expect(body).toMatchObject({ state: "dead", isUnreadable });
   }
   const change = async (verb: string) =>
-    (await post(`${path}/messages/change`, { verb, places: [letters[1].place] })).body
+    (await post(`${path}/messages/change?state=dead`, { verb, places: [letters[1].place] })).body
       .count as number;
   expect(await change("redrive")).toBe(0);
   expect(await change("remove")).toBe(1);
@@ -531,9 +570,10 @@ test.each([
   pages.push(await list(`limit=4&after=${pages[0].next}`));
   expect(pages.map((page) => page.payloads.length)).toEqual([4, 2]);
 
-  const change = async (verb: string, chosen?: readonly number[], isDry = false) => {
+  const change = async (verb: string, chosen?: readonly number[], isDry = false, filter = "") => {
     const places = chosen?.map((i) => payloads[i].place as string);
-    const { body } = await post(`api/queues/${name}/quarantine/change`, { verb, places, isDry });
+    const path = `api/queues/${name}/messages/change?state=quarantined${filter}`;
+    const { body } = await post(path, { verb, places, isAll: places === undefined, isDry });
     return body.count as number;
   };
   expect(await change("requeue", [0, 2, 5, 2], true)).toBe(2);
@@ -545,6 +585,8 @@ test.each([
   expect(await change("remove", [1, 5])).toBe(1);
   expect(await redis.exists(unreadable)).toBe(0);
   expect(await redis.lrange(quarantine, 1, -1)).toEqual(["c", "c"]);
+  expect(await change("requeue", undefined, true, "&text=c&kind=payload")).toBe(2);
+  expect(await change("remove", undefined, true, "&kind=message")).toBe(0);
   expect(await change("requeue", undefined, true)).toBe(3);
   expect(await change("requeue")).toBe(3);
   expect(await redis.llen(ready)).toBe(5);

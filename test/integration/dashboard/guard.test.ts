@@ -229,10 +229,12 @@ test.each([
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: -1 }],
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: "1" }],
   ["message/promote", {}],
-  ["dead/change", { verb: "redrive", group: 1 }],
-  ["dead/change", { verb: "redrive", delay: 1e300 }],
-  ["dead/change", {}],
-  ["messages/change", { verb: "remove", places: [1] }],
+  ["messages/change?state=dead", { verb: "redrive", isAll: true, delay: 1e300 }],
+  ["messages/change?state=dead", {}],
+  ["messages/change?state=dead", { verb: "redrive" }],
+  ["messages/change?state=dead", { verb: "cancel", isAll: true }],
+  ["messages/change?state=dead", { verb: "remove", places: [1] }],
+  ["messages/change", { verb: "remove", isAll: true }],
 ])("POST %s with %j is refused", async (path, body) => {
   const said = await newDashboard().post(`api/queues/${uniqueName()}/${path}`, body);
   expect(said).toMatchObject({ status: 400, body: { error: expect.any(String) } });

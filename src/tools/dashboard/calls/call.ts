@@ -1,7 +1,6 @@
 import { checkDuration, checkKey } from "../../../queue/checks.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
-import type { LetterFilter } from "../../inspect/dead-reasons.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
 import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
@@ -33,12 +32,21 @@ const MAX_VALUE = 1000;
 /** What can be done with messages of a list. */
 const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"] as const;
 
-type Verb = (typeof VERBS)[number];
+export type Verb = (typeof VERBS)[number];
 
 /** What can be done with a schedule. */
 const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
 
-/** The most messages to change at once. */
+/** A message that somebody has chosen in a list: its id, or its place if it has none. */
+export interface Chosen {
+  readonly id?: MessageId | undefined;
+  readonly place?: string | undefined;
+}
+
+/** The states that lists show. */
+const LIST_STATES = [...MESSAGE_STATES, "quarantined"] as const;
+
+/** The most messages to choose in a list. */
 const MOST_AT_ONCE = 100;
 
 /** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
@@ -96,11 +104,11 @@ export class Call {
   }
 
   /** The state of the wanted messages; undefined if it is missing. */
-  get state(): MessageState | undefined {
+  get state(): MessageState | "quarantined" | undefined {
     const state = this.value("state");
-    const known = MESSAGE_STATES.find((one) => one === state);
+    const known = LIST_STATES.find((one) => one === state);
     if (known === state) return known;
-    throw new HttpError(400, `state must be one of ${MESSAGE_STATES.join(", ")}`);
+    throw new HttpError(400, `state must be one of ${LIST_STATES.join(", ")}`);
   }
 
   /** A whole number of the query, both limits included; undefined if it is missing. */
@@ -172,29 +180,20 @@ export class Call {
     throw new HttpError(400, "id must be a message id");
   }
 
-  /** The ids of the messages to change, up to a hundred, from the body. */
-  get ids(): readonly MessageId[] {
-    const ids = this.#few("ids");
-    if (ids.every(isId)) return ids;
-    throw new HttpError(400, "ids must be message ids");
-  }
-
-  /** The places of the messages to change (`Sighting.place`), up to a hundred, from the body. */
-  get places(): readonly string[] {
-    return this.#few("places");
-  }
-
-  /** Whether the body names places. */
-  get hasPlaces(): boolean {
-    return this.#body["places"] !== undefined;
-  }
-
-  /** Which dead letters to change, from the body. */
-  get letters(): LetterFilter {
-    const { reason, group } = this.#body;
-    const areTexts = [reason, group].every((one) => one === undefined || typeof one === "string");
-    if (!areTexts) throw new HttpError(400, "reason and group must be strings");
-    return { reason, group } as LetterFilter;
+  /**
+   * The messages to change, up to a hundred, from the body: by id or by `Sighting.place`. Undefined with `isAll`: all that
+   * the query lets through.
+   */
+  get chosen(): readonly Chosen[] | undefined {
+    const { isAll, ids, places } = this.#body;
+    if (isAll === true) return undefined;
+    if (ids === undefined && places === undefined) {
+      throw new HttpError(400, "ids, places or isAll must be given");
+    }
+    const named = ids === undefined ? [] : this.#few("ids");
+    if (!named.every(isId)) throw new HttpError(400, "ids must be message ids");
+    const placed = places === undefined ? [] : this.#few("places");
+    return [...named.map((id) => ({ id })), ...placed.map((place) => ({ place }))];
   }
 
   #few(name: string): readonly string[] {

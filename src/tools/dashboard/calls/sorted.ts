@@ -23,6 +23,8 @@ const FIELDS = [
   "pid",
   "consumer",
   "reason",
+  "position",
+  "partition",
 ] as const;
 
 /** The order of a list. */

@@ -1,12 +1,13 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { count, instantText } from "../data/format.js";
+import { instantText } from "../data/format.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
 import { addressOf, replaceAddress } from "../data/route.js";
 import { stateAt, stateOf } from "../data/states.js";
 import { LoadedTable } from "../parts/loaded-table.js";
+import { Order } from "../parts/order.js";
 import { PAGE, Pager } from "../parts/pager.js";
 import { PAYLOAD, PayloadSwitch } from "../parts/payload.js";
 import { useSelection } from "../parts/selection.js";
@@ -33,16 +34,14 @@ export function ListPage({ name, page, params }) {
   const { session } = useShell();
   const queue = useQueue(name);
   const state = stateAt(page);
-  const { prefix = "", after, reason, group, from, until, sort } = params;
+  const { prefix = "", text, after, reason, group, from, until, sort } = params;
+  const filter = { prefix, text, reason, group, from, until };
+  const isFiltered = prefix !== "" || text !== undefined;
   const [isShown, setShown] = useState(false);
   const isWanted = state !== undefined || prefix !== "";
   const path = queuePath(name, "messages", {
+    ...filter,
     state,
-    prefix,
-    reason,
-    group,
-    from,
-    until,
     sort,
     after,
     payload: isShown ? "1" : undefined,
@@ -69,7 +68,7 @@ export function ListPage({ name, page, params }) {
       state === "dead" &&
       reason === undefined &&
       after === undefined &&
-      prefix === "" &&
+      !isFiltered &&
       html`<${Reasons} name=${name} dead=${queue?.dead} reload=${loaded.reload} />`
     }
     <${Chosen} name=${name} page=${page} params=${params} />
@@ -78,7 +77,7 @@ export function ListPage({ name, page, params }) {
         key=${prefix}
         label="Key begins with"
         value=${prefix}
-        onFilter=${(wanted) => replaceAddress(addressOf(name, page, { prefix: wanted, sort }))}
+        onFilter=${(wanted) => replaceAddress(addressOf(name, page, { prefix: wanted, text, sort }))}
       >
         ${
           state !== undefined &&
@@ -86,12 +85,21 @@ export function ListPage({ name, page, params }) {
           html`<a href=${addressOf(name, "messages", { prefix })}>in all states</a>`
         }
       <//>
+      ${
+        isWanted &&
+        session.payloads &&
+        html`<${TextFilter}
+          key=${`payload ${text}`}
+          label="Payload contains"
+          value=${text}
+          onFilter=${(wanted) => replaceAddress(addressOf(name, page, { ...params, after: undefined, text: wanted }))}
+        />`
+      }
       ${isWanted && html`<${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />`}
       <${SortChoice} columns=${columns} sorting=${sorting} initial="Redis’s order" />
       <${Order}
-        state=${state}
-        queue=${queue}
-        isSearch=${prefix !== ""}
+        order=${isFiltered || state === undefined ? "" : orderOf(state, queue)}
+        isCut=${isFiltered || state === undefined || queue?.[number] > sortedAmong}
         sortedAmong=${sortedAmong}
         onReset=${() => sortBy(undefined)}
       />
@@ -102,6 +110,8 @@ export function ListPage({ name, page, params }) {
       html`<${ListActions}
         name=${name}
         state=${state}
+        filter=${filter}
+        rows=${messages}
         selection=${selection}
         reload=${loaded.reload}
       />`
@@ -116,14 +126,14 @@ export function ListPage({ name, page, params }) {
         keyOf=${keyOf}
         sorting=${sorting}
         selection=${isSelectable ? selection : undefined}
-        empty=${emptyText(state, prefix, next)}
+        empty=${emptyText(state, filter, next)}
       />`
     }
     <${Pager}
       address=${(some) => addressOf(name, page, some)}
       params=${params}
       next=${next}
-      list=${JSON.stringify([name, page, prefix, reason, group, from, until, sort])}
+      list=${JSON.stringify([name, page, filter, sort])}
     />
   </div>`;
 }
@@ -162,26 +172,17 @@ function captionOf(state, prefix) {
   return prefix === "" ? what : `${what} with keys that begin with ${visible(prefix)}`;
 }
 
-/** In which order the list is. */
-function Order({ state, queue, isSearch, sortedAmong, onReset }) {
-  const order =
-    queue?.partitions > 0 && state !== "delayed"
-      ? `${ORDERS[state]} in each partition`
-      : ORDERS[state];
-  if (sortedAmong === undefined) return html`<span class="end">${isSearch ? "" : order}</span>`;
-  const { number } = stateOf(state);
-  const isCut = isSearch || state === undefined || queue?.[number] > sortedAmong;
-  return html`<span class="end">
-    ${isCut ? `sorted among the first ${count(sortedAmong)}${order === undefined || isSearch ? "" : ` ${order}`}` : "sorted"}${" · "}
-    <button type="button" class="link" onClick=${onReset}>as in Redis</button>
-  </span>`;
+function orderOf(state, queue) {
+  const order = ORDERS[state];
+  return queue?.partitions > 0 && state !== "delayed" ? `${order} in each partition` : order;
 }
 
-function emptyText(state, prefix, next) {
+function emptyText(state, { prefix, text }, next) {
   if (next) return "No match so far. The search continues on the next page.";
   if (prefix !== "") {
     return html`No message ${state === undefined ? "" : `that is ${state} `}has a key that begins
       with “<${Text} of=${prefix} />”. Ready messages of a plain queue have no keys.`;
   }
+  if (text !== undefined) return "No payload contains that text.";
   return `Nothing is ${state}.`;
 }

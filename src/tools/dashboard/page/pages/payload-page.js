@@ -8,12 +8,14 @@ import { addressOf, replaceAddress } from "../data/route.js";
 import { stateAt, stateOf } from "../data/states.js";
 import { Choice } from "../parts/choice.js";
 import { LoadedTable } from "../parts/loaded-table.js";
+import { Order } from "../parts/order.js";
 import { PAGE, Pager } from "../parts/pager.js";
 import { PAYLOAD, PayloadSwitch } from "../parts/payload.js";
 import { useSelection } from "../parts/selection.js";
 import { useShell } from "../parts/shell.js";
+import { SortChoice } from "../parts/table.js";
 import { TextFilter } from "../parts/text-filter.js";
-import { changesIn, wholeQuestion } from "../sections/changes.js";
+import { changesIn } from "../sections/changes.js";
 import { ListActions } from "../sections/list-actions.js";
 import { ListPage } from "./list-page.js";
 
@@ -48,22 +50,25 @@ export function PayloadPage({ name, page, params }) {
   const queue = useQueue(name);
   const state = stateAt(page);
   const { label, number } = stateOf(state);
-  const { kind, text, after } = params;
+  const { kind, text, sort, after } = params;
   const [isShown, setShown] = useState(false);
   const path = queuePath(name, "payloads", {
     state,
     kind,
     text,
+    sort,
     after,
     payload: isShown ? "1" : undefined,
     limit: PAGE,
   });
   const loaded = useList(path, [queue?.[number]], after === undefined);
-  const { payloads = [], next, most } = loaded.data ?? {};
+  const { payloads = [], next, most, sortedAmong } = loaded.data ?? {};
   const selection = useSelection(payloads, keyOf, ({ position }) => `position ${position}`);
   const isSelectable = !session.readOnly && changesIn(state).length > 0;
   const isFiltered = kind !== undefined || text !== undefined;
-  const filter = (some) => replaceAddress(addressOf(name, page, { kind, text, ...some }));
+  const filter = (some) => replaceAddress(addressOf(name, page, { kind, text, sort, ...some }));
+  const sorting = { by: sort, onSort: (by) => filter({ sort: by }) };
+  const columns = columnsOf(state, queue, isShown);
   return html`<div>
     <h2 class="unseen">${label} payloads</h2>
     <div class="tools">
@@ -86,7 +91,14 @@ export function PayloadPage({ name, page, params }) {
         />`
       }
       <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
-      <span class="end">${WORDS[state].about}</span>
+      <${SortChoice} columns=${columns} sorting=${sorting} initial="the oldest first" />
+      <${Order}
+        order="the oldest first"
+        about=${WORDS[state].about}
+        isCut=${isFiltered || queue?.[number] > sortedAmong}
+        sortedAmong=${sortedAmong}
+        onReset=${() => filter({ sort: undefined })}
+      />
     </div>
     ${
       isSelectable &&
@@ -94,15 +106,17 @@ export function PayloadPage({ name, page, params }) {
       html`<${ListActions}
         name=${name}
         state=${state}
+        filter=${{ kind, text }}
+        rows=${payloads}
         selection=${selection}
         reload=${loaded.reload}
-        whole=${(verb) => wholeQuestion(name, verb, loaded.reload)}
       />`
     }
     <${LoadedTable}
       loaded=${loaded}
       caption=${`${label} payloads`}
-      columns=${columnsOf(state, queue, isShown)}
+      columns=${columns}
+      sorting=${sorting}
       rows=${payloads}
       keyOf=${keyOf}
       selection=${isSelectable ? selection : undefined}
@@ -113,14 +127,19 @@ export function PayloadPage({ name, page, params }) {
       address=${(some) => addressOf(name, page, some)}
       params=${params}
       next=${next}
-      list=${JSON.stringify([name, page, kind, text])}
+      list=${JSON.stringify([name, page, kind, text, sort])}
     />
   </div>`;
 }
 
 function columnsOf(state, queue, isShown) {
   return [
-    { id: "position", label: "Position", cell: ({ position }) => count(position) },
+    {
+      id: "position",
+      label: "Position",
+      cell: ({ position }) => count(position),
+      sortBy: ({ position }) => position,
+    },
     ...(queue?.partitions > 0
       ? [
           {
@@ -128,6 +147,7 @@ function columnsOf(state, queue, isShown) {
             label: "Partition",
             isNumber: true,
             cell: ({ partition }) => partition,
+            sortBy: ({ partition }) => partition,
             isNone: ({ partition }) => !isKnown(partition),
           },
         ]
@@ -141,7 +161,13 @@ function columnsOf(state, queue, isShown) {
           },
         ]
       : []),
-    { id: "size", label: "Size", isNumber: true, cell: (one) => size(one.size) },
+    {
+      id: "size",
+      label: "Size",
+      isNumber: true,
+      cell: (one) => size(one.size),
+      sortBy: (one) => one.size,
+    },
     ...(isShown ? [PAYLOAD] : []),
   ];
 }

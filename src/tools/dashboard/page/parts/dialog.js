@@ -4,8 +4,9 @@ import { DurationField, joinDuration, splitDuration } from "./duration-field.js"
 
 // Users confirm every change in this dialog. A question is
 //   { title, text, verb, isDestructive, delay: { label, initial }, check, act }
-// `check()` says in words what the change would do now. `act({ delay })` makes the change and returns the result in
-// words. If it fails, the dialog stays open and shows why.
+// `check(tell, isOpen)` says in words what the change would do now. `act({ delay }, tell)` makes the change and returns the
+// result in words. If it fails, the dialog stays open and shows why. Both may `tell` how far they have come; checking may
+// stop when `isOpen()` is false.
 
 /** The dialog, open while there is a question. Calls `onDone(text)` with the result of the change. */
 export function Dialog({ question, onClose, onDone }) {
@@ -43,19 +44,26 @@ function Question({ question, onClose, onDone }) {
   const [failure, setFailure] = useState();
   const [outlook, setOutlook] = useState(question.check && "Counting…");
   const isOpen = useRef(true);
-  useEffect(() => () => void (isOpen.current = false), []);
+  /** Until the user has decided. */
+  const isAsking = useRef(true);
+  useEffect(() => () => void (isOpen.current = isAsking.current = false), []);
   useEffect(() => {
-    const tell = (text) => isOpen.current && setOutlook(text);
-    question.check?.().then(tell, (error) => tell(`Could not count them: ${error.message}.`));
+    const tell = (text) => isAsking.current && setOutlook(text);
+    const failed = (error) => tell(`Could not count them: ${error.message}.`);
+    question.check?.(tell, () => isAsking.current).then(tell, failed);
   }, [question]);
 
   const submit = async (event) => {
     event.preventDefault();
     if (isBusy) return;
+    isAsking.current = false;
     setBusy(true);
     setFailure(undefined);
     try {
-      const result = await question.act({ delay: question.delay && joinDuration(delay) });
+      const result = await question.act(
+        { delay: question.delay && joinDuration(delay) },
+        (text) => isOpen.current && setOutlook(text),
+      );
       onDone(result);
       if (isOpen.current) onClose();
     } catch (error) {

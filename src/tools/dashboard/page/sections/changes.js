@@ -1,16 +1,20 @@
 // @ts-check
 import { change, queuePath } from "../data/api.js";
-import { count, instantText, many } from "../data/format.js";
+import { count, instantText, isKnown, many } from "../data/format.js";
 import { addressOf } from "../data/route.js";
 
 // What can be done with messages: the questions for the dialog (parts/dialog.js). Each first counts what it would change.
 
 const TEN_MINUTES = 600_000;
 
-/** The changes, by the verb of the API. `one`: the label for a single message, where it differs. */
+/**
+ * The changes, by the verb of the API. `one` and `all`: the labels for a single message and for all of a list, where they
+ * differ.
+ */
 const CHANGES = {
   promote: {
     label: "Deliver now",
+    all: "Deliver all",
     title: (what) => `Deliver ${what} now?`,
     text: "What is chosen becomes due at once.",
     done: "made due",
@@ -25,6 +29,7 @@ const CHANGES = {
     // A button that only says "Cancel" could also close the dialog.
     label: "Cancel messages",
     one: "Cancel message",
+    all: "Cancel all",
     title: (what) => `Cancel ${what}?`,
     text: "What is chosen is deleted and never delivered. This cannot be undone.",
     done: "cancelled",
@@ -61,14 +66,14 @@ const ALLOWED = {
   quarantined: ["requeue", "remove"],
 };
 
-/** The changes that a state allows, as pairs of verb and label. `isOne`: of a single message. */
-export function changesIn(state, isOne = false) {
-  return (ALLOWED[state] ?? []).map((verb) => [verb, labelOf(verb, isOne)]);
+/** The changes that a state allows, as pairs of verb and label: of `"one"` message, of `"all"` of a list, or of some. */
+export function changesIn(state, of = "some") {
+  return (ALLOWED[state] ?? []).map((verb) => [verb, labelOf(verb, of)]);
 }
 
-function labelOf(verb, isOne) {
-  const { label, one = label } = CHANGES[verb];
-  return isOne ? one : label;
+function labelOf(verb, of) {
+  const { label, one = label, all = `${label} all` } = CHANGES[verb];
+  return { one, all, some: label }[of];
 }
 
 function titleOf(verb, what) {
@@ -78,45 +83,61 @@ function titleOf(verb, what) {
 
 /** The question whether to change the chosen messages of a list. Calls `finish` when it is done. */
 export function selectionQuestion(name, state, verb, chosen, finish) {
-  const path = queuePath(name, state === "quarantined" ? QUARANTINE : "messages/change");
-  const body = { verb, ids: chosen.map(({ id }) => id), places: chosen.map(({ place }) => place) };
   const total = chosen.length;
-  const tell = (found) =>
+  const what = many(total, "message");
+  const body = { verb, ids: chosen.map(({ id }) => id).filter(isKnown), places: placesOf(chosen) };
+  const send = (more) => change(queuePath(name, CHANGE, { state }), { ...body, ...more });
+  const tell = ({ count: found }) =>
     found >= total
-      ? `${many(total, "message")}, still ${state}.`
-      : `${count(found)} of ${many(total, "message")} ${found === 1 ? "is" : "are"} still ${state}; the rest is left alone.`;
-  return questionOf(verb, many(total, "message"), "message", path, body, tell, finish);
+      ? `${what}, still ${state}.`
+      : `${count(found)} of ${what} ${found === 1 ? "is" : "are"} still ${state}; the rest is left alone.`;
+  return questionOf(verb, titleOf(verb, what), "message", send, tell, finish);
 }
 
-const QUARANTINE = "quarantine/change";
+const CHANGE = "messages/change";
 
-/** The question whether to change the whole quarantine. */
-export function wholeQuestion(name, verb, finish) {
-  const path = queuePath(name, QUARANTINE);
-  return questionOf(verb, "all of the quarantine", "message", path, { verb }, tellNow, finish);
+function placesOf(chosen) {
+  return chosen.map(({ place }) => place);
 }
 
-/** The question whether to change dead letters, called `what`: all, or those of `letters`, a reason and a group. */
-export function lettersQuestion(name, verb, what, letters, finish) {
-  const path = queuePath(name, "dead/change");
-  return questionOf(verb, what, "dead letter", path, { verb, ...letters }, tellNow, finish);
+/**
+ * The question whether to change all of a list, or with a `filter` all that it lets through: the parameters of the list's
+ * path. `what` names it.
+ */
+export function allQuestion(name, state, verb, what, filter, finish) {
+  const noun = state === "dead" ? "dead letter" : "message";
+  /** Goes on page by page, and tells how far it has come, for as long as somebody waits. */
+  const send = async (more, tell, isOpen) => {
+    let after;
+    for (;;) {
+      const path = queuePath(name, CHANGE, { ...filter, state, after });
+      const reached = await change(path, { verb, isAll: true, ...more });
+      after = reached.next ?? undefined;
+      if (after === undefined || !isOpen()) return reached;
+      tell(
+        more.isDry || reached.count === 0
+          ? `${many(reached.found, noun)} so far …`
+          : `${count(reached.count)} of ${many(reached.found, noun)} ${CHANGES[verb].done} …`,
+      );
+    }
+  };
+  const tell = ({ found, most }) =>
+    `${many(found, noun)} now.${found >= most ? ` These are the first ${count(most)}: the rest is for another time.` : ""}`;
+  return questionOf(verb, titleOf(verb, what), noun, send, tell, finish);
 }
 
-function tellNow(found, noun) {
-  return `${many(found, noun)} now.`;
-}
-
-function questionOf(verb, what, noun, path, body, tell, finish) {
+function questionOf(verb, title, noun, send, tellFound, finish) {
   const { label, text, done, delay, isDestructive } = CHANGES[verb];
   return {
-    title: titleOf(verb, what),
+    title,
     text,
     verb: label,
     delay,
     isDestructive,
-    check: async () => tell((await change(path, { ...body, isDry: true })).count, noun),
-    act: async (values) => {
-      const { count: changed } = await change(path, { ...body, delay: values.delay });
+    check: async (tell, isOpen) => tellFound(await send({ isDry: true }, tell, isOpen)),
+    act: async (values, tell) => {
+      // Goes on when the dialog is closed: somebody wanted it.
+      const { count: changed } = await send({ delay: values.delay }, tell, () => true);
       await finish();
       return `${many(changed, noun)} ${changed === 1 ? "was" : "were"} ${done}.`;
     },
@@ -128,10 +149,10 @@ export function messageQuestion(name, { id, place, state }, verb, reload) {
   const { delay, isDestructive } = CHANGES[verb];
   const text = CHANGES[verb].text.replace("What is chosen", "The message");
   const title = titleOf(verb, "this message");
-  const question = { title, text, verb: labelOf(verb, true), delay, isDestructive };
+  const question = { title, text, verb: labelOf(verb, "one"), delay, isDestructive };
   const tooLate = `Nothing was changed: the message is no longer ${state}.`;
   const asOne = async (values) => {
-    const { count: changed } = await change(queuePath(name, "messages/change"), {
+    const { count: changed } = await change(queuePath(name, CHANGE, { state }), {
       verb,
       ids: [id],
       places: [place],

@@ -2,24 +2,35 @@
 import { html } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
 import { useShell } from "../parts/shell.js";
-import { changesIn, selectionQuestion } from "./changes.js";
+import { allQuestion, changesIn, selectionQuestion } from "./changes.js";
 
-/** What can be done with the chosen messages of a list; with `whole(verb)`, a question, also with all of it. */
-export function ListActions({ name, state, selection, reload, whole }) {
+/**
+ * What can be done with the chosen messages of a list, or with all that its `filter` lets through: the parameters of its
+ * path beside the state. `rows`: those that the list shows.
+ */
+export function ListActions({ name, state, filter, rows, selection, reload }) {
   const { ask } = useShell();
   const { chosen } = selection;
   if (chosen.length === 0) {
+    const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== "");
+    const end = isFiltered ? " that match" : "";
+    const what = `all ${state === "dead" ? "dead letters" : `${state} messages`}${end}`;
+    // With keys of their own: the focus is not to stay on a button that means all.
+    const isReadable = rows.some(({ isUnreadable }) => !isUnreadable);
     return html`<div class="actions">
-      <span class="quiet">Select messages to change them.</span>
-      ${
-        whole &&
-        changesIn(state).map(
+      <span class="quiet">Select messages to change them, or change all:</span>
+      ${changesIn(state, "all")
+        .filter(([verb]) => isReadable || !NEEDS_READABLE.has(verb))
+        .map(
           ([verb, label]) =>
-            html`<button key=${verb} type="button" onClick=${() => ask(whole(verb))}>
-              ${label} all
+            html`<button
+              key=${`all ${verb}`}
+              type="button"
+              onClick=${() => ask(allQuestion(name, state, verb, what, filter, reload))}
+            >
+              ${label}${end}
             </button>`,
-        )
-      }
+        )}
     </div>`;
   }
   const finish = async () => {
@@ -41,3 +52,6 @@ export function ListActions({ name, state, selection, reload, whole }) {
     <button type="button" class="link" onClick=${() => selection.set([])}>Clear</button>
   </div>`;
 }
+
+/** What cannot be done with messages of a foreign format. */
+const NEEDS_READABLE = new Set(["redrive", "requeue"]);

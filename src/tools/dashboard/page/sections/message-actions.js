@@ -8,7 +8,7 @@ import { UnreadableNote } from "./unreadable-note.js";
 export function MessageActions({ name, message, reload }) {
   const { session, ask } = useShell();
   if (session.readOnly) return null;
-  const changes = changesIn(message.state, true).filter(
+  const changes = changesIn(message.state, "one").filter(
     ([verb]) => verb !== "redrive" || !message.isUnreadable,
   );
   if (changes.length === 0) return null;

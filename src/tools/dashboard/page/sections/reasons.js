@@ -8,7 +8,7 @@ import { Instant } from "../parts/instant.js";
 import { useShell } from "../parts/shell.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { Text, visible } from "../parts/text.js";
-import { changesIn, lettersQuestion } from "./changes.js";
+import { allQuestion, changesIn } from "./changes.js";
 
 /** The dead letters of a queue by reason, each reason with what can be done with its letters. */
 export function Reasons({ name, dead, reload }) {
@@ -25,11 +25,6 @@ export function Reasons({ name, dead, reload }) {
       <p>
         ${read < total && `The oldest ${count(read)} of ${count(total)}. `}${others > 0 && `${count(others)} have other reasons.`}
       </p>
-      ${
-        !session.readOnly &&
-        groups.length > 0 &&
-        html`<span class="end"><${All} name=${name} groups=${groups} finish=${finish} /></span>`
-      }
     </div>
     <${LoadedTable}
       loaded=${loaded}
@@ -106,28 +101,9 @@ function GroupActions({ name, group: { reason, group, count: number, isUnreadabl
             key=${verb}
             type="button"
             aria-label=${`${label}: ${visible(reason)}`}
-            onClick=${() => ask(lettersQuestion(name, verb, what, { reason, group }, finish))}
+            onClick=${() => ask(allQuestion(name, "dead", verb, what, { reason, group }, finish))}
           >
             ${label}
-          </button>`,
-      )}
-  </span>`;
-}
-
-function All({ name, groups, finish }) {
-  const { ask } = useShell();
-  const isReadable = groups.some(({ isUnreadable }) => !isUnreadable);
-  return html`<span class="actions">
-    ${changesIn("dead")
-      .filter(([verb]) => verb !== "redrive" || isReadable)
-      .map(
-        ([verb, label]) =>
-          html`<button
-            key=${verb}
-            type="button"
-            onClick=${() => ask(lettersQuestion(name, verb, "all dead letters", {}, finish))}
-          >
-            ${label} all
           </button>`,
       )}
   </span>`;

@@ -1,0 +1,177 @@
+import { changeQuarantined, MOST_BARE } from "../../inspect/bare.ts";
+import { changeLettersAt } from "../../inspect/dead-reasons.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { messagesIn } from "../../inspect/locate.ts";
+import { isUnreadable } from "../../inspect/sighting.ts";
+import type { MessageId } from "../../../queue/message/message.ts";
+import { HttpError } from "../http/reply.ts";
+import type { Call, Chosen, Verb } from "./call.ts";
+import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
+
+// Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.
+
+/** What can be done with messages, by the state that they are in. */
+const CHANGES = {
+  delayed: ["cancel", "promote", "reschedule"],
+  retrying: ["cancel", "promote", "reschedule"],
+  dead: ["redrive", "remove"],
+  quarantined: ["requeue", "remove"],
+} as const satisfies Readonly<Record<string, readonly Verb[]>>;
+
+type ChangedState = keyof typeof CHANGES;
+
+/** A change to the messages in a state of a queue. */
+interface Change {
+  readonly queue: InspectedQueue;
+  readonly state: ChangedState;
+  readonly verb: Verb;
+  /** How long they are to wait then (ms). */
+  readonly delay: number;
+  /** Whether to count only. */
+  readonly isDry: boolean;
+}
+
+/** How far a change has come. */
+interface Progress {
+  /** How many were changed, or in a dry run would be. */
+  readonly count: number;
+  /** How many were found, as far as the list was read. */
+  readonly found: number;
+}
+
+/**
+ * `POST queues/:q/messages/change`: makes one change to messages in a `state`: to those that `ids` and `places` name, up to a
+ * hundred, or with `isAll` to all that the query of a list lets through. Counts those that were still there; `isDry` only counts.
+ *
+ * All of a list takes several calls: `next` is the cursor of the following one. Without it the change stops.
+ */
+export async function changeMessages(call: Call): Promise<unknown> {
+  const { verb, delay = 0, isDry, chosen } = call;
+  const wanted = wantedOf(call);
+  const state = stateFor(verb, wanted);
+  const change: Change = { queue: await call.open(), state, verb, delay, isDry };
+  if (chosen !== undefined) return { count: await changed(change, chosen, call.signal) };
+  const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
+  const { items, next } = await call.running.readings.page(list, call.page, (signal) =>
+    changing(change, wanted, signal),
+  );
+  const most = state === "quarantined" ? MOST_BARE : MOST_CHANGED;
+  return { ...(items.at(-1) ?? { count: 0, found: 0 }), next, most };
+}
+
+/** The most messages that are changed at once. Their ids take 10 MB while the change goes on. */
+const MOST_CHANGED = 100_000;
+
+function stateFor(verb: Verb, { state }: Wanted): ChangedState {
+  const known = Object.keys(CHANGES).find((one) => one === state) as ChangedState | undefined;
+  const verbs: readonly Verb[] = known === undefined ? [] : CHANGES[known];
+  if (known !== undefined && verbs.includes(verb)) return known;
+  throw new HttpError(400, `verb must fit the state: ${JSON.stringify(CHANGES)}`);
+}
+
+/**
+ * Changes all that is wanted of a list, in batches. Finds everything before it changes anything: what it changes may move
+ * to where the list is still being read. Yields undefined after each step of the search.
+ */
+async function* changing(
+  change: Change,
+  wanted: Wanted,
+  signal: AbortSignal,
+): AsyncGenerator<Progress | undefined, void, void> {
+  const { state, isDry } = change;
+  const isAll = state === "quarantined" && wanted.kind === undefined && wanted.text === undefined;
+  if (isAll) {
+    const count = await changed(change, undefined, signal);
+    yield { count, found: count };
+    return;
+  }
+  const all: Chosen[] = [];
+  for await (const one of chosenBy(change, wanted, signal)) {
+    const isMark = one !== undefined && all.push(one) % MARK === 0;
+    yield isMark ? { count: isDry ? all.length : 0, found: all.length } : undefined;
+    if (all.length >= MOST_CHANGED) break;
+  }
+  // Each element that leaves the quarantine moves those behind it, so it gets all places at once.
+  const size = state === "quarantined" ? MOST_CHANGED : BATCH;
+  let count = isDry ? all.length : 0;
+  for (let i = 0; i < all.length && !isDry; i += size) {
+    count += await changed(change, all.slice(i, i + size), signal);
+    yield { count, found: all.length };
+  }
+  yield { count, found: all.length };
+}
+
+/** Tells how far the search has come after so many. */
+const MARK = 1000;
+
+/** How many messages are changed between two reports. */
+const BATCH = 100;
+
+async function* chosenBy(
+  { queue, state, verb }: Change,
+  wanted: Wanted,
+  signal: AbortSignal,
+): AsyncGenerator<Chosen | undefined, void, void> {
+  if (state === "quarantined") {
+    for await (const found of payloadsOf(queue, state, wanted, signal)) {
+      const isLeft = verb === "requeue" && found?.isUnreadable === true;
+      yield found === undefined || isLeft ? undefined : { place: found.place };
+    }
+    return;
+  }
+  for await (const seen of messagesOf(queue, state, wanted, signal)) {
+    const isLeft = verb === "redrive" && seen !== undefined && isUnreadable(seen);
+    yield seen === undefined || isLeft ? undefined : { id: seen.id, place: seen.place };
+  }
+}
+
+/** Makes a change to some messages, or to the whole quarantine; returns how many were still there. */
+async function changed(
+  { queue, state, verb, delay, isDry }: Change,
+  chosen: readonly Chosen[] | undefined,
+  signal: AbortSignal,
+): Promise<number> {
+  const places = chosen?.flatMap(({ place }) => place ?? []);
+  if (state === "quarantined") {
+    return await changeQuarantined(queue, verb as "requeue" | "remove", places, { isDry, signal });
+  }
+  if (state === "dead") {
+    return isDry
+      ? await countLetters(queue, places ?? [], signal)
+      : await changeLettersAt(queue, verb as "redrive" | "remove", places ?? [], { delay, signal });
+  }
+  const { messages } = queue;
+  const isDone = async (id: MessageId) => {
+    if (isDry) return (await messages.get(id, { signal })) !== undefined;
+    if (verb === "cancel") return await messages.cancel(id, { signal });
+    const moved =
+      verb === "promote"
+        ? messages.promote(id, { signal })
+        : messages.reschedule(id, delay, { signal });
+    return (await moved) !== undefined;
+  };
+  const ids = [...new Set(chosen?.flatMap(({ id }) => id ?? []))];
+  let count = 0;
+  for (let i = 0; i < ids.length; i += AT_ONCE) {
+    const done = await Promise.all(ids.slice(i, i + AT_ONCE).map(isDone));
+    count += done.filter(Boolean).length;
+  }
+  return count;
+}
+
+/** How many messages are changed at the same time, each by a script of its own. */
+const AT_ONCE = 20;
+
+/** How many of these letters still exist. Reads the list up to the last of them. */
+async function countLetters(
+  queue: InspectedQueue,
+  places: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  const missing = new Set(places);
+  for await (const { place } of messagesIn(queue, "dead", { signal })) {
+    missing.delete(place);
+    if (missing.size === 0) break;
+  }
+  return new Set(places).size - missing.size;
+}
