@@ -93,8 +93,12 @@ async function* changing(
   }
   // Each element that leaves the quarantine moves those behind it, so it gets all places at once.
   const size = state === "quarantined" ? MOST_CHANGED : BATCH;
-  let count = isDry ? all.length : 0;
-  for (let i = 0; i < all.length && !isDry; i += size) {
+  if (isDry) {
+    yield { count: all.length, found: all.length };
+    return;
+  }
+  let count = 0;
+  for (let i = 0; i < all.length; i += size) {
     count += await changed(change, all.slice(i, i + size), signal);
     yield { count, found: all.length };
   }

@@ -103,9 +103,9 @@ export class EventStreams {
       const sample = queue === undefined ? undefined : round.samples.get(queue);
       if (queue === undefined || sample === undefined) return;
       void this.#view.show(queue, sample).then((shown) => {
-        const text = asJson(shown);
-        const isNew = text !== sentQueue;
-        if (isNew && send(eventOf("queue", { at: round.at, ...shown }))) sentQueue = text;
+        const details = asJson(shown);
+        const isNew = details !== sentQueue;
+        if (isNew && send(eventOf("queue", { at: round.at, ...shown }))) sentQueue = details;
       });
     });
     if (signal.aborted) close();
