@@ -31,9 +31,6 @@ export interface Entry {
   readonly heldBackUntil: number | undefined;
 }
 
-/** An entry that was read; one in a foreign format as its fields and values. */
-export type ReadEntry = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
-
 /**
  * `appendEntry(entry, place)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
  * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
@@ -123,11 +120,6 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     heldBackUntil:
       Number.isInteger(until) && until > 0 && until <= LAST_INSTANT ? until : undefined,
   };
-}
-
-/** Reads an entry that may have a foreign format. */
-export function asReadEntry(entryId: string, fields: readonly Buffer[]): ReadEntry {
-  return unpackEntry(entryId, fields) ?? { entryId, fields };
 }
 
 /** Reads an entry that one of the scripts has written. */

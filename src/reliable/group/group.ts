@@ -1,4 +1,4 @@
-import type { Entry, ReadEntry } from "../../lua/fragments/entry.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
 import { openGroup } from "../../lua/reliable/groups.ts";
 import { leave } from "../../lua/reliable/consumers.ts";
 import type { Call } from "../../queue/call.ts";
@@ -10,7 +10,7 @@ import { ClosedError, QuarantineError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
 import { HeldDeliveries, type Held, type Origin } from "./held.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { Reader } from "./reader.ts";
+import { Reader, type Read } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
 import { orAborted } from "../../time/abort.ts";
@@ -116,7 +116,7 @@ export class Group implements Origin {
       onConnected: only?.onConnected,
       held: this.#held,
       isOnly: this.#isExclusive,
-      accept: (read: readonly ReadEntry[]) => this.#accept(read),
+      accept: (read: readonly Read[]) => this.#accept(read),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -269,7 +269,7 @@ export class Group implements Origin {
    * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or sets it
    * aside; see {@link LeaseKeeper}.
    */
-  #accept(read: readonly ReadEntry[]): Held[] {
+  #accept(read: readonly Read[]): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
       if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);

@@ -3,46 +3,25 @@ interface Sized {
   readonly payload: Buffer;
 }
 
-/** How to read. */
-export interface ReadPlan {
-  /** The most messages to ask for. */
-  readonly count: number;
-  /** Whether to read by the script `readPacked`, which does not block. */
-  readonly isPacked: boolean;
-}
-
 /**
- * Decides how many messages one read may ask for, so that its reply stays near 16 MiB, and whether a script packs them.
+ * Decides how many messages one read may ask for, so that its reply stays near 16 MiB.
  *
  * XREADGROUP limits the number of entries only. So the limit follows the sizes of the messages read before: few
  * messages at first, more as long as they are small.
- *
- * A read is packed if the last one returned all that it asked for, which is a sign of a backlog; and if it may ask for
- * enough messages to be worth a script. All messages of a packed read share its bytes, which stay as long as one of
- * them is held. So it is to be no larger than the pieces in which a socket brings the messages otherwise; larger
- * messages are read as they are.
  */
 export class ReadSize {
   #count = FIRST;
-  /** The average size of the messages read last (bytes). */
-  #size = Infinity;
-  /** Whether the last read returned all that it asked for. */
-  #wasFull = false;
 
-  /** How to read for those who want so many messages. */
-  planFor(wanted: number): ReadPlan {
-    const packed = Math.min(wanted, MOST_PACKED, Math.floor(PACKED_BYTES / this.#size));
-    if (this.#wasFull && packed >= LEAST_PACKED) return { count: packed, isPacked: true };
-    return { count: Math.min(wanted, this.#count), isPacked: false };
+  get count(): number {
+    return this.#count;
   }
 
-  /** Adapts to the messages that a read returned. */
-  note(read: readonly Sized[], { count }: ReadPlan): void {
-    this.#wasFull = read.length === count;
+  /** Adapts the count to the messages that a read returned. */
+  note(read: readonly Sized[]): void {
     if (read.length === 0) return;
     const bytes = read.reduce((sum, { payload }) => sum + payload.length, 0);
-    this.#size = Math.max(bytes, 1) / read.length;
-    this.#count = Math.max(1, Math.min(Math.floor(BYTES / this.#size), this.#count * GROWTH, MOST));
+    const fitting = Math.floor((BYTES * read.length) / Math.max(bytes, 1));
+    this.#count = Math.max(1, Math.min(fitting, this.#count * GROWTH, MOST));
   }
 }
 
@@ -57,12 +36,3 @@ const MOST = 1000;
 
 /** The reply that is aimed at. */
 const BYTES = 16_777_216;
-
-/** The same for a packed read: as much as Node reads from a socket at once. */
-const PACKED_BYTES = 65_536;
-
-/** The most messages of a packed read: about a millisecond of Redis's time. */
-const MOST_PACKED = 200;
-
-/** The fewest messages for which a script is worth its price. */
-const LEAST_PACKED = 16;

@@ -1,6 +1,5 @@
 import { isStreamDeleted, replyOf } from "../../failure.ts";
-import { asReadEntry, type ReadEntry } from "../../lua/fragments/entry.ts";
-import { readPacked } from "../../lua/reliable/read-packed.ts";
+import { unpackEntry, type Entry } from "../../lua/fragments/entry.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";
@@ -9,9 +8,12 @@ import type { WaitOptions } from "../../run/waiters.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
-import { ReadSize, type ReadPlan } from "./read-size.ts";
+import { ReadSize } from "./read-size.ts";
 import { Suspects } from "./suspects.ts";
 import { performance } from "../../time/runtime.ts";
+
+/** An entry that was read; one in a foreign format as its fields and values. */
+export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
 /** What a reader uses of its group. */
 export interface ReaderHost {
@@ -19,7 +21,7 @@ export interface ReaderHost {
   /** Whether this is the only consumer of a partition, which hands out one message at a time. */
   readonly isOnly: boolean;
   /** Sorts what was read; returns the deliveries that are held now. */
-  readonly accept: (read: readonly ReadEntry[]) => Held[];
+  readonly accept: (read: readonly Read[]) => Held[];
   /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
@@ -33,9 +35,8 @@ export interface ReaderHost {
 /**
  * Reads a group's messages for all waiters of this process, over one connection. It is a {@link BlockingLoop}.
  *
- * While somebody waits, it sends one XREADGROUP after another; while there is a backlog, in a script that packs the
- * reply. A read asks for no more messages than its waiters want, so no message sits in a busy process. Messages that no
- * waiter takes are returned to the group.
+ * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than its waiters want,
+ * so no message sits in a busy process. Messages that no waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
@@ -45,7 +46,7 @@ export interface ReaderHost {
  * 2. The queue is paused, or a suspect is handed out, or waits until nothing else is held: it rests.
  * 3. A suspect waits: it hands it out.
  * 4. There is no connection: it opens one, and gives back the entries whose reply was lost with the last one.
- * 5. It reads; without a block if somebody is unserved (see `Waiters`), or a backlog is likely (see {@link ReadSize}).
+ * 5. It reads; without a block if somebody is unserved (see `Waiters`).
  */
 export class Reader {
   readonly #queue: Queue;
@@ -137,64 +138,51 @@ export class Reader {
 
   async #read(client: BlockingClient): Promise<void> {
     const { waiters } = this.#loop;
-    const isServingLate = waiters.unservedCount > 0;
-    const wanted = isServingLate
-      ? waiters.expireUnserved()
-      : waiters.wanted.reduce((sum, count) => sum + count, 0);
-    const plan = this.#size.planFor(Math.min(wanted, this.#suspects.readLimit));
-    if (plan.isPacked || isServingLate) {
-      await this.#loop.take(() => this.#readAndDeliver(client, plan, false));
+    const most = Math.min(this.#size.count, this.#suspects.readLimit);
+    if (waiters.unservedCount > 0) {
+      const count = Math.min(waiters.expireUnserved(), most);
+      await this.#loop.take(() => this.#readAndDeliver(client, count, false));
       return;
     }
+    const wanted = waiters.wanted.reduce((sum, count) => sum + count, 0);
+    const count = Math.min(wanted, most);
     // Once it is in vain it stays so: whoever waits next may want less than it asks for.
     let isInVain = false;
     await this.#loop.block(
-      () => this.#readAndDeliver(client, plan, true),
+      () => this.#readAndDeliver(client, count, true),
       () => (isInVain ||= waiters.waitingCount === 0 || this.#pauses.isPaused !== false),
     );
   }
 
-  async #readAndDeliver(
-    client: BlockingClient,
-    plan: ReadPlan,
-    isBlocking: boolean,
-  ): Promise<void> {
+  async #readAndDeliver(client: BlockingClient, count: number, isBlocking: boolean): Promise<void> {
     let taken: readonly Held[];
     this.readingSince = performance.now();
     try {
-      taken = this.#host.accept(await this.#ask(client, plan, isBlocking));
+      taken = this.#host.accept(await this.#ask(client, count, isBlocking));
     } finally {
       this.readingSince = Infinity;
     }
-    this.#size.note(
-      taken.map(({ entry }) => entry),
-      plan,
-    );
+    this.#size.note(taken.map(({ entry }) => entry));
     const { fresh, surplus } = this.#suspects.sift(taken);
     for (const held of surplus) void this.#host.release(held);
     await this.#loop.deliver(fresh);
   }
 
   /** Reads up to `count` entries that are new to the group. If there are none, it may block. */
-  async #ask(
-    client: BlockingClient,
-    { count, isPacked }: ReadPlan,
-    isBlocking: boolean,
-  ): Promise<ReadEntry[]> {
+  async #ask(client: BlockingClient, count: number, isBlocking: boolean): Promise<Read[]> {
     const { group, consumer } = this.#member;
     const { stream, ready } = this.#queue.keys;
-    const { redis } = client;
-    if (isPacked) {
-      const args = { group, consumer, count };
-      return await client.watched(this.#queue.run(redis, readPacked, args));
-    }
     const head = ["GROUP", group, consumer, "COUNT", count] as const;
+    const { redis } = client;
     const block = (seconds: number) =>
       redis.xreadgroupBuffer(...head, "BLOCK", seconds * 1000, "STREAMS", stream, ">");
     const streams = (await (isBlocking
       ? client.block([ready], block)
       : client.watched(redis.xreadgroupBuffer(...head, "STREAMS", stream, ">")))) as StreamReply;
-    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => asReadEntry(id.toString(), fields));
+    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => {
+      const entryId = id.toString();
+      return unpackEntry(entryId, fields) ?? { entryId, fields };
+    });
   }
 
   async #recover(error: unknown): Promise<boolean> {

@@ -61,7 +61,6 @@ import {
   removeLetters,
 } from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
-import { readPacked } from "../../../src/lua/reliable/read-packed.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
@@ -860,13 +859,6 @@ const settlements: Scenario[] = [
       return { args: dead };
     },
     partly: "what was reclaimed is reclaimed, and the next run returns the refusal",
-  },
-  {
-    script: readPacked,
-    seed: async (queue) => {
-      await inFlight(queue);
-      return { args: { group: "g", consumer: "c", count: 100 } };
-    },
   },
   {
     script: handOut,

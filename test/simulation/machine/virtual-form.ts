@@ -131,15 +131,6 @@ function commands.XCLAIM(call, key, group, consumer, ...)
   if reply[1] then remember(seenKey(key, group, consumer), now) end
   return reply
 end
-function commands.XREADGROUP(call, ...)
-  local words = { ... }
-  local group, consumer, key, after = words[2], words[3], words[#words - 1], words[#words]
-  local reply = call("XREADGROUP", ...)
-  if after ~= ">" or reply and reply.err then return reply end
-  remember(seenKey(key, group, consumer), now)
-  for _, entry in ipairs(reply and reply[1][2] or {}) do remember(deliveredKey(key, group, entry[1]), now) end
-  return reply
-end
 function commands.XGROUP(call, what, key, group, ...)
   local reply = call("XGROUP", what, key, group, ...)
   local isRefused = type(reply) == "table" and reply.err
