@@ -59,6 +59,17 @@ test("points are ten seconds apart, and an hour of them is kept", () => {
   expect(points.at(-1)?.at).toBe(499 * 10_000);
 });
 
+test("the last point of each minute, of those that are kept", () => {
+  const history = new History();
+  for (let i = 0; i < 400; i++) history.add(i * 10_000, row({ delayed: i }));
+  const minutes = history.minutes();
+  expect(minutes.map(({ delayed }) => delayed)).toEqual([
+    ...Array.from({ length: 60 }, (_, minute) => 40 + minute * 6 + 1),
+    399,
+  ]);
+  expect(minutes.at(-1)).toEqual(history.points().at(-1));
+});
+
 test("numbers that could not be read add no point", () => {
   const history = new History();
   history.add(0, brokenRow("orders", "Redis is away"));

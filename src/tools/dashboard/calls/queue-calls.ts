@@ -110,7 +110,7 @@ async function linesOf(
     const past =
       stored !== undefined && isFresh(stored)
         ? stored
-        : merged(stored, pastOf(sampler.histories.points(name), range));
+        : merged(stored, pastOf(sampler.histories.minutes(name), range));
     if (past !== undefined) queues[name] = folded(past, MOST_VALUES).values;
   }
   const totals = totalOf(Object.values(queues));

@@ -99,6 +99,8 @@ export interface Point {
   readonly finished: number | undefined;
 }
 
+const MINUTE = 60_000;
+
 /** The shortest time between two points (ms). */
 const STEP = 10_000;
 
@@ -156,23 +158,47 @@ export class History {
       finished: rate("finished"),
     };
     const values = FIELDS.map((field) => point[field] ?? NaN);
-    this.#ring.set(values, (this.#count % MAX_POINTS) * FIELDS.length);
+    this.#ring.set(values, placeOf(this.#count));
     this.#count++;
     this.#last = { at, row };
   }
 
   /** The points, oldest first. */
   points(): Point[] {
-    const first = Math.max(0, this.#count - MAX_POINTS);
-    return Array.from({ length: this.#count - first }, (_, i) => {
-      const start = ((first + i) % MAX_POINTS) * FIELDS.length;
-      const entries = FIELDS.map((field, j) => {
-        const value = this.#ring[start + j] as number;
-        return [field, Number.isNaN(value) ? undefined : value];
-      });
-      return Object.fromEntries(entries) as Point;
-    });
+    const oldest = this.#oldest;
+    return Array.from({ length: this.#count - oldest }, (_, i) => this.#pointAt(oldest + i));
   }
+
+  /** The last point of each minute, oldest first. */
+  minutes(): Point[] {
+    const points: Point[] = [];
+    let following: number | undefined;
+    for (let i = this.#count - 1; i >= this.#oldest; i--) {
+      const minute = Math.floor((this.#ring[placeOf(i)] as number) / MINUTE);
+      if (minute !== following) points.push(this.#pointAt(i));
+      following = minute;
+    }
+    return points.toReversed();
+  }
+
+  get #oldest(): number {
+    return Math.max(0, this.#count - MAX_POINTS);
+  }
+
+  #pointAt(index: number): Point {
+    const place = placeOf(index);
+    const point: Partial<Record<keyof Point, number>> = {};
+    for (const [i, field] of FIELDS.entries()) {
+      const value = this.#ring[place + i] as number;
+      if (!Number.isNaN(value)) point[field] = value;
+    }
+    return point as Point;
+  }
+}
+
+/** Where in the ring a point begins, of all that were ever added; with its time. */
+function placeOf(index: number): number {
+  return (index % MAX_POINTS) * FIELDS.length;
 }
 
 /** The most queues to keep a history of. All of them take 35 MB. */
@@ -203,6 +229,11 @@ export class Histories {
   /** The points of a queue, oldest first. */
   points(name: string): Point[] {
     return this.#byName.get(name)?.points() ?? [];
+  }
+
+  /** The last point of a queue in each minute, oldest first. */
+  minutes(name: string): Point[] {
+    return this.#byName.get(name)?.minutes() ?? [];
   }
 
   /** Drops the histories that got no point in the hour before `now` (epoch ms). */

@@ -15,7 +15,7 @@ export type Lines = Past["values"];
 
 const MINUTE = 60_000;
 
-/** What this process has read in the minutes of a range, the latest of each. Of days it knows nothing. */
+/** What this process has read in the minutes of a range, by its last point of each. Of days it knows nothing. */
 export function pastOf(points: readonly Point[], { of, count, now }: PastRange): Past | undefined {
   if (of === "days") return undefined;
   const first = Math.floor(now / MINUTE) - count + 1;

@@ -158,7 +158,7 @@ export class Sampler {
     return this.#names.includes(name) || this.#histories.has(name);
   }
 
-  get histories(): Pick<Histories, "points"> {
+  get histories(): Pick<Histories, "points" | "minutes"> {
     return this.#histories;
   }
 
