@@ -26,7 +26,7 @@ export function everyCalendar(every: number, phase = 0): Calendar {
  * @throws {RangeError} if the pattern is none.
  */
 export async function cronCalendar(pattern: string, timeZone: string): Promise<Calendar> {
-  croner ??= await loadCroner();
+  croner ??= await loading(loadCroner());
   const name = `${timeZone} ${pattern}`;
   let calendar = known.get(name);
   if (calendar === undefined) {
@@ -56,7 +56,8 @@ type Croner = typeof import("croner");
 
 async function loadCroner(): Promise<Croner> {
   try {
-    return await loading(import("croner"));
+    // A bundler lets it be missing only if it is awaited here.
+    return await import("croner");
   } catch (error) {
     throw new TypeError("cron needs the package croner: npm install croner", { cause: error });
   }
