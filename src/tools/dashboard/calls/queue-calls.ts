@@ -78,11 +78,11 @@ const MOST_VALUES = 96;
  * once a minute for all pages: of 200 queues it takes this process 0.2 s.
  */
 export async function showLines(call: Call): Promise<Response> {
-  const { sampler } = call.running;
+  const { kept, sampler } = call.running;
   const names = [...(await sampler.round()).samples.keys()];
   const span = spanBackOf(call);
   const range = { ...SPANS_BACK[span], now: sampler.now };
-  const key = JSON.stringify([span, Math.floor(range.now / MINUTE), names]);
+  const key = JSON.stringify([span, Math.floor(range.now / MINUTE), names, kept.whyNot]);
   let latest = latestLines.get(call.running);
   if (latest?.key !== key) {
     latest = { key, text: linesOf(call.running, names, range) };
