@@ -187,10 +187,10 @@ export class History {
 
   #pointAt(index: number): Point {
     const place = placeOf(index);
-    const point: Partial<Record<keyof Point, number>> = {};
+    const point: Partial<Record<keyof Point, number | undefined>> = {};
     for (const [i, field] of FIELDS.entries()) {
       const value = this.#ring[place + i] as number;
-      if (!Number.isNaN(value)) point[field] = value;
+      point[field] = Number.isNaN(value) ? undefined : value;
     }
     return point as Point;
   }
