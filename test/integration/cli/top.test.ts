@@ -91,8 +91,9 @@ test.skipIf(!hasTerminal)(
       return last.replaceAll(/\u001b\[\??\d*[A-Za-z]/g, "").split(/\r*\n/);
     };
     const order = () => screen().flatMap((text) => /^(?:alpha|beta)\b/.exec(text)?.[0] ?? []);
-    await eventually(() => order()[1] === "beta", { within: 30_000 });
-    expect(screen()).toHaveLength(12);
+    /** Whether all of it has arrived. */
+    const isDrawn = () => screen().length === 12;
+    await eventually(() => order()[1] === "beta" && isDrawn(), { within: 30_000 });
     expect(screen()[3]).toMatch(/^\(all 2\) +3 /);
     // By queue, and back: `>` goes round from the last column to the first.
     top.type(">r");
@@ -105,7 +106,7 @@ test.skipIf(!hasTerminal)(
     });
     expect(order()).toEqual(["alpha", "beta"]);
     await server.restart();
-    await eventually(() => screen()[1] === "", { within: 20_000 });
+    await eventually(() => screen()[1] === "" && isDrawn(), { within: 20_000 });
     expect(screen()[3]).toMatch(/^\(all 2\) +3 /);
     top.type("q");
     const { code, stdout } = await top.ended;
