@@ -5,6 +5,7 @@ import {
   History,
   type Row,
 } from "../../../src/tools/dashboard/readings/history.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");
 const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });
@@ -64,7 +65,7 @@ test("the last point of each minute, of those that are kept", () => {
   for (let i = 0; i < 400; i++) history.add(i * 10_000, row({ delayed: i }));
   const minutes = history.minutes();
   expect(minutes.map(({ delayed }) => delayed)).toEqual([
-    ...Array.from({ length: 60 }, (_, minute) => 40 + minute * 6 + 1),
+    ...upTo(60).map((minute) => 41 + minute * 6),
     399,
   ]);
   expect(minutes.at(-1)).toEqual(history.points().at(-1));
