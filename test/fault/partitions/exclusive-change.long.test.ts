@@ -188,6 +188,32 @@ interface Change {
 const bothKindsOf = (changes: readonly Change[]) =>
   changes.flatMap((change) => kinds.map(({ strict }) => ({ ...change, strict })));
 
+/** A queue whose consumers have left, after each key had `handledCount` messages; now four of each key are ready. */
+async function leftWithReady(
+  strict: boolean,
+  partitions: number,
+  consumerCount: number,
+  handledCount = 1,
+): Promise<ExclusiveScene> {
+  const scene = new ExclusiveScene({ strict, duration: 30, partitions });
+  const consumers = upTo(consumerCount).map(() => scene.join());
+  await scene.offer(handledCount);
+  await scene.allHandled();
+  await Promise.all(consumers.map((line) => line.close()));
+  await scene.offer(4);
+  await scene.ready(4);
+  return scene;
+}
+
+/** A client behind a slow network, whose change takes a second or more. */
+async function slowChanger({ name }: ExclusiveScene): Promise<TestLine> {
+  const proxy = await startProxy(redisUrl());
+  const changer = newLine({ redis: proxy.url, transfer: false });
+  await changer.partitions(name);
+  proxy.delay.request = 50;
+  return changer;
+}
+
 describe("a change while no exclusive consumer runs, strict or not,", () => {
   test("between two deployments", async () => {
     const cases = bothKindsOf([
@@ -196,14 +222,8 @@ describe("a change while no exclusive consumer runs, strict or not,", () => {
       { from: 3, to: 5 },
     ]);
     await atOnce(cases, async ({ strict, from, to }) => {
-      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-      const consumers = [scene.join(), scene.join()];
-      await scene.offer(2);
-      await scene.allHandled();
-      await Promise.all(consumers.map((line) => line.close()));
+      const scene = await leftWithReady(strict, from, 2, 2);
       // Early ones are ready, later ones delayed.
-      await scene.offer(4);
-      await scene.ready(4);
       await scene.offer(2, 1500);
       const changing = scene.setPartitions(to);
       await scene.moving(changing);
@@ -222,13 +242,7 @@ describe("a change while no exclusive consumer runs, strict or not,", () => {
       { from: 4, to: 1 },
     ]);
     await atOnce(cases, async ({ strict, from, to }) => {
-      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-      const consumers = [scene.join(), scene.join()];
-      await scene.offer();
-      await scene.allHandled();
-      await Promise.all(consumers.map((line) => line.close()));
-      await scene.offer(4);
-      await scene.ready(4);
+      const scene = await leftWithReady(strict, from, 2);
       const changing = scene.setPartitions(to);
       await scene.offer(2);
       await within(CHANGE_WITHIN, "the change", changing);
@@ -246,20 +260,9 @@ describe("a change while no exclusive consumer runs, strict or not,", () => {
       { from: 4, to: 1 },
     ]);
     await atOnce(cases, async ({ strict, from, to }) => {
-      const scene = new ExclusiveScene({ strict, duration: 30, partitions: from });
-      const consumer = scene.join();
-      await scene.offer();
-      await scene.allHandled();
-      await consumer.close();
-      await scene.offer(4);
-      await scene.ready(4);
+      const scene = await leftWithReady(strict, from, 1);
       await scene.offer(2, 1500);
-      const proxy = await startProxy(redisUrl());
-      const changer = newLine({ redis: proxy.url, transfer: false });
-      await changer.partitions(scene.name);
-      // So the change takes a second or more.
-      proxy.delay.request = 50;
-      const changing = scene.setPartitions(to, changer);
+      const changing = scene.setPartitions(to, await slowChanger(scene));
       await scene.moving(changing);
       scene.join();
       await scene.offer(2, 1500);
@@ -283,11 +286,7 @@ describe("a change while no exclusive consumer runs, strict or not,", () => {
       await scene.offer(4);
       await scene.ready(4);
       await scene.offer(2, 1000);
-      const proxy = await startProxy(redisUrl());
-      const changer = newLine({ redis: proxy.url, transfer: false });
-      await changer.partitions(scene.name);
-      proxy.delay.request = 50;
-      const changing = scene.setPartitions(to, changer);
+      const changing = scene.setPartitions(to, await slowChanger(scene));
       await scene.moving(changing);
       for (let i = 0; i < 3; i++) scene.join();
       await scene.offer(2, 1000);

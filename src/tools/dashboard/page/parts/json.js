@@ -2,9 +2,9 @@
 import { html } from "../../vendor/preact-htm.js";
 import { Text } from "./text.js";
 
-/** What JSON consists of, apart from signs and blanks. The colon behind a string makes it a key. */
+/** What JSON consists of, apart from signs and blanks, by kind. The colon behind a string makes it a key. */
 const WORD =
-  /(?<text>"(?:[^"\\]|\\.)*")(?=(?<colon>\s*:)?)|(?<number>-?\b\d[\d.eE+-]*)|\b(?<word>true|false|null)\b/gu;
+  /(?<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?<string>"(?:[^"\\]|\\.)*")|(?<number>-?\b\d[\d.eE+-]*)|\b(?<word>true|false|null)\b/gu;
 
 /**
  * The pieces of a JSON text in their order, `{ text, kind }`: a `key`, a `string`, a `number`, a `word`; what is between them
@@ -15,15 +15,10 @@ export function wordsOf(text) {
   let end = 0;
   for (const { 0: word, index, groups } of text.matchAll(WORD)) {
     if (index > end) found.push({ text: text.slice(end, index) });
-    const kind =
-      groups.text === undefined
-        ? groups.number === undefined
-          ? "word"
-          : "number"
-        : groups.colon === undefined
-          ? "string"
-          : "key";
-    found.push({ text: word, kind });
+    found.push({
+      text: word,
+      kind: Object.keys(groups).find((kind) => groups[kind] !== undefined),
+    });
     end = index + word.length;
   }
   if (end < text.length) found.push({ text: text.slice(end) });
