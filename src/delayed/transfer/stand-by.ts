@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
+import { headDeadline } from "../../lua/delayed/soonest.ts";
 import { retire, type TransferReply } from "../../lua/delayed/transfer.ts";
-import { asDeadline } from "../../lua/fragments/deadline.ts";
-import { asFlag, orNothing, type RawReply } from "../../lua/reply.ts";
+import { nextDue } from "../../lua/reliable/retries.ts";
+import { asFlag } from "../../lua/reply.ts";
 import { run } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 
 /**
@@ -14,8 +14,8 @@ import type { Connections } from "../../redis/connections.ts";
  * If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow with their number. A
  * task starts active. When the deadline of an active task has passed, but another task has moved its messages, the task
  * stands by: it looks 100 to 200 ms after each deadline, and only for overdue messages. If it finds any, the active
- * task is gone or stalled, and this task becomes active itself. A look reads the heads alone, by plain commands: there may
- * be one for each message and each task that stands by.
+ * task is gone or stalled, and this task becomes active itself. A look only asks for the earliest deadline: there may be
+ * one for each message and each task that stands by.
  *
  * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
  * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
@@ -74,12 +74,11 @@ export class StandBy {
     if (this.#hasListed) return undefined;
     const { background } = server.connections;
     const isReliable = layout.into === "stream";
-    const [message, retry, hasListed] = await Promise.all([
-      headOf(background, keys.timeouts),
-      isReliable ? headOf(background, keys.retries) : Infinity,
+    // Scripts, since a plain ZRANGE would reply with the payload of the head as well.
+    const [next = Infinity, hasListed] = await Promise.all([
+      isReliable ? run(background, nextDue, keys, {}) : run(background, headDeadline, keys, {}),
       isReliable && background.exists(keys.ready).then(asFlag),
     ]);
-    const next = Math.min(message, retry);
     // The estimate of the clock is good enough: the transfer decides.
     return hasListed || next <= clock.now() - this.grace ? undefined : next;
   }
@@ -113,12 +112,6 @@ export class StandBy {
     const args = { channel: keys.channel, task: this.task };
     await run(background, retire, keys, args).catch(() => {});
   }
-}
-
-/** The earliest deadline in a ZSET (epoch ms); Infinity if it is empty. */
-async function headOf(redis: RedisClient, zset: string): Promise<number> {
-  const [, score] = (await redis.zrangeBuffer(zset, "0", "0", "WITHSCORES")) as RawReply[];
-  return orNothing(asDeadline)(score) ?? Infinity;
 }
 
 /** How the names of tasks begin that ask the conditions of messages. Older releases deliver without. */

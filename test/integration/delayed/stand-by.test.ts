@@ -1,15 +1,17 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { StandBy } from "../../../src/delayed/transfer/stand-by.ts";
+import { headDeadline } from "../../../src/lua/delayed/soonest.ts";
 import type { Into } from "../../../src/lua/family.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { Queue } from "../../../src/queue/queue.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { watchCommands } from "../../helpers/monitor.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { newServer } from "../../helpers/server.ts";
 import { serverTime } from "../../helpers/server-time.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
 import { SELDOM, startTransferTask, transferReply } from "../../helpers/transfer-task.ts";
 
 // Each task that stands by looks after each deadline, so a look has to be cheap.
@@ -24,7 +26,7 @@ beforeEach(() => {
   keys = queueKeys(name);
 });
 
-test("a look is one plain command, until a message is overdue", async () => {
+test("a look asks for the earliest deadline alone, until a message is overdue", async () => {
   const task = startTransferTask(name, SELDOM);
   await redis.set(keys.mover, "another");
   await eventually(async () => {
@@ -38,7 +40,10 @@ test("a look is one plain command, until a message is overdue", async () => {
     await redis.publish(keys.channel, "1000");
     return (await watched()).length >= 3;
   });
-  for (const words of await watched()) expect(words[0]).toMatch(/^zrange$/i);
+  const { name: look, sha } = headDeadline;
+  for (const [, script = ""] of await watched()) {
+    expect([sha, `-- delayline: ${look}`]).toContain(script.split("\\n")[0]);
+  }
 
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
   await queue.offer("left by the other task", 10);
@@ -47,8 +52,8 @@ test("a look is one plain command, until a message is overdue", async () => {
 });
 
 /** A task that stands by, and its queue, whose messages go into the LIST or the stream. */
-async function standingBy(into: Into) {
-  const server = newServer();
+async function standingBy(into: Into, url = redisUrl()) {
+  const server = newServer({ url });
   onTestFinished(() => server.close());
   const queue = new Queue(name, { elements: "addresses", into }, server);
   await queue.clock.ready(() => queue.time(server.connections.background));
@@ -66,6 +71,18 @@ test.for(["timeouts", "retries"] as const)("a look sees what is overdue in %s", 
   expect(await look()).toBe(now + 60_000);
   await redis.zadd(keys[zset], "-inf", "overdue");
   expect(await look()).toBe(undefined);
+});
+
+test.for(["list", "stream"] as const)("a look at a %s does not fetch the payload", async (into) => {
+  await redis.zadd(keys.timeouts, 9e14, Buffer.alloc(1_000_000));
+  await redis.zadd(keys.retries, 9e14, Buffer.alloc(1_000_000));
+  const proxy = await startProxy(redisUrl());
+  const { look } = await standingBy(into, proxy.url);
+  let received = 0;
+  proxy.onReply = ({ length }) => void (received += length);
+  expect(await look()).toBe(9e14);
+  expect(received).toBeGreaterThan(0);
+  expect(received).toBeLessThan(1000);
 });
 
 test("a look sees the LIST of a reliable queue, and that a transfer has found it filled", async () => {

@@ -340,7 +340,7 @@ test("the same test gives the same order every time, with two clients", async ()
   const first = await orderOfAttempts();
   expect(first).toHaveLength(20);
   expect(first.slice(0, 10)).toEqual(Array.from({ length: 10 }, (_, i) => `${i}/1`));
-  for (let i = 0; i < 4; i++) expect(await orderOfAttempts()).toEqual(first);
+  for (let i = 0; i < 4; i++) expect((await orderOfAttempts()).join(" ")).toBe(first.join(" "));
 });
 
 test("afterwards time is real, and nothing of the clock is left in Redis", async () => {
