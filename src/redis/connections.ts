@@ -1,4 +1,4 @@
-import type { Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 import { isSameNode, nodeOf, ownerOf, peerOf } from "./cluster-node.ts";
 import type { ConnectionOptions } from "./address.ts";
 import { Blocks } from "./blocks.ts";
@@ -276,10 +276,9 @@ export class Connections {
           () => background.refreshSlotsCache(),
         );
       });
-      background.on("-node", (node: Redis) => {
+      this.#endWithNodes(background, (node) => {
         this.#heartbeats.get(node)?.close();
         this.#heartbeats.delete(node);
-        this.#dedicated.end(({ options }) => isSameNode(options, node.options));
       });
     } else {
       this.#watch(background, () => this.#observeTime(background));
@@ -290,6 +289,28 @@ export class Connections {
       });
     }
     return background;
+  }
+
+  /**
+   * Ends the dedicated connections to nodes that the Cluster has lost.
+   *
+   * ioredis says that a node is gone as soon as its connection is. Only the next map of slots tells whether it is: a block
+   * on a healthy node that is ended may lose its message.
+   */
+  #endWithNodes(background: Cluster, onGone: (node: Redis) => void): void {
+    const gone = new Set<Redis>();
+    background.on("-node", (node: Redis) => {
+      onGone(node);
+      gone.add(node);
+      if (!this.#isClosed) background.refreshSlotsCache();
+    });
+    background.on("refresh", () => {
+      for (const { options } of gone) {
+        if (background.nodes("all").some((node) => isSameNode(node.options, options))) continue;
+        this.#dedicated.end((connection) => isSameNode(connection.options, options));
+      }
+      gone.clear();
+    });
   }
 
   /** Resolves when Redis has replied to another connection to the same address. */

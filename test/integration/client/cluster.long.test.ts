@@ -1,8 +1,11 @@
+import type { Cluster } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { Delayline } from "../../../src/index.ts";
 import { startCluster } from "../../helpers/cluster.ts";
+import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { uniqueName } from "../../helpers/redis.ts";
+import type { OwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 it("works on a lent Redis Cluster: queues on every node, and aborts lose no message", async () => {
   const { cluster, nodes } = await startCluster();
@@ -62,11 +65,48 @@ it("moves and takes again after a node has restarted", async () => {
   expect(await ready.take()).toBe("before");
 
   const waiting = ready.take();
-  const slot = await cluster.cluster("KEYSLOT", name);
-  const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
-  const node = nodes.find((candidate) => candidate.port === port);
-  await node?.kill();
-  await node?.restart();
+  const node = await nodeOf(name, cluster, nodes);
+  await node.kill();
+  await node.restart();
   await eventually(async () => void (await delayed.offer("after", 0)), { within: 30_000 });
   expect(await waiting).toBe("after");
 });
+
+it("leaves a block alone when another connection to its node is cut", async () => {
+  const { cluster, nodes } = await startCluster();
+  const line = newLineThatMayFail({ redis: cluster });
+  const name = uniqueName("cluster");
+  const delayed = line.getDelayedQueue<string>(name);
+  const ready = line.getBlockingQueue<string>(name);
+  await delayed.offer("before", 0);
+  expect(await ready.take()).toBe("before");
+
+  const waiting = ready.take();
+  const node = newRedis((await nodeOf(name, cluster, nodes)).url);
+  const idsOf = async (role: string) => {
+    const clients = String(await node.client("LIST")).split("\n");
+    const found = clients.filter((one) => one.includes(` name=delayline:${role}`));
+    return found.map((one) => Number(/^id=(\d+)/.exec(one)?.[1]));
+  };
+  await eventually(async () => (await idsOf("blocking")).length === 1);
+  const blocking = await idsOf("blocking");
+
+  // ioredis says then that the node is gone.
+  const cut = await idsOf("background");
+  expect(cut).not.toEqual([]);
+  for (const id of cut) await node.client("KILL", "ID", id);
+  await eventually(async () => (await idsOf("background")).some((id) => !cut.includes(id)));
+  await delayed.offer("on the same connection", 0);
+  expect(await waiting).toBe("on the same connection");
+  expect(await idsOf("blocking")).toEqual(blocking);
+});
+
+/** The master that serves a key. */
+async function nodeOf(
+  key: string,
+  cluster: Cluster,
+  nodes: readonly OwnServer[],
+): Promise<OwnServer> {
+  const slot = await cluster.cluster("KEYSLOT", key);
+  return nodes.find(({ port }) => cluster.slots[slot]?.[0]?.endsWith(`:${port}`)) as OwnServer;
+}
