@@ -58,7 +58,7 @@ export interface ContentPage {
  * Reads the messages of a reliable queue that are not delayed: retrying, ready, in flight and dead ones. Moves and
  * takes nothing.
  *
- * It reads in pages of 20 messages and 32 kB, or 50 messages and 128 kB where a script only looks at payloads: O(N) in
+ * It reads in pages of 12 messages and 32 kB, or 25 messages and 128 kB where a script only looks at payloads: O(N) in
  * all. `idOrKey` restricts it to one message; with an id, reading begins an hour before the deadline that the id shows,
  * since a message becomes ready and dies after that. It is not a snapshot: a message that moves meanwhile may be read
  * twice, or not at all.
@@ -168,7 +168,7 @@ export class Contents {
     await this.#queue.read("create a group of", openGroup, args, call);
   }
 
-  /** The names of all retries, about 20 at a time. A retry that stays is among them at least once. */
+  /** The names of all retries, about 12 at a time. A retry that stays is among them at least once. */
   async *#retryNames(call?: Call): AsyncGenerator<Buffer[], void, void> {
     let cursor = "0";
     do {
@@ -238,10 +238,10 @@ function timeOf(entryId: string | undefined): number {
 /** How far the clocks of servers may be set back, or differ, without hiding a message from a reader (ms). */
 const CLOCK_STEPS = 3_600_000;
 
-/** Messages that one script reads, and bytes after which it stops: about 300 us of Redis's time. */
-const STEP = 20;
+/** Messages that one script reads, and bytes after which it stops: about 200 us of Redis's time. */
+const STEP = 12;
 const PAGE_BYTES = 32_768;
 
 /** The same for a script that looks at messages without returning them all. */
-const SCAN_STEP = 50;
+const SCAN_STEP = 25;
 const SCAN_BYTES = 131_072;

@@ -30,7 +30,7 @@ export class Letters {
     return asNumber(await this.#queue.call(doing, (redis, { dead }) => redis.xlen(dead), call));
   }
 
-  /** Yields those that exist when the reading begins, oldest first, up to 40 at a time. */
+  /** Yields those that exist when the reading begins, oldest first, up to 15 at a time. */
   async *heads(call?: Call): AsyncGenerator<readonly LetterHead[], void, void> {
     let cursor: LetterCursor | undefined = FIRST_LETTERS;
     while (cursor !== undefined) {
@@ -58,6 +58,6 @@ export class Letters {
   }
 }
 
-/** Letters that one script looks at, and bytes after which it stops: about 300 us of Redis's time. */
-const STEP = 40;
+/** Letters that one script looks at, and bytes after which it stops: about 200 us of Redis's time. */
+const STEP = 15;
 const SCAN_BYTES = 131_072;

@@ -53,8 +53,9 @@ local function eachLetter(after, last, limit, maxBytes, visit)
     local count = math.min(10, limit - seen, room)
     local found = redis.call("XRANGE", dead, after == "" and "-" or "(" .. after, last, "COUNT", count)
     for _, entry in ipairs(found) do
-      for _, word in ipairs(entry[2]) do size = size + #word end
-      visit(letterOf(entry[1], entry[2]), entry[1], entry[2])
+      local fields = entry[2]
+      for i = 1, #fields do size = size + #fields[i] end
+      visit(letterOf(entry[1], fields), entry[1], fields)
       after = entry[1]
     end
     seen = seen + #found

@@ -58,12 +58,13 @@ while isMore and seen < limit and size < maxBytes do
     or redis.call("XRANGE", stream, after == "" and "-" or "(" .. after, "+", "COUNT", count)
   for _, pair in ipairs(some) do
     after = pair[1]
-    for _, word in ipairs(pair[2]) do size = size + #word end
-    local entry = entryOf(pair[2])
+    local fields = pair[2]
+    for i = 1, #fields do size = size + #fields[i] end
+    local entry = entryOf(fields)
     local isOfKey = key ~= "" and entry and keyOf(entry.t or "") == key
     if entry and (wanted == "" and key == "" or entry.a == wanted or isOfKey) then
       ids[#ids + 1] = pair[1]
-      found[#found + 1] = { pair[1], pair[2], {}, entry.g or false }
+      found[#found + 1] = { pair[1], fields, {}, entry.g or false }
     end
   end
   seen = seen + #some

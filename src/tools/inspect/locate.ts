@@ -25,7 +25,7 @@ export interface Location {
  * messages may have had the key, one after another; all are returned.
  *
  * O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a reliable queue: O(N), in
- * scripts of at most 20 entries that take Redis some 300 us each. It can miss a message that moves on at that moment,
+ * scripts of at most 25 entries that take Redis some 200 us each. It can miss a message that moves on at that moment,
  * so while consumers work, an empty result proves nothing.
  *
  * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.

@@ -42,8 +42,8 @@ export interface SearchOptions extends CallOptions {
   /** The queues to search. Defaults to all, which costs a scan of the names of all keys. */
   readonly names?: readonly string[] | undefined;
   /**
-   * The most entries to look at in each place of a queue or partition. Defaults to 20,000: some 150 ms of Redis's time, in
-   * steps of half a millisecond.
+   * The most entries to look at in each place of a queue or partition. Defaults to 20,000: some 200 ms of Redis's time, in
+   * steps of some 200 us.
    */
   readonly most?: number;
 }

@@ -61,11 +61,11 @@ const FEW = 20;
 /** Of more queues, one at rest is read in every tenth round. */
 const RESTING_ROUNDS = 10;
 
-/** How many queues are read in one command: half a millisecond of Redis's time. */
-const TOGETHER = 10;
+/** How many queues are read in one command: a third of a millisecond of Redis's time. */
+const TOGETHER = 5;
 
 /** How many queues are read at once. */
-const CONCURRENCY = 2 * TOGETHER;
+const CONCURRENCY = 4 * TOGETHER;
 
 /**
  * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds, or with
