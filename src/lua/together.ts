@@ -69,17 +69,9 @@ class Rounds {
     let replies: readonly RawReply[] = [];
     try {
       const form = joined(script, runs.length);
-      const keys = Object.fromEntries(
-        runs.flatMap((one, i) =>
-          script.keys.map((key) => [`${key}:${i}`, one.keys[key] as string]),
-        ),
-      );
-      const args = Object.fromEntries(
-        runs.flatMap((one, i) =>
-          script.args.map((arg) => [`${arg}:${i}`, one.args[arg] as ScriptArg]),
-        ),
-      );
-      replies = await run(this.#client, form, keys, args);
+      const keys = runs.flatMap((one) => script.keys.map((key) => one.keys[key] as string));
+      const args = runs.flatMap((one) => script.args.map((arg) => one.args[arg] as ScriptArg));
+      replies = await run(this.#client, form, byPosition(keys), byPosition(args));
     } catch {
       // Alone, each says why: one of the queues may be forbidden.
     }
@@ -99,6 +91,11 @@ class Rounds {
   }
 }
 
+/** The values by their positions: "0", "1" and so on. */
+function byPosition<Value>(values: readonly Value[]): Readonly<Record<string, Value>> {
+  return values as unknown as Readonly<Record<string, Value>>;
+}
+
 function settle({ resolve, reject }: Run, read: () => unknown): void {
   try {
     resolve(read());
@@ -114,8 +111,8 @@ function joined(script: AnyScript, count: number): Script<string, string, RawRep
     const lua = textOf(script);
     texts.set(script, (text = { lua, sha: digestOf(lua) }));
   }
-  const times = (names: readonly string[]) =>
-    Array.from({ length: count }, (_, i) => names.map((name) => `${name}:${i}`)).flat();
+  const times = ({ length }: readonly string[]) =>
+    Array.from({ length: count * length }, (_, position) => String(position));
   return {
     ...script,
     ...text,

@@ -83,12 +83,17 @@ export async function readPast(
   const fields = fieldsWith(SLOTS[of], first, last);
   const names = fields.map(({ field }) => field);
   const found = await redis.hmgetBuffer(queueKeys(name).history, ...names);
-  const byNumber = new Map(fields.map(({ number }, i) => [number, slotsIn(found[i], number)]));
   const lines = NOTED.map((): (number | undefined)[] => []);
-  for (let at = first; at <= last; at++) {
-    const slots = byNumber.get(Math.floor(at / inField));
-    const slot = (at % inField) * NOTED.length;
-    for (const [j, line] of lines.entries()) line.push(slots && VALUES[slots[slot + j] ?? 0]);
+  for (const [i, { number }] of fields.entries()) {
+    const slots = slotsIn(found[i], number);
+    const from = Math.max(first - number * inField, 0);
+    const to = Math.min(last - number * inField, inField - 1);
+    for (let j = 0; j < NOTED.length; j++) {
+      const line = lines[j] as (number | undefined)[];
+      for (let at = from; at <= to; at++) {
+        line.push(slots && VALUES[slots[at * NOTED.length + j] ?? 0]);
+      }
+    }
   }
   const values = Object.fromEntries(NOTED.map((noted, j) => [noted, lines[j]]));
   return { from: first * step, step, values: values as unknown as Past["values"] };

@@ -84,6 +84,33 @@ export interface StatsReply extends QueueCounts {
   readonly listeners: number;
 }
 
+/** What {@link stats} replies, in this order. */
+const COLUMNS = {
+  serverTime: asInstant,
+  isReliable: asFlag,
+  isPaused: asFlag,
+  delayed: asNumber,
+  overdue: asNumber,
+  ready: asNumber,
+  inFlight: asNumber,
+  retries: asNumber,
+  dead: asNumber,
+  dropped: asNumber,
+  droppedLate: asNumber,
+  droppedOverlap: asNumber,
+  quarantined: asNumber,
+  remembered: asNumber,
+  schedules: asNumber,
+  unplanned: asNumber,
+  nextDeadline: orNothing(asDeadline),
+  oldestReadyAge: orNothing(asNumber),
+  oldestInFlightAge: orNothing(asNumber),
+  consumers: asNumber,
+  listeners: asNumber,
+  readied: orNothing(asNumber),
+  finished: orNothing(asNumber),
+};
+
 /**
  * Counts what is in a queue, in one step. O(log N), and O(1) for each consumer group. It reads the oldest ready message
  * (XRANGE cannot leave out its fields) and, for each of several groups without a lag, a page of 100 messages.
@@ -212,33 +239,37 @@ return {
   added and added - length,
 }
 `,
-  reply: (raw): StatsReply =>
-    asRow(raw, {
-      serverTime: asInstant,
-      isReliable: asFlag,
-      isPaused: asFlag,
-      delayed: asNumber,
-      overdue: asNumber,
-      ready: asNumber,
-      inFlight: asNumber,
-      retries: asNumber,
-      dead: asNumber,
-      dropped: asNumber,
-      droppedLate: asNumber,
-      droppedOverlap: asNumber,
-      quarantined: asNumber,
-      remembered: asNumber,
-      schedules: asNumber,
-      unplanned: asNumber,
-      nextDeadline: orNothing(asDeadline),
-      oldestReadyAge: orNothing(asNumber),
-      oldestInFlightAge: orNothing(asNumber),
-      consumers: asNumber,
-      listeners: asNumber,
-      readied: orNothing(asNumber),
-      finished: orNothing(asNumber),
-    }),
+  reply: (raw): StatsReply => asRow(raw, COLUMNS),
 });
+
+/**
+ * Whether a queue has no partitions, and the numbers that {@link stats} counted before, as `known` has them (see
+ * {@link textOf}). Costs Redis what they cost; its caller has next to nothing to do where the answer is yes.
+ */
+export const isUnchanged = defineScript({
+  name: "is-unchanged",
+  keys: [...stats.keys, "partitions"],
+  args: ["channel", "known"],
+  needs: stats.source.needs,
+  lua: /* lua */ `
+local function count()
+${stats.source.body}
+end
+local found = count()
+-- The first is the time.
+for i = 2, #found do found[i - 1] = tostring(found[i] or "") end
+found[#found] = nil
+return table.concat(found, " ") == known and redis.call("EXISTS", partitions) == 0 and 1 or 0
+`,
+  reply: asFlag,
+});
+
+/** The numbers of a queue as {@link isUnchanged} compares them. */
+export function textOf(reply: Omit<StatsReply, "serverTime">): string {
+  const numbers: Partial<StatsReply> = reply;
+  const [, ...names] = Object.keys(COLUMNS) as (keyof StatsReply)[];
+  return names.map((name) => (numbers[name] === undefined ? "" : Number(numbers[name]))).join(" ");
+}
 
 /**
  * Counts the messages and retries that fall due in each of `count` spans of `step` milliseconds, from `from` on (epoch

@@ -8,7 +8,9 @@ import type { BlockingQueue } from "../../handles/blocking-queue.ts";
 import type { DeadLetters } from "../../handles/dead-letters.ts";
 import type { ReliableQueue } from "../../handles/reliable-queue.ts";
 import { queueKeys } from "../../queue/keys.ts";
+import { unchangedAmong } from "../../queue/unchanged.ts";
 import { callWithin } from "../../redis/call.ts";
+import type { RedisClient } from "../../redis/client.ts";
 import type { Server } from "../../redis/server.ts";
 
 /** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
@@ -74,6 +76,22 @@ export class Inspector implements AsyncDisposable {
    */
   async look(name: string, most: number): Promise<QueueStats> {
     return await queuesOf(this.line).stats(name, { together: most });
+  }
+
+  /**
+   * Returns those of the queues without partitions whose numbers are as they were read before, in commands for `most`
+   * queues each: next to no work for this process. A queue that cannot be read is not among them. On a Cluster, none is.
+   *
+   * @throws {UnansweredError} if Redis does not reply.
+   */
+  async unchanged(
+    before: Iterable<readonly [string, QueueStats]>,
+    most: number,
+  ): Promise<string[]> {
+    const { connections, expiries, isCluster } = serversOf(this.line)[0];
+    if (isCluster) return [];
+    const send = (redis: RedisClient) => unchangedAmong(redis, before, most);
+    return await connections.call("commands", { expiries }, send);
   }
 
   /** Opens a queue that has these numbers. */

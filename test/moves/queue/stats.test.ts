@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { forecast, stats } from "../../../src/lua/queue/stats.ts";
+import { forecast, isUnchanged, stats, textOf } from "../../../src/lua/queue/stats.ts";
 import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, waitingRetry, type Moves } from "../../helpers/moves.ts";
@@ -237,4 +237,32 @@ test("a forecast counts messages and retries span by span, from the first instan
   const plain = await newMoves();
   await plain.seed({ timeouts: [c.delayed] });
   expect(await spread(plain, { from: FAR - 1, step: 1, count: 3 })).toEqual([0, 1, 0]);
+});
+
+test("a queue is unchanged as long as it has the same numbers, and no partitions", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const { channel } = keys;
+  const isSame = async (numbers: Awaited<ReturnType<typeof read>>) =>
+    await run(redis, isUnchanged, keys, { channel, known: textOf(numbers) });
+  const empty = await read(queue);
+  expect(await isSame(empty)).toBe(true);
+
+  await queue.seed({ timeouts: [a.delayed, c.delayed], ready: ["1"], ...retry(FAR) });
+  expect(await isSame(empty)).toBe(false);
+  const full = await read(queue);
+  expect(await isSame(full)).toBe(true);
+  // A number that becomes another one, one that becomes unknown, and one that is known of streams alone.
+  await redis.rpush(keys.ready, "2");
+  expect(await isSame(full)).toBe(false);
+  await redis.del(keys.timeouts, keys.ready, keys.retries);
+  expect(await isSame(full)).toBe(false);
+  expect(await isSame(empty)).toBe(true);
+  await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
+  expect(await isSame(empty)).toBe(false);
+  const stream = await read(queue);
+  expect(stream).toMatchObject({ isReliable: true, readied: 0 });
+  expect(await isSame(stream)).toBe(true);
+  await redis.set(keys.partitions, "1:2:1:a:0");
+  expect(await isSame(stream)).toBe(false);
 });

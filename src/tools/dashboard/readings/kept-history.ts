@@ -46,11 +46,13 @@ export class KeptHistory {
    * Notes the numbers of queues as they were at `at` (epoch ms on the server's clock), unless this was done in that minute.
    * Never rejects: after a refusal it goes on with the next minute.
    */
-  async note(at: number, all: readonly Row[]): Promise<void> {
+  async note(at: number, all: () => readonly Row[]): Promise<void> {
     const minute = Math.floor(at / MINUTE);
     if (!this.#isOn || minute === this.#minute) return;
     this.#minute = minute;
-    const rows = all.filter(({ error }) => error === undefined).slice(0, MAX_QUEUES);
+    const rows = all()
+      .filter(({ error }) => error === undefined)
+      .slice(0, MAX_QUEUES);
     try {
       for (const some of batches(rows)) {
         await Promise.all(

@@ -59,13 +59,20 @@ export function folded({ from, step, values }: Past, most: number): Past {
 
 /** The sums of what is known of all lines, and for `late` the most. */
 export function totalOf(all: readonly Lines[]): Lines {
-  return each((noted) =>
-    Array.from({ length: all[0]?.[noted].length ?? 0 }, (_, i) => {
-      const known = all.map((lines) => lines[noted][i]).filter((one) => one !== undefined);
-      if (known.length === 0) return undefined;
-      return noted === "late" ? Math.max(...known) : sum(known);
-    }),
-  );
+  return each((noted) => {
+    const totals = Array.from(
+      { length: all[0]?.[noted].length ?? 0 },
+      (): number | undefined => undefined,
+    );
+    for (const { [noted]: line } of all) {
+      for (let i = 0; i < totals.length; i++) {
+        const [value, total = 0] = [line[i], totals[i]];
+        if (value === undefined) continue;
+        totals[i] = noted === "late" ? Math.max(total, value) : total + value;
+      }
+    }
+    return totals;
+  });
 }
 
 /** Whether the latest intervals are known: somebody notes the numbers. */
@@ -93,8 +100,4 @@ function perSecond(finished: number | undefined, step: number) {
 
 function each(valuesOf: (noted: Noted) => readonly (number | undefined)[]): Lines {
   return Object.fromEntries(NOTED.map((noted) => [noted, valuesOf(noted)])) as unknown as Lines;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, one) => total + one, 0);
 }

@@ -201,21 +201,30 @@ export class Sampler {
   async #read(searches: boolean): Promise<Round> {
     const startedAt = Date.now();
     const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
-    const known = this.#resting(watched, startedAt);
+    const { known, due } = this.#resting(watched, startedAt);
     // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
-    const looking = this.#lookAtAll([...this.#names, ...watched], known);
+    const looking = this.#keepUnchanged(due, known).then(() =>
+      this.#lookAtAll([...this.#names, ...watched], known),
+    );
     const refusing = this.#refusal();
     const error = searches ? await this.#search() : this.#last?.error;
     const searchTime = Date.now() - startedAt;
     await looking;
     await this.#lookAtAll(this.#names, known);
-    const names = [...new Set([...this.#names, ...watched])].toSorted();
-    const samples = new Map(names.flatMap((name) => entryOf(known, name)));
+    const others = watched.filter((name) => !this.#names.includes(name));
+    const names =
+      others.length === 0 ? this.#names : [...this.#names, ...new Set(others)].toSorted();
+    const samples = new Map<string, Sample>();
     const endedAt = Date.now();
     const at = this.now;
-    for (const [name, sample] of samples) this.#note(name, at, sample);
     let scripts = 0;
-    for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
+    for (const name of names) {
+      const sample = known.get(name);
+      if (sample === undefined) continue;
+      samples.set(name, sample);
+      this.#note(name, at, sample);
+      scripts += Math.max(1, sample.row.partitions);
+    }
     this.#rest = Math.max(this.#rhythm.round, scripts * REST_PER_SCRIPT);
     if (searches) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
@@ -235,10 +244,7 @@ export class Sampler {
     };
     this.#last = round;
     this.#lastAt = endedAt;
-    void this.#kept?.note(
-      at,
-      Array.from(samples.values(), ({ row }) => row),
-    );
+    void this.#kept?.note(at, () => Array.from(samples.values(), ({ row }) => row));
     for (const { onRound } of this.#watchers) onRound(round);
     return round;
   }
@@ -277,24 +283,38 @@ export class Sampler {
   }
 
   /**
-   * The last samples of queues at rest, which this round does not read: nothing is ready, in flight or due soon, and nothing
-   * has changed. So many quiet queues cost a tenth. After a pause everything is read.
+   * The last samples of queues at rest, in which nothing is ready, in flight or due soon, and nothing has changed: `known`
+   * are those that this round does not read; of those that are `due` it asks whether anything has changed. So many quiet
+   * queues cost little. After a pause everything is read.
    */
-  #resting(watched: readonly string[], startedAt: number): Map<string, Sample> {
-    const resting = new Map<string, Sample>();
+  #resting(watched: readonly string[], startedAt: number) {
+    const known = new Map<string, Sample>();
+    const due = new Map<string, Sample>();
     const turn = this.#roundCount++ % RESTING_ROUNDS;
     const longest = RESTING_ROUNDS * this.#rest;
-    if (this.#names.length <= FEW || startedAt - this.#lastAt > longest) return resting;
+    if (this.#names.length <= FEW || startedAt - this.#lastAt > longest) return { known, due };
     const until = this.now + longest;
     for (const [i, name] of this.#names.entries()) {
       const sample = this.#last?.samples.get(name);
-      if (i % RESTING_ROUNDS === turn || watched.includes(name)) continue;
-      if (sample?.stats === undefined) continue;
-      const { ready, inFlight, overdue, nextDeadline = Infinity } = sample.row;
+      if (sample?.stats === undefined || !sample.isStill || watched.includes(name)) continue;
+      const { ready, inFlight, overdue, nextDeadline = Infinity, partitions } = sample.row;
       const isQuiet = ready + inFlight + overdue === 0 && nextDeadline > until;
-      if (isQuiet && sample.isStill) resting.set(name, sample);
+      if (!isQuiet) continue;
+      if (i % RESTING_ROUNDS !== turn) known.set(name, sample);
+      else if (partitions === 0) due.set(name, sample);
     }
-    return resting;
+    return { known, due };
+  }
+
+  /** Adds those of the samples to `known` in whose queues nothing has changed. The others have to be read. */
+  async #keepUnchanged(
+    due: ReadonlyMap<string, Sample>,
+    known: Map<string, Sample>,
+  ): Promise<void> {
+    if (due.size === 0) return;
+    const before = Array.from(due, ([name, { stats }]) => [name, stats as QueueStats] as const);
+    const unchanged = await this.#inspector.unchanged(before, TOGETHER).catch(() => []);
+    for (const name of unchanged) known.set(name, due.get(name) as Sample);
   }
 
   async #look(name: string): Promise<Sample> {
@@ -316,8 +336,9 @@ export class Sampler {
 
   /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
   #note(name: string, at: number, { row, stats }: Sample): void {
-    if (stats === undefined || (isEmpty(stats) && !this.knows(name))) return;
-    this.#histories.add(name, at, row);
+    if (stats === undefined) return;
+    if (this.#histories.has(name) || !isEmpty(stats) || this.knows(name))
+      this.#histories.add(name, at, row);
   }
 
   /** Keeps the row of the last round if nothing has changed: so nobody has to compare its fields again. */
@@ -331,11 +352,6 @@ export class Sampler {
 /** Whether a queue is still of the kind, and has the partitions, that it was opened with. */
 function isAsOpened({ stats }: InspectedQueue, { kind, perPartition }: QueueStats): boolean {
   return kind === stats.kind && perPartition.length === stats.perPartition.length;
-}
-
-function entryOf(samples: ReadonlyMap<string, Sample>, name: string): [string, Sample][] {
-  const sample = samples.get(name);
-  return sample === undefined ? [] : [[name, sample]];
 }
 
 function messageOf(error: unknown): string {
