@@ -13,8 +13,8 @@ export type ScriptArg = string | number | Buffer;
 /** One row of repeated arguments: a value for each column. */
 export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
 
-/** How rows are sent: each value as an argument or as a key, or all values as the words of a single argument. */
-type RowsAs = "args" | "keys" | "words";
+/** How rows are sent: each value as an argument or as a key, or all values of a column as a single argument. */
+type RowsAs = "args" | "keys" | "columns";
 
 /** One atomic move in Redis: a Lua script with named keys and arguments and a typed reply. */
 export interface Script<Key extends string, Arg extends string, Reply, Column extends string> {
@@ -40,8 +40,10 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  *
  * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
  * loops over them with `for each row do ... end`, where every column is a local variable. `rowsAs` "keys": their values
- * are keys, which follow the named ones, and `row` is a position in KEYS. "words": they are not empty and hold no
- * space; an argument for all of them costs Node a tenth of one for each. Defaults to "args".
+ * are keys, which follow the named ones, and `row` is a position in KEYS. Defaults to "args".
+ *
+ * "columns": there is no loop. A column is a local variable that holds all its values, as a list in JSON. One argument
+ * costs Node a tenth of one for each value, and `cjson.decode` makes the list in a fifth of the time that a loop takes.
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
@@ -66,15 +68,15 @@ export function defineScript<
   const lua = [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
-    ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
+    ...[...args, ...(rowsAs === "columns" ? each : [])].map(
+      (arg, i) => `local ${arg} = ARGV[${i + 1}]`,
+    ),
     ...fragments.map((fragment) => fragment.lua),
     definition.lua.replaceAll(
       "for each row do",
-      {
-        args: eachRow("ARGV", args.length + 1, each),
-        keys: eachRow("KEYS", keys.length + 1, each),
-        words: eachWords(args.length + 1, each),
-      }[rowsAs],
+      rowsAs === "keys"
+        ? eachRow("KEYS", keys.length + 1, each)
+        : eachRow("ARGV", args.length + 1, each),
     ),
   ].join("\n");
   const source = { body: definition.lua, needs };
@@ -90,12 +92,6 @@ export function digestOf(lua: string): string {
 function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[]): string {
   const values = columns.map((_, i) => (i === 0 ? `${from}[row]` : `${from}[row + ${i}]`));
   return `for row = ${first}, #${from}, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
-}
-
-/** The same for rows that are the words of one argument. */
-function eachWords(position: number, columns: readonly string[]): string {
-  const words = columns.map(() => "(%S+)").join(" ");
-  return `for ${columns.join(", ")} in ARGV[${position}]:gmatch("${words}") do`;
 }
 
 /**
@@ -135,7 +131,9 @@ export async function run<
   }
   for (const arg of script.args) words.push(args[arg]);
   if (script.rowsAs === "args") pushRows(words, script.each, rows);
-  if (script.rowsAs === "words") words.push(wordsOf(script.each, rows));
+  if (script.rowsAs === "columns") {
+    for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));
+  }
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
@@ -161,15 +159,6 @@ function pushRows<Column extends string>(
   rows: readonly Row<Column>[],
 ): void {
   for (const row of rows) for (const column of columns) words.push(row[column]);
-}
-
-function wordsOf<Column extends string>(
-  columns: readonly Column[],
-  rows: readonly Row<Column>[],
-): string {
-  let text = "";
-  for (const row of rows) for (const column of columns) text += `${String(row[column])} `;
-  return text;
 }
 
 /** One run of a script, published on the diagnostics channel `delayline:script`. It holds no payload. */

@@ -1,5 +1,4 @@
 import { defineFragment } from "../fragment.ts";
-import { streamId } from "./stream.ts";
 
 /**
  * `inFlight(group, first, last, limit[, consumer])`: the rows that `XPENDING` replies for the entries in flight in
@@ -21,30 +20,34 @@ end
 
 /**
  * `inFlightFor(group, consumer, ids, heldCount)`: a table with each of these ids that is in flight for the consumer, and
- * for how many milliseconds. It may contain other ids, too. `heldCount`: about how many entries the consumer has in
- * flight.
+ * for how many milliseconds. It may contain other ids, too. Also whether all of them are in flight for it, and in
+ * ascending order, each once. `heldCount`: about how many entries the consumer has in flight.
  *
- * One XPENDING over the whole range costs a quarter of one for each id, unless many other entries lie in the range:
- * 15 ms for two ids out of 10,000. So its reply is limited. If the reply is full, missing ids are looked up one by
- * one. The ids usually come in ascending order; whether they do shows in that none is missing.
+ * A row of a longer XPENDING costs half of an XPENDING for one id. The ids are usually in ascending order, with few other
+ * entries between them, so the first look is at their range. If it misses some, and they are most of what is in flight, a
+ * second look is at everything. Otherwise, or if there is more than expected, the missing ones are looked up one by one.
  */
 export const inFlightFor = defineFragment({
-  needs: [inFlight, streamId],
+  needs: [inFlight],
   lua: /* lua */ `
 local function inFlightFor(group, consumer, ids, heldCount)
-  local mine = {}
-  if #ids == 0 then return mine end
-  local limit = math.min(math.max(heldCount, #ids), 4 * #ids) + 16
-  local function look(first, last)
+  local mine, count = {}, #ids
+  if count == 0 then return mine, true end
+  local place = 1
+  local function look(first, last, limit)
     local found = inFlight(group, first, last, limit, consumer)
-    for i = 1, #found do mine[found[i][1]] = found[i][3] end
-    for _, id in ipairs(ids) do
-      if not mine[id] then return #found < limit end
+    for i = 1, #found do
+      local id = found[i][1]
+      mine[id] = found[i][3]
+      -- The rows are in ascending order.
+      if id == ids[place] then place = place + 1 end
     end
-    return true, true
+    return #found < limit
   end
-  local _, areAll = look(ids[1], ids[#ids])
-  if areAll or look(rangeOf(ids)) then return mine end
+  look(ids[1], ids[count], count + 16)
+  if place > count then return mine, true end
+  local expected = math.max(heldCount, count)
+  if expected <= 2 * count and look("-", "+", expected + 16) then return mine end
   for _, id in ipairs(ids) do
     local row = not mine[id] and inFlight(group, id, id, 1, consumer)[1]
     if row then mine[id] = row[3] end

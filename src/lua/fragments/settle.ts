@@ -7,10 +7,11 @@ import { fieldsOf, streamId } from "./stream.ts";
 const WORTH_TRIMMING = 3;
 
 /**
- * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
- * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
- * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the
- * entries are acknowledged all the same; `trim` deletes them later, or reports the refusal.
+ * `finish(group, ids, isOwn[, areAscending])`: acknowledges entries, which must be in flight for the group, and deletes
+ * those that no other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the
+ * entry is for this group only. `areAscending`: whether the ids are known to be in ascending order, which saves
+ * comparing each. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the entries
+ * are acknowledged all the same; `trim` deletes them later, or reports the refusal.
  * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis
  * accepts every write of the script even if memory is full, since it refuses only the first write of a script, and never
  * a removal.
@@ -59,23 +60,36 @@ local function unneededBut(group, groups, ids, isOwn)
   for _, id in ipairs(shared) do own[#own + 1] = id end
   return own
 end
--- Deletes what lies below all that the only group still needs, and returns those of the ids that do not: XDEL searches
--- for each entry, and XTRIM drops whole nodes of the stream.
-local function trimmed(group, last, ids)
-  local needed = inFlight(group, "-", "+", 1)[1]
-  -- A script may have kept an entry in flight that the group has not been given yet.
-  local lowest = needed and compareIds(needed[1], last) < 0 and needed[1] or last
+-- Those of the ids that are not below the lowest one needed.
+local function notBelow(lowest, ids, areAscending)
+  if areAscending then
+    local from, behind = 1, #ids + 1
+    while from < behind do
+      local middle = math.floor((from + behind) / 2)
+      if compareIds(ids[middle], lowest) < 0 then from = middle + 1 else behind = middle end
+    end
+    return { unpack(ids, from) }
+  end
   local ms, seq = partsOf(lowest)
   local left = {}
   for _, id in ipairs(ids) do
     local ownMs, ownSeq = partsOf(id)
     if compareParts(ownMs, ownSeq, ms, seq) >= 0 then left[#left + 1] = id end
   end
+  return left
+end
+-- Deletes what lies below all that the only group still needs, and returns those of the ids that do not: XDEL searches
+-- for each entry, and XTRIM drops whole nodes of the stream.
+local function trimmed(group, last, ids, areAscending)
+  local needed = inFlight(group, "-", "+", 1)[1]
+  -- A script may have kept an entry in flight that the group has not been given yet.
+  local lowest = needed and compareIds(needed[1], last) < 0 and needed[1] or last
+  local left = notBelow(lowest, ids, areAscending)
   if #left == #ids then return ids end
   local gone = redis.pcall("XTRIM", stream, "MINID", lowest)
   return type(gone) == "number" and left or ids
 end
-local function finish(group, ids, isOwn)
+local function finish(group, ids, isOwn, areAscending)
   if #ids == 0 then return end
   local groups = redis.call("XINFO", "GROUPS", stream)
   local unneeded = ids
@@ -84,7 +98,7 @@ local function finish(group, ids, isOwn)
   -- message.
   redis.call("XACK", stream, group, unpack(ids))
   if #groups == 1 and #ids >= ${WORTH_TRIMMING} then
-    unneeded = trimmed(group, fieldsOf(groups[1])["last-delivered-id"], ids)
+    unneeded = trimmed(group, fieldsOf(groups[1])["last-delivered-id"], ids, areAscending)
   end
   if #unneeded > 0 then redis.pcall("XDEL", stream, unpack(unneeded)) end
 end

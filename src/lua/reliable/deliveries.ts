@@ -70,7 +70,11 @@ const acknowledge = defineFragment({
   needs: [finish, inFlightFor],
   lua: /* lua */ `
 local function acknowledge(group, consumer, heldCount, ids, isOwn)
-  local mine = inFlightFor(group, consumer, ids, heldCount)
+  local mine, areAll = inFlightFor(group, consumer, ids, heldCount)
+  if areAll then
+    finish(group, ids, isOwn, true)
+    return ids, { #ids }
+  end
   local done, reply = {}, { #ids }
   for i, id in ipairs(ids) do
     if mine[id] then
@@ -108,13 +112,14 @@ export const ack = defineScript({
   keys: ["stream"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own"],
-  rowsAs: "words",
+  rowsAs: "columns",
   needs: [acknowledge],
   lua: /* lua */ `
-local ids, isOwn = {}, {}
-for each row do
-  ids[#ids + 1] = entry
-  if own == "1" then isOwn[entry] = true end
+local ids, isOwn = cjson.decode(entry), {}
+if own:find("1", 1, true) then
+  for i, flag in ipairs(cjson.decode(own)) do
+    if flag == 1 then isOwn[ids[i]] = true end
+  end
 end
 local _, reply = acknowledge(group, consumer, heldCount, ids, isOwn)
 return reply

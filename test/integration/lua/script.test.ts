@@ -80,16 +80,17 @@ return all`,
     expect(all).toEqual(["p:a", "1", "1", "p:b", "p:c"]);
   });
 
-  test("passes rows that are words as one argument, behind the others", async () => {
-    const words = defineScript({
-      name: "test-words",
+  test("passes a column as one argument, a list in JSON, behind the others", async () => {
+    const columns = defineScript({
+      name: "test-columns",
       keys: [],
       args: ["one"],
       each: ["entry", "own"],
-      rowsAs: "words",
+      rowsAs: "columns",
       lua: `
 local all = { #ARGV, one }
-for each row do all[#all + 1] = entry .. "=" .. own end
+local flags = cjson.decode(own)
+for i, id in ipairs(cjson.decode(entry)) do all[#all + 1] = id .. "=" .. flags[i] end
 return all`,
       reply: (raw) => asArray(raw).map(String),
     });
@@ -98,8 +99,8 @@ return all`,
       { entry: "1-0", own: 0 },
       { own: 1, entry: "2-0" },
     ];
-    expect(await run(redis, words, {}, { one: "x" }, rows)).toEqual(["2", "x", "1-0=0", "2-0=1"]);
-    expect(await run(redis, words, {}, { one: "x" })).toEqual(["2", "x"]);
+    expect(await run(redis, columns, {}, { one: "x" }, rows)).toEqual(["3", "x", "1-0=0", "2-0=1"]);
+    expect(await run(redis, columns, {}, { one: "x" })).toEqual(["3", "x"]);
   });
 
   test("puts the client's key prefix before the keys, and only there", async () => {

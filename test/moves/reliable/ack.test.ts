@@ -86,24 +86,46 @@ test("ack: the other group may have many in flight between two entries", async (
   );
 });
 
-test("ack: of many entries, those below all that is needed go together; what is in flight or unread stays", async () => {
+test.each(["ascending", "descending"] as const)(
+  "ack: of many entries, %s, those below all that is needed go together; what is in flight or unread stays",
+  async (order) => {
+    const queue = await newStreams("g");
+    const ids = await queue.add(...letters(60));
+    await queue.deliver("g", "c", 20);
+    await queue.deliver("g", "other", 1);
+    await queue.deliver("g", "c", 29);
+    const mine = [...ids.slice(0, 20), ...ids.slice(21, 50)];
+    const inOrder = order === "ascending" ? mine : mine.toReversed();
+    expect(await acking(queue, inOrder)).toEqual(mine.map(() => true));
+    expect(await queue.snapshot()).toEqual({
+      stream: ["m20", ...letters(60).slice(50)].map((p) => ({ p })),
+      inFlight: { g: { other: ["m20"] } },
+    });
+    expect(await acking(queue, ids.slice(20, 21), { consumer: "other" })).toEqual([true]);
+    expect(await queue.snapshot()).toEqual({
+      stream: letters(60)
+        .slice(50)
+        .map((p) => ({ p })),
+    });
+  },
+);
+
+test("ack: a few in any order out of many in flight", async () => {
   const queue = await newStreams("g");
-  const ids = await queue.add(...letters(60));
-  await queue.deliver("g", "c", 20);
-  await queue.deliver("g", "other", 1);
-  await queue.deliver("g", "c", 29);
-  const mine = [...ids.slice(0, 20), ...ids.slice(21, 50)];
-  expect(await acking(queue, mine.toReversed())).toEqual(mine.map(() => true));
-  expect(await queue.snapshot()).toEqual({
-    stream: ["m20", ...letters(60).slice(50)].map((p) => ({ p })),
-    inFlight: { g: { other: ["m20"] } },
-  });
-  expect(await acking(queue, ids.slice(20, 21), { consumer: "other" })).toEqual([true]);
-  expect(await queue.snapshot()).toEqual({
-    stream: letters(60)
-      .slice(50)
-      .map((p) => ({ p })),
-  });
+  const ids = await queue.add(...letters(100));
+  await queue.deliver("g", "c", 90);
+  const [last = "", first = "", unread = "", middle = ""] = [ids[80], ids[0], ids[95], ids[40]];
+  expect(await acking(queue, [last, first, unread, middle, first])).toEqual([
+    true,
+    true,
+    false,
+    true,
+    false,
+  ]);
+  const { stream, inFlight } = await queue.snapshot();
+  const left = letters(100).filter((p) => !["m0", "m40", "m80"].includes(p));
+  expect(stream).toEqual(left.map((p) => ({ p })));
+  expect(inFlight).toEqual({ g: { c: left.slice(0, 87) } });
 });
 
 test("ack: entries that a script has kept in flight ahead of the group are needed", async () => {

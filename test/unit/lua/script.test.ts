@@ -64,19 +64,22 @@ test("rows may be keys, behind the named ones", () => {
   );
 });
 
-test("rows may be the words of one argument", () => {
+test("rows may be columns, each behind the named arguments", () => {
   const each = defineScript({
     name: "each",
     keys: [],
     args: ["limit"],
     each: ["entry", "own"],
-    rowsAs: "words",
-    lua: "for each row do use(entry, own) end",
+    rowsAs: "columns",
+    lua: "use(entry, own)",
     reply: asNumber,
   });
-  expect(each.lua.split("\n").at(-1)).toBe(
-    'for entry, own in ARGV[2]:gmatch("(%S+) (%S+)") do use(entry, own) end',
-  );
+  expect(each.lua.split("\n").slice(1)).toEqual([
+    "local limit = ARGV[1]",
+    "local entry = ARGV[2]",
+    "local own = ARGV[3]",
+    "use(entry, own)",
+  ]);
 });
 
 test("a script must declare the keys that its fragments read", () => {
