@@ -1,18 +1,12 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import type { ScriptRun } from "../../../src/index.ts";
+import { callsOf } from "../../helpers/calls.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { MINUTE, newClock, SECOND } from "../../helpers/test-clock.ts";
-
-/** How often each command was called. */
-async function callsOf(redis: Redis): Promise<Record<string, number>> {
-  const found = (await redis.info("commandstats")).matchAll(/cmdstat_([\w|]+):calls=(\d+)/g);
-  return Object.fromEntries(Array.from(found, ([, name = "", calls]) => [name, Number(calls)]));
-}
 
 test("without schedules, no script and no command more: a sweep asks for both in one question", async () => {
   const server = await startOwnServer();
