@@ -266,10 +266,10 @@ return table.concat(found, " ") == known and redis.call("EXISTS", partitions) ==
 
 /** The numbers of a queue as {@link isUnchanged} compares them. */
 export function textOf(reply: Omit<StatsReply, "serverTime">): string {
-  const numbers: Partial<StatsReply> = reply;
-  const [, ...names] = Object.keys(COLUMNS) as (keyof StatsReply)[];
-  return names.map((name) => (numbers[name] === undefined ? "" : Number(numbers[name]))).join(" ");
+  return NAMES.map((name) => (reply[name] === undefined ? "" : Number(reply[name]))).join(" ");
 }
+
+const NAMES = Object.keys(COLUMNS).slice(1) as Exclude<keyof StatsReply, "serverTime">[];
 
 /**
  * Counts the messages and retries that fall due in each of `count` spans of `step` milliseconds, from `from` on (epoch

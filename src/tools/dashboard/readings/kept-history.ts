@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 /** The most queues whose past is kept. All of them take 13 MB. */
 const MAX_QUEUES = 1000;
 
-/** How many queues are asked about at once. */
+/** How many queues are asked about at once: their commands leave in one packet. */
 const AT_ONCE = 50;
 
 /**
@@ -30,7 +30,6 @@ export class KeptHistory {
   /** The minute that this process noted last. */
   #minute = 0;
   #refusal: string | undefined;
-  #latest: { readonly key: string; readonly pasts: Promise<ReadonlyMap<string, Past>> } | undefined;
 
   constructor(inspector: Inspector, isOn: boolean) {
     this.#inspector = inspector;
@@ -55,8 +54,8 @@ export class KeptHistory {
       .slice(0, MAX_QUEUES);
     try {
       for (const some of batches(rows)) {
-        await Promise.all(
-          some.map((row) => this.#ask((redis) => noteNumbers(redis, row.name, notedOf(row)))),
+        await this.#ask((redis) =>
+          Promise.all(some.map((row) => noteNumbers(redis, row.name, notedOf(row)))),
         );
       }
       this.#refusal = undefined;
@@ -76,20 +75,17 @@ export class KeptHistory {
     return at !== undefined && at + MINUTE > now;
   }
 
-  /** Reads the past of queues, once a minute for all who ask for the same. A queue whose past cannot be read has none. */
+  /** Reads the past of queues. A queue whose past cannot be read has none. */
   async read(names: readonly string[], range: PastRange): Promise<ReadonlyMap<string, Past>> {
-    const key = JSON.stringify([names, range.of, range.count, Math.floor(range.now / MINUTE)]);
-    if (this.#latest?.key !== key) this.#latest = { key, pasts: this.#read(names, range) };
-    return await this.#latest.pasts;
-  }
-
-  async #read(names: readonly string[], range: PastRange): Promise<ReadonlyMap<string, Past>> {
     const found = new Map<string, Past>();
-    const read = async (name: string) => {
-      const past = await this.#ask((redis) => readPast(redis, name, range)).catch(() => undefined);
+    const read = async (redis: RedisClient, name: string) => {
+      const past = await readPast(redis, name, range).catch(() => undefined);
       if (past !== undefined) found.set(name, past);
     };
-    for (const some of batches(names)) await Promise.all(some.map(read));
+    for (const some of batches(names)) {
+      const readAll = (redis: RedisClient) => Promise.all(some.map((name) => read(redis, name)));
+      await this.#ask(readAll).catch(() => undefined);
+    }
     return found;
   }
 
