@@ -211,7 +211,7 @@ inBrowser("the quarantine is filtered, and requeued and removed in part and whol
   const rows = page.getByRole("rowheader");
   await rows.nth(3).waitFor();
   await page.getByRole("searchbox", { name: "Payload contains" }).fill("tw");
-  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByRole("button", { name: "Filter payloads" }).click();
   await rows.nth(1).waitFor({ state: "detached" });
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
   await page.getByRole("region", { name: "Payload" }).getByText("two").waitFor();

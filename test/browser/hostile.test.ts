@@ -73,7 +73,7 @@ inBrowser("a search for a hostile key finds it", async () => {
   });
   const page = await visit(`${url}#/queue/orders/messages`);
   await page.getByRole("searchbox", { name: "Key begins with" }).fill(`${IMAGE}&#?=+ %`);
-  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByRole("button", { name: "Filter keys" }).click();
   await page
     .getByRole("table", { name: /^Messages in any state with keys that begin with/ })
     .waitFor();

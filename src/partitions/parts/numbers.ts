@@ -70,5 +70,5 @@ async function forecastOf(
   return counts;
 }
 
-/** Spans per script: about 200 us of Redis's time. */
-const SPANS = 50;
+/** Spans per script: about 100 us of Redis's time. */
+const SPANS = 25;

@@ -58,10 +58,10 @@ const KEEPING_SEARCH = 600_000;
 /** Up to this many queues, each round reads all. */
 const FEW = 20;
 
-/** Of more queues, one at rest is read in every tenth round. */
+/** Of more queues, one at rest is looked at in every tenth round. */
 const RESTING_ROUNDS = 10;
 
-/** How many queues are read in one command: a third of a millisecond of Redis's time. */
+/** How many queues are read, or looked at, in one command: a third of a millisecond of Redis's time. */
 const TOGETHER = 5;
 
 /** How many queues are read at once. */

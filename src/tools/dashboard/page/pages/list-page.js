@@ -76,6 +76,7 @@ export function ListPage({ name, page, params }) {
       <${TextFilter}
         key=${prefix}
         label="Key begins with"
+        button="Filter keys"
         value=${prefix}
         onFilter=${(wanted) => replaceAddress(addressOf(name, page, { prefix: wanted, text, sort }))}
       >
@@ -91,6 +92,7 @@ export function ListPage({ name, page, params }) {
         html`<${TextFilter}
           key=${`payload ${text}`}
           label="Payload contains"
+          button="Filter payloads"
           value=${text}
           onFilter=${(wanted) => replaceAddress(addressOf(name, page, { ...params, after: undefined, text: wanted }))}
         />`

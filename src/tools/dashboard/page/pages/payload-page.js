@@ -86,6 +86,7 @@ export function PayloadPage({ name, page, params }) {
         html`<${TextFilter}
           key=${text}
           label="Payload contains"
+          button="Filter payloads"
           value=${text}
           onFilter=${(value) => filter({ text: value })}
         />`

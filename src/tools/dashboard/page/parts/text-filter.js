@@ -2,7 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 
 /** A box for the text by which a list is filtered; `children` follow its button. */
-export function TextFilter({ label, value = "", onFilter, children }) {
+export function TextFilter({ label, button, value = "", onFilter, children }) {
   const filter = (event) => {
     event.preventDefault();
     onFilter(new FormData(event.target).get("text"));
@@ -18,7 +18,7 @@ export function TextFilter({ label, value = "", onFilter, children }) {
       spellcheck=${false}
       dir="auto"
     />
-    <button type="submit">Filter</button>
+    <button type="submit">${button}</button>
     ${children}
   </form>`;
 }
