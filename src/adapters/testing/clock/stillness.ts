@@ -79,10 +79,13 @@ export class Stillness {
     }
   }
 
-  /** Changes whenever something happens. */
+  /**
+   * Changes whenever something happens. A read that blocks may have its reply already: nobody knows before the next
+   * barrier.
+   */
   get #progress(): string {
     const { timeline, handlers, scriptCount } = this.#observed;
-    return `${timeline.changes} ${handlers.changes} ${scriptCount()}`;
+    return `${timeline.changes} ${handlers.changes} ${scriptCount()} ${this.#readCount}`;
   }
 
   /** What has to end first, in words. */

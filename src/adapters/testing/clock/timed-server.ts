@@ -74,7 +74,10 @@ export class TimedServer {
   async pass(isFirst: boolean): Promise<void> {
     if (this.#connection.isCluster) await this.#bus.pass(await this.#nodes());
     this.#lastAt = await this.#ask();
-    if (isFirst) this.#quietAt = Math.floor(this.#lastAt);
+    if (!isFirst) return;
+    // Redis may have replied here before it wrote to the connections for which it had something, too. It has now.
+    this.#lastAt = await this.#ask();
+    this.#quietAt = Math.floor(this.#lastAt);
   }
 
   /** Moves from one virtual instant to another. Nothing may be under way. */
