@@ -2,7 +2,7 @@ import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { clearDelayed } from "../lua/delayed/remove.ts";
 import type { DelayedMember, WaitingMember } from "../lua/delayed/get.ts";
-import { headDeadline } from "../lua/delayed/soonest.ts";
+import { headDeadline } from "../lua/queue/next-due.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import { remove } from "../lua/delayed/remove.ts";

@@ -1,7 +1,8 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
-import { clearRetries, nextDue, sizeWithRetries } from "../lua/reliable/retries.ts";
+import { nextDue } from "../lua/queue/next-due.ts";
+import { clearRetries, sizeWithRetries } from "../lua/reliable/retries.ts";
 import type { Call } from "../queue/call.ts";
 import type { Queue } from "../queue/queue.ts";
 import { aborted } from "../redis/call.ts";

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { headDeadline } from "../../lua/delayed/soonest.ts";
 import { retire, type TransferReply } from "../../lua/delayed/transfer.ts";
-import { nextDue } from "../../lua/reliable/retries.ts";
+import { headDeadline, nextDue } from "../../lua/queue/next-due.ts";
 import { asFlag } from "../../lua/reply.ts";
 import { run } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";

@@ -1,5 +1,5 @@
 import { bytes } from "../fragments/address.ts";
-import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { replied } from "../fragments/deadline.ts";
 import { asBuffer, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
@@ -65,18 +65,5 @@ return { score, startOf(start), messages }
       messages: asMembers,
     });
     return { next, messages };
-  },
-});
-
-/** Returns the earliest deadline (epoch ms); Infinity if it never comes, undefined if nothing is delayed. */
-export const headDeadline = defineScript({
-  name: "head-deadline",
-  keys: ["timeouts"],
-  args: [],
-  lua: /* lua */ `return redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2] or false`,
-  reply: (raw) => {
-    if (raw === null) return undefined;
-    const deadline = asDeadline(raw);
-    return deadline > LAST_DEADLINE ? Infinity : deadline;
   },
 });

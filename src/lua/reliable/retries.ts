@@ -1,4 +1,4 @@
-import { asDeadline, earliestDue, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { asDeadline, replied } from "../fragments/deadline.ts";
 import { keyOf } from "../fragments/member.ts";
 import { retriesOf, retry, unpackRetry, unpackRetryName, type Retry } from "../fragments/retry.ts";
 import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
@@ -111,24 +111,4 @@ export const sizeWithRetries = defineScript({
   args: [],
   lua: /* lua */ `return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries)`,
   reply: asNumber,
-});
-
-/**
- * Returns when the first of all delayed messages and retries is due, in epoch milliseconds: Infinity beyond the last
- * legal deadline, undefined if there are none.
- */
-export const nextDue = defineScript({
-  name: "next-due",
-  keys: ["timeouts", "retries"],
-  args: [],
-  needs: [earliestDue, replied],
-  lua: /* lua */ `
-local due = earliestDue()
-return due and replied(due) or false
-`,
-  reply: (raw) => {
-    if (raw === null) return undefined;
-    const due = asDeadline(raw);
-    return due > LAST_DEADLINE ? Infinity : due;
-  },
 });

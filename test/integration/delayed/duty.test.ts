@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect, test } from "vitest";
 import type { DelayedQueue } from "../../../src/index.ts";
-import { headDeadline } from "../../../src/lua/delayed/soonest.ts";
+import { headDeadline } from "../../../src/lua/queue/next-due.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { StandBy } from "../../../src/delayed/transfer/stand-by.ts";
-import { headDeadline } from "../../../src/lua/delayed/soonest.ts";
+import { headDeadline } from "../../../src/lua/queue/next-due.ts";
 import type { Into } from "../../../src/lua/family.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { Queue } from "../../../src/queue/queue.ts";

@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  headDeadline,
-  FIRST,
-  soonest,
-  type DeadlineCursor,
-} from "../../../src/lua/delayed/soonest.ts";
+import { FIRST, soonest, type DeadlineCursor } from "../../../src/lua/delayed/soonest.ts";
+import { headDeadline } from "../../../src/lua/queue/next-due.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asText, bytes, message, newMoves } from "../../helpers/moves.ts";
 import type { Bytes, Moves } from "../../helpers/moves.ts";

@@ -1,10 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  clearRetries,
-  getRetries,
-  nextDue,
-  sizeWithRetries,
-} from "../../../src/lua/reliable/retries.ts";
+import { nextDue } from "../../../src/lua/queue/next-due.ts";
+import { clearRetries, getRetries, sizeWithRetries } from "../../../src/lua/reliable/retries.ts";
 import { remove as removeScript } from "../../../src/lua/delayed/remove.ts";
 import { reschedule as rescheduleScript } from "../../../src/lua/delayed/reschedule.ts";
 import { run } from "../../../src/lua/script.ts";

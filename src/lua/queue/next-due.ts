@@ -1,0 +1,31 @@
+import { asDeadline, earliestDue, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import type { RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
+
+/** Returns the earliest deadline (epoch ms); Infinity if it never comes, undefined if nothing is delayed. */
+export const headDeadline = defineScript({
+  name: "head-deadline",
+  keys: ["timeouts"],
+  args: [],
+  lua: /* lua */ `return redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2] or false`,
+  reply: asNext,
+});
+
+/** The same for all delayed messages and retries. */
+export const nextDue = defineScript({
+  name: "next-due",
+  keys: ["timeouts", "retries"],
+  args: [],
+  needs: [earliestDue, replied],
+  lua: /* lua */ `
+local due = earliestDue()
+return due and replied(due) or false
+`,
+  reply: asNext,
+});
+
+function asNext(raw: RawReply): number | undefined {
+  if (raw === null) return undefined;
+  const deadline = asDeadline(raw);
+  return deadline > LAST_DEADLINE ? Infinity : deadline;
+}
