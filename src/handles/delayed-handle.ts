@@ -12,6 +12,7 @@ import {
   checkSignal,
   checkWhere,
   checkWhole,
+  type DurationHints,
 } from "../queue/checks.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -41,6 +42,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   readonly #messages: Messages;
   readonly #payloads: Payloads<T>;
   readonly #anyTime: boolean;
+  /** How the check of a delay ends its error. */
+  readonly #hints: DurationHints;
 
   /** @internal */
   protected constructor(
@@ -54,6 +57,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     this.#messages = messages;
     this.#payloads = payloads;
     this.#anyTime = anyTime;
+    this.#hints = { ...OFFER, anyTime };
   }
 
   /**
@@ -72,7 +76,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * @throws {OfferError} if Redis did not accept the message; `stored` says whether it may be stored.
    */
   async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
-    checkDuration("delay", delay, { ...OFFER, anyTime: this.#anyTime });
+    checkDuration("delay", delay, this.#hints);
     return await this.#offer(payload, { delay }, options);
   }
 

@@ -7,7 +7,7 @@ import { wayOutOf } from "../words/did-you-mean.ts";
 import { isMessageId, type MessageId } from "./message/message.ts";
 
 /** How a check of a duration ends its error. */
-interface DurationHints {
+export interface DurationHints {
   /** How to call the method, for who gave another type. */
   readonly call?: string;
   /** What to do with an instant. Defaults to subtracting `Date.now()`. */
@@ -29,13 +29,14 @@ export function checkDuration(
   value: unknown,
   { call, instant = "subtract Date.now()", endless, anyTime }: DurationHints = {},
 ): asserts value is number {
+  const most = anyTime === true ? MAX_TIME : THIRTY_YEARS;
+  // First, since each offer comes here.
+  if (typeof value === "number" && value >= 0 && value <= most) return;
   const ifInstant = `; an instant? ${instant}`;
   if (typeof value !== "number") {
     const wayOut = value instanceof Date ? ifInstant : call === undefined ? "" : `; call ${call}`;
     throw new TypeError(`${name} must be a number of milliseconds, got ${kindOf(value)}${wayOut}`);
   }
-  const most = anyTime === true ? MAX_TIME : THIRTY_YEARS;
-  if (value >= 0 && value <= most) return;
   const isInstant = most === THIRTY_YEARS && value > most && value < Infinity;
   const rule = `between 0 and ${most} ms${most === THIRTY_YEARS ? " (30 years)" : ""}`;
   const ifEndless = value === Infinity && endless !== undefined ? `; no limit? ${endless}` : "";
