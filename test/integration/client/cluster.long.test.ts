@@ -58,12 +58,7 @@ it("moves and takes again after a node has restarted", async () => {
   const line = new Delayline({ redis: cluster });
   onTestFinished(() => line.close());
   line.on("error", () => {});
-  const name = uniqueName("cluster");
-  const delayed = line.getDelayedQueue<string>(name);
-  const ready = line.getBlockingQueue<string>(name);
-  await delayed.offer("before", 0);
-  expect(await ready.take()).toBe("before");
-
+  const { name, delayed, ready } = await inUse(line);
   const waiting = ready.take();
   const node = await nodeOf(name, cluster, nodes);
   await node.kill();
@@ -75,12 +70,7 @@ it("moves and takes again after a node has restarted", async () => {
 it("leaves a block alone when another connection to its node is cut", async () => {
   const { cluster, nodes } = await startCluster();
   const line = newLineThatMayFail({ redis: cluster });
-  const name = uniqueName("cluster");
-  const delayed = line.getDelayedQueue<string>(name);
-  const ready = line.getBlockingQueue<string>(name);
-  await delayed.offer("before", 0);
-  expect(await ready.take()).toBe("before");
-
+  const { name, delayed, ready } = await inUse(line);
   const waiting = ready.take();
   const node = newRedis((await nodeOf(name, cluster, nodes)).url);
   const idsOf = async (role: string) => {
@@ -100,6 +90,16 @@ it("leaves a block alone when another connection to its node is cut", async () =
   expect(await waiting).toBe("on the same connection");
   expect(await idsOf("blocking")).toEqual(blocking);
 });
+
+/** A queue through which a message has come already, so that its connections are there. */
+async function inUse(line: Delayline) {
+  const name = uniqueName("cluster");
+  const delayed = line.getDelayedQueue<string>(name);
+  const ready = line.getBlockingQueue<string>(name);
+  await delayed.offer("before", 0);
+  expect(await ready.take()).toBe("before");
+  return { name, delayed, ready };
+}
 
 /** The master that serves a key. */
 async function nodeOf(
