@@ -271,7 +271,6 @@ class CancelBatch {
   readonly #batch = new TurnBatch<Wanted, boolean>({
     send: (batch) => this.#send(batch.seal()),
     kindOf: ({ knownFact = "" }) => knownFact,
-    most: MOST,
     sizeOf: ({ idOrKey }) => idOrKey.length,
     giveUp: ({ cause }) => cause,
   });
@@ -298,12 +297,6 @@ class CancelBatch {
     return flags;
   }
 }
-
-/**
- * Cancellations per script. With a hundred at a time this process and Redis would take turns; so Redis removes the second
- * half while the callers of the first go on.
- */
-const MOST = 50;
 
 /** A message to cancel. A script takes one `knownFact`, so only cancellations with the same one share a script. */
 interface Wanted {

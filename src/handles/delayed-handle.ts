@@ -135,7 +135,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Cancels many messages, up to fifty per script; returns for each, in the same order, what {@link cancel} does.
+   * Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does.
    */
   async cancelMany(
     idsOrKeys: Iterable<MessageId | string>,

@@ -77,7 +77,8 @@ export function packMember(
   key = "",
   more?: Omit<Parameters<typeof packTrailer>[0], "key">,
 ): Buffer {
-  const trailer = more === undefined ? Buffer.from(key) : packTrailer({ ...more, key });
+  const trailer =
+    more !== undefined ? packTrailer({ ...more, key }) : key === "" ? NO_TRAILER : Buffer.from(key);
   const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length + trailer.length);
   member[0] = id.length;
   id.copy(member, 1);

@@ -466,7 +466,7 @@ describe("outstanding offers", () => {
         queue.offer(i, MINUTE, isKeyed(i) ? { key: `${i}`, onDuplicate: "replace" } : {}),
       );
 
-    await Promise.all(offers(100, (i) => i % 2 === 0));
+    await Promise.all(offers(50, (i) => i % 2 === 0));
     expect(await scripts()).toEqual([keyedScript.addresses.sha]);
     await Promise.all(offers(250, (i) => i === 249));
     expect(await scripts()).toEqual([
@@ -496,10 +496,17 @@ describe("outstanding offers", () => {
     expect(await otherScripts()).toHaveLength(1);
   });
 
-  test("are sent a hundred at a time", async () => {
+  test.each([
+    [50, 1],
+    [51, 2],
+    [200, 2],
+    [250, 3],
+  ])("are sent a hundred at a time, or in two halves: %i in %i scripts", async (count, sent) => {
     const scripts = await watchScripts();
-    await queue.offerMany(Array.from({ length: 250 }, (_, i) => ({ payload: i, delay: MINUTE })));
-    expect(await scripts()).toBe(3);
+    await queue.offerMany(Array.from({ length: count }, (_, i) => ({ payload: i, delay: MINUTE })));
+    expect(await scripts()).toBe(sent);
+    const all = Array.from({ length: count }, (_, i) => i);
+    expect(await queue.insertionOrder.readAll()).toEqual(all);
   });
 
   test("are sent a megabyte at a time", async () => {

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { asArray, asNumber } from "../../../src/lua/reply.ts";
-import { defineScript, run } from "../../../src/lua/script.ts";
+import { defineScript, run, type ScriptArg } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -27,6 +27,10 @@ return rows`,
 /** Stores a number in its turn. */
 async function inTurn(redis: Redis, one: number): Promise<void> {
   await run(redis, store, { first: "a", second: "b" }, { one, two: one }, [], mustBeKnown, true);
+}
+
+function hexOf(value: ScriptArg): string {
+  return Buffer.from(Buffer.isBuffer(value) ? value : String(value)).toString("hex");
 }
 
 function mustBeKnown(): void {
@@ -59,6 +63,31 @@ describe("running a script", () => {
     expect(await redis.get(first)).toBe("1.5");
     expect(await redis.getBuffer(second)).toEqual(Buffer.from([0, 255]));
     expect(await run(redis, store, { first, second }, args)).toEqual([]);
+  });
+
+  test("passes any bytes in rows, and as many as it likes", async () => {
+    const hex = defineScript({
+      name: "test-hex",
+      keys: [],
+      args: [],
+      each: ["left", "right"],
+      lua: `
+local rows = {}
+local function hex(byte) return string.format("%02x", byte:byte()) end
+for each row do rows[#rows + 1] = left:gsub(".", hex) .. "|" .. right:gsub(".", hex) end
+return rows`,
+      reply: (raw) => asArray(raw).map(String),
+    });
+    const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    const rows = [
+      { left: all, right: "" },
+      { left: Buffer.alloc(0), right: "\u{1f600}é\0" },
+      { left: 1e21, right: -0.1 },
+      ...Array.from({ length: 20_000 }, (_, i) => ({ left: "", right: i })),
+    ];
+    expect(await run(newRedis(), hex, {}, {}, rows)).toEqual(
+      rows.map(({ left, right }) => `${hexOf(left)}|${hexOf(right)}`),
+    );
   });
 
   test("passes rows that are keys as keys, in front of the arguments", async () => {

@@ -31,7 +31,7 @@ test("a script reads its keys and arguments by name, in the order in which they 
   );
 });
 
-test("a script reads the rows behind its arguments by the names of their columns", () => {
+test("a script unpacks the rows behind its arguments by the names of their columns", () => {
   const each = defineScript({
     name: "each",
     keys: [],
@@ -44,7 +44,7 @@ test("a script reads the rows behind its arguments by the names of their columns
     [
       "-- delayline: each",
       "local limit = ARGV[1]",
-      "for row = 2, #ARGV, 2 do local member, due = ARGV[row], ARGV[row + 1] use(member, due) end",
+      'local packedRows, nextRow = ARGV[2], 1 while nextRow <= #packedRows do local member, due member, due, nextRow = struct.unpack(">I4c0I4c0", packedRows, nextRow) use(member, due) end',
     ].join("\n"),
   );
 });

@@ -3,6 +3,7 @@ import type { DelaylineError } from "../../../src/errors.ts";
 import type { Taken } from "../../../src/ready/pops.ts";
 import { GiveBack } from "../../../src/ready/give-back.ts";
 import { Waiters } from "../../../src/run/waiters.ts";
+import { valuesIn } from "../../helpers/packed-rows.ts";
 import { refusal, troublesIn, Wire } from "./wire.ts";
 
 const SOURCE = { ready: "q", receipts: "receipts" };
@@ -48,8 +49,8 @@ function putBack(...payloads: string[]): () => boolean {
 async function script() {
   await pass();
   const { words, ...sent } = wire.take("EVALSHA");
-  const [, , , ready, receipts, receipt, ...payloads] = words;
-  return { ...sent, ready, receipts, receipt, payloads: payloads.map(String) };
+  const [, , , ready, receipts, receipt, rows] = words;
+  return { ...sent, ready, receipts, receipt, payloads: valuesIn(rows) };
 }
 
 /** Waits for messages. Returns a function that returns the received ones. */

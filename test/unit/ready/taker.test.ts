@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, type DelaylineError } from "../../../src/errors.ts";
 import { Taker } from "../../../src/ready/taker.ts";
 import type { TakerOptions } from "../../../src/ready/taker.ts";
+import { valuesIn } from "../../helpers/packed-rows.ts";
 import { KnownPause, refusal, troublesIn, Wire } from "./wire.ts";
 
 let wire: Wire;
@@ -83,7 +84,7 @@ const blocked = (payload: string, target = "q") => [Buffer.from(target), Buffer.
 async function replyToGiveBack(): Promise<string[]> {
   await pass();
   const { words, reply: accept } = wire.take("EVALSHA");
-  const payloads = words.slice(6).map(String);
+  const payloads = valuesIn(words[6]);
   accept(payloads.length);
   await reply("ZREM", 1);
   return payloads;
@@ -204,7 +205,7 @@ describe("of several sources in rotating order", () => {
     await reply("BLPOP", blocked("c", "one"));
     expect(calls[2].outcome).toEqual(["a"]);
     const backs = [wire.take("EVALSHA"), wire.take("EVALSHA")].map(({ words }) => words);
-    expect(backs.map((words) => [words[3], ...words.slice(6).map(String)])).toEqual([
+    expect(backs.map((words) => [words[3], ...valuesIn(words[6])])).toEqual([
       ["two", "b"],
       ["one", "c"],
     ]);
