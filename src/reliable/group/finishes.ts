@@ -17,7 +17,7 @@ interface Turn {
 }
 
 /**
- * Acknowledges deliveries whose handlers have returned. Those of one turn of the event loop share a script, up to 100,
+ * Acknowledges deliveries whose handlers have returned. Those of one turn of the event loop share a script, up to 200,
  * and one promise: every message passes here, and one of its own would cost it a tenth of this process's time.
  *
  * A script that is full is sent at once, so Redis works while this process goes on.
@@ -78,5 +78,8 @@ export class Finishes {
   }
 }
 
-/** Deliveries per script: about 300 us of Redis's time. */
-const BATCH = 100;
+/**
+ * Deliveries per script: up to a millisecond of Redis's time. With a hundred, a process with 200 handlers would work as
+ * fast, but take a sixth more of its own time.
+ */
+const BATCH = 200;

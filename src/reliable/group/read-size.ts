@@ -31,7 +31,7 @@ const FIRST = 100;
 /** The largest factor between the counts of two reads in a row. */
 const GROWTH = 4;
 
-/** The most messages of one read: about 300 us of Redis's time. */
+/** The most messages of one read: about 3 ms of Redis's time. With 200 a process with a thousand handlers is an eighth slower. */
 const MOST = 1000;
 
 /** The reply that is aimed at. */
