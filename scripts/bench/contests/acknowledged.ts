@@ -14,7 +14,7 @@ export const acknowledged: Contest = {
   async round({ peer, isQuick, progress }) {
     const library = await loadPeer(peer);
     if (library.fill === undefined) return [];
-    const count = WARM_UP + (isQuick ? 4000 : 30_000);
+    const count = WARM_UP + (isQuick ? 4000 : 100_000);
     await using server = await BenchServer.start();
     await using crew = await Crew.start({ workerProcesses: 1, concurrency: 200 });
     progress(`making ${count} ready`);
@@ -50,4 +50,4 @@ export const acknowledged: Contest = {
 };
 
 /** Unmeasured messages that come first, so that functions are compiled. */
-const WARM_UP = 10_000;
+const WARM_UP = 20_000;

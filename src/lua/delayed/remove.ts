@@ -50,10 +50,11 @@ for each row do
       members[#members + 1] = member
       local key = ${via}
       if key then own[#own + 1] = key else others[#others + 1] = member end
-    end
-    for _, one in ipairs(first and waiting or {}) do
-      leaving[#leaving + 1] = one
-      names[#names + 1] = one.name
+    else
+      for _, one in ipairs(waiting) do
+        leaving[#leaving + 1] = one
+        names[#names + 1] = one.name
+      end
     end
   end
   flags[#flags + 1] = isFirst and 1 or 0

@@ -30,6 +30,8 @@ local function compareTo(member, address)
   local order = length - (member:byte(1) or 0)
   if order ~= 0 then return order end
   local isBroken = #member < length + 9
+  -- Faster than by numbers, and nearly always so.
+  if not isBroken and member:sub(2, length + 1) == address:sub(9) then return 0 end
   if isBroken then member = member .. string.rep("\\0", length) end
   order = compareBytes(address, 9, member, 2, length)
   -- In the ZSET the shorter member sorts first.
