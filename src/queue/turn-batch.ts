@@ -183,6 +183,6 @@ function isWanted({ isDone }: { readonly isDone: boolean }): boolean {
 
 /** Requests per batch: about 300 us of Redis's time. */
 const BATCH = 100;
-/** The requests that go in one batch even if there are no others. */
+/** Requests of one turn that may all be in one batch. */
 const HALF = 50;
 const BATCH_BYTES = 1_048_576;

@@ -266,7 +266,7 @@ describe("a change while no exclusive consumer runs, strict or not,", () => {
       await scene.moving(changing);
       scene.join();
       await scene.offer(2, 1500);
-      await sleep(100);
+      await scene.heldInPart();
       scene.join();
       scene.join();
       await within(CHANGE_WITHIN, "the change", changing);

@@ -131,6 +131,18 @@ export class ExclusiveScene {
     );
   }
 
+  /** Waits until a partition has a holder, or no change is under way any more. */
+  async heldInPart(): Promise<void> {
+    await eventually(
+      async () => {
+        if (await this.isStable()) return true;
+        const all = await this.producer.partitions(this.name);
+        return all.some(({ holder }) => holder !== undefined);
+      },
+      { what: "a partition is held" },
+    );
+  }
+
   /** Changes the number. The change is given up when the test ends, even if it would wait for ever. */
   setPartitions(
     count: number,

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import type { Summary } from "../../../scripts/bench/figure.ts";
+import { format } from "../../../scripts/bench/table.ts";
 import { allPages, prose, readPage, ROOT, tableUnder } from "./pages.ts";
 
 const PAGE = readPage("docs/benchmarks.md");
@@ -19,6 +21,26 @@ test("every table of the benchmarks has a date, a commit and its raw results, if
     if (file === undefined) continue;
     expect(existsSync(`${ROOT}docs/${file}`)).toBe(true);
     expect(file).toContain(`-${date}-${commits}.json`);
+  }
+});
+
+/** The contests, and the files of their raw results. */
+const CONTESTS = ORIGINS.flatMap(([figures = "", , , raw = ""]) => {
+  const [, file] = /\((benchmarks\/results\/compare-.*?)\)/.exec(raw) ?? [];
+  return file === undefined ? [] : figures.split(", ").map((contest) => [contest, file] as const);
+});
+
+test.each(CONTESTS)("the table of %s holds the medians of its raw results", (contest, file) => {
+  const { results } = JSON.parse(readFileSync(`${ROOT}docs/${file}`, "utf8")) as {
+    results: { name: string; figures: Record<string, Summary[]> }[];
+  };
+  const measured = results.filter(({ name }) => name === contest);
+  const all = measured.flatMap(({ figures }) => Object.values(figures).flat());
+  for (const [row = "", ...cells] of tableUnder(PAGE, contest)) {
+    const medians = all.filter(({ name }) => name === row);
+    const told = medians.map(({ median, unit }) => format(median, unit));
+    const shown = cells.filter((cell) => cell !== "").map((cell) => cell.replace(/ \(.*/, ""));
+    expect(told).toEqual(expect.arrayContaining(shown));
   }
 });
 
