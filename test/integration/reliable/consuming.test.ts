@@ -303,14 +303,15 @@ describe("route", () => {
 describe("for await", () => {
   test("a lease lasts while the body runs, and then for a lease timeout", async () => {
     const name = uniqueName();
-    const options = { leaseTimeout: 600 };
+    // Longer than a busy machine stands still: a process that does loses its lease.
+    const options = { leaseTimeout: 1500 };
     const queue = newLine().getReliableQueue<string>(name, options);
     const other = newLine().getReliableQueue<string>(name, options);
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
       // For three lease timeouts no other consumer gets it.
-      expect(await other.poll(1800)).toBeUndefined();
+      expect(await other.poll(4500)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;
       break;
