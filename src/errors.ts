@@ -156,7 +156,10 @@ export class PayloadTooLargeError extends DelaylineError {
 export type Effect =
   /** Nothing: Redis refused it, or it was never sent. */
   | "none"
-  /** It was sent, but no reply came, or Redis refused it half-way: it may be done, in part or as a whole. */
+  /**
+   * It was sent, but no reply came, or Redis refused it half-way, or refused a second copy of it that was sent when the
+   * connection was lost: it may be done, in part or as a whole.
+   */
   | "unknown";
 
 /**

@@ -98,12 +98,21 @@ export class UnansweredError extends Error {
 
 /**
  * Whether Redis certainly did not carry out the failed command. No rollback: a script that was refused half-way may
- * have done a part of its work; its error says so ({@link IN_PART}).
+ * have done a part of its work; its error says so ({@link IN_PART}). A refusal does not speak for earlier copies of the
+ * command ({@link noteEarlierCopy}).
  */
 export function hadNoEffect(error: unknown): boolean {
+  if (error instanceof Error && ofLaterCopies.has(error)) return false;
   if (error instanceof UnansweredError) return !error.wasSent;
   return replyOf(error) !== undefined && !(error as Error).message.includes(IN_PART);
 }
+
+/** Notes that Redis may have carried out an earlier copy of the command that has failed with this error. */
+export function noteEarlierCopy(error: unknown): void {
+  if (error instanceof Error) ofLaterCopies.add(error);
+}
+
+const ofLaterCopies = new WeakSet<Error>();
 
 /** What a script appends to the error of a refusal that came after a part of the work was done. */
 export const IN_PART = " (a part of it may be done)";

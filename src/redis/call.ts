@@ -1,4 +1,4 @@
-import { UnansweredError } from "../failure.ts";
+import { hadNoEffect, noteEarlierCopy, UnansweredError } from "../failure.ts";
 import { onAbort } from "../time/abort.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
@@ -86,7 +86,8 @@ export function aborted(signal: AbortSignal, wasSent: boolean): UnansweredError 
 }
 
 /**
- * Sends a command, and sends it again while `mayRetry` allows it for its error, until `endsAt` (`performance.now()`).
+ * Sends a command, and sends it again while `mayRetry` allows it for its error, until `endsAt` (`performance.now()`). If
+ * any attempt may have had an effect, the error says so.
  *
  * @param again resolves when the command can be sent again, to whether it is still wanted.
  */
@@ -97,10 +98,13 @@ export async function retrying<Reply>(
   again: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<Reply> {
   const pause = new Pause(50, LONGEST_PAUSE);
+  let mayBeDone = false;
   for (;;) {
     try {
       return await send();
     } catch (error) {
+      if (mayBeDone) noteEarlierCopy(error);
+      mayBeDone ||= !hadNoEffect(error);
       // Reject before the time is over: Redis's reply says more than a timeout.
       if (!mayRetry(error) || performance.now() + LONGEST_PAUSE > endsAt) throw error;
       await pause.wait();

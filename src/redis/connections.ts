@@ -9,6 +9,7 @@ import {
   isNotLetIn,
   isRefusedForNow,
   messageOf,
+  noteEarlierCopy,
   UnansweredError,
 } from "../failure.ts";
 import { callWithin, type CallLimit } from "./call.ts";
@@ -16,6 +17,7 @@ import { DedicatedConnections, type Role } from "./dedicated.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { HandshakeError } from "./handshake.ts";
 import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
+import { Line } from "./line.ts";
 import {
   announced,
   connectForCalls,
@@ -120,15 +122,19 @@ export class Connections {
 
   /**
    * Sends a command on `commands`. Rejects if ioredis has sent it again to another database, which only happens with a
-   * lent client.
+   * lent client. If ioredis may have sent it again at all, its error says that an earlier copy may have had an effect.
    */
-  confirmed<Reply>(send: () => Promise<Reply>): Promise<Reply> {
-    const { database } = this.readiness;
-    if (database === undefined) return send();
-    return send().then(async (reply) => {
-      await database.confirm();
-      return reply;
-    });
+  async confirmed<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    const line = new Line(this.commands);
+    let reply: Reply;
+    try {
+      reply = await send();
+    } catch (error) {
+      if (!line.isSame) noteEarlierCopy(error);
+      throw error;
+    }
+    await this.readiness.database?.confirm();
+    return reply;
   }
 
   /** Whether a command on `commands` may be sent again after this error, provided that sending it twice is safe. */

@@ -1,5 +1,5 @@
 import { OfferError, type Effect } from "../../errors.ts";
-import { hadNoEffect, isLostInCluster } from "../../failure.ts";
+import { isLostInCluster } from "../../failure.ts";
 import { offer } from "../../lua/delayed/offer.ts";
 import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
 import type { Family } from "../../lua/family.ts";
@@ -94,10 +94,8 @@ export class OfferBatch {
   }
 
   async #send(batch: Batch<Offering>, script: OfferScript): Promise<OfferResult[]> {
-    // Whether the reply to some attempt was lost, or some attempt was refused after a part of it was done.
-    let isUnknown = false;
+    let isSent = false;
     const mayRetry = (error: unknown): boolean => {
-      isUnknown ||= !hadNoEffect(error);
       // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
       // Later offers have to wait behind the retry.
@@ -120,6 +118,7 @@ export class OfferBatch {
       // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
       // connection, ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
+      isSent = true;
       const send = () =>
         this.#connections.confirmed(() => this.#sendUnder(commands, script, offerings, ids));
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
@@ -130,7 +129,7 @@ export class OfferBatch {
       if (script === "keyed") this.#queue.counters.offered -= results.filter(isExisting).length;
       return results;
     } catch (error) {
-      throw this.#failure(error, isUnknown ? "unknown" : "none");
+      throw this.#failure(error, isSent ? undefined : "none");
     }
   }
 

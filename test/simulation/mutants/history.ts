@@ -101,4 +101,18 @@ export const HISTORY: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "history-refused-copy",
+    breaks:
+      "ioredis sends an offer again whose reply was lost, and Redis refuses that copy: not-stored, and delivered.",
+    worlds: ["keys"],
+    tests: ["fault/refused-copies.test.ts"],
+    edits: [
+      {
+        file: "redis/connections.ts",
+        find: `if (!line.isSame) noteEarlierCopy(error);`,
+        replace: `if (!line.isSame && this.#isClosed) noteEarlierCopy(error);`,
+      },
+    ],
+  },
 ];
