@@ -2,23 +2,29 @@ import { replyOf } from "../failure.ts";
 import { defineScript, type Script } from "./script.ts";
 
 /**
- * Returns the form of a script that runs in one partition: it first compares the fact that the caller knows
- * (`knownFact`) with the one in Redis.
+ * Returns the form of a script that runs in one partition, number `ofPartition`: it first compares the fact that the
+ * caller knows (`knownFact`) with the one in Redis.
  *
  * A caller with an older fact is refused with `PARTITIONS <fact>`, and nothing is changed: the messages that it looks
  * for may be in another partition. A caller with a newer fact stores it, so that later callers with the older one are
- * refused. Bytes that are not a fact are overwritten. The ordinary form of the script pays for none of this.
+ * refused; but only if it follows from what the partition holds: the partition has nothing left to migrate, and its
+ * messages belong where they are by the newer fact, or by that which it changes. If not, Redis went back to an earlier
+ * state, and the caller is refused in the same way, with that older fact: see `went-back.ts`. The first fact, facts that
+ * scatter, and those of the ordinary queue (-1) are always stored. Bytes that are not a fact are overwritten, except in
+ * partition 0 by a fact that is not the first.
+ *
+ * The ordinary form of the script pays for none of this.
  */
 export function guarded<Key extends string, Arg extends string, Reply, Column extends string>(
   script: Script<Key, Arg, Reply, Column>,
-): Script<Key | "partitions", Arg | "knownFact", Reply, Column> {
+): Script<Key | "partitions", Arg | "knownFact" | "ofPartition", Reply, Column> {
   let form = forms.get(script);
   if (form === undefined) {
     const { name, keys, args, each, rowsAs, reply, source } = script;
     form = defineScript({
       name: `${name}-guarded`,
       keys: keys.includes("partitions" as Key) ? keys : [...keys, "partitions"],
-      args: [...args, "knownFact"],
+      args: [...args, "knownFact", "ofPartition"],
       each,
       rowsAs,
       needs: source.needs,
@@ -27,19 +33,22 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
     });
     forms.set(script, form);
   }
-  return form as Script<Key | "partitions", Arg | "knownFact", Reply, Column>;
+  return form as Script<Key | "partitions", Arg | "knownFact" | "ofPartition", Reply, Column>;
 }
 
-/** The newer fact for which Redis refused a guarded script; undefined for any other failure. */
-export function newerFact(error: unknown): string | undefined {
+/**
+ * The fact, or other bytes, for which Redis refused a guarded script; undefined for any other failure. It is a newer one
+ * than the caller's, unless Redis went back.
+ */
+export function heldFact(error: unknown): string | undefined {
   if (replyOf(error) !== REFUSAL) return undefined;
   return (error as Error).message.slice(REFUSAL.length + 1);
 }
 
 /** A Lua pattern that matches a fact and captures its epoch. */
-export const FACT = "^(%d+):%d+:%d+:%a+:%d+$";
+export const FACT = "^(%d+):%d+:%d+:%a+:%d+[:%a]*$";
 
-/** The first word of the refusal of an older fact. */
+/** The first word of the refusal because of a fact. */
 export const REFUSAL = "PARTITIONS";
 
 const forms = new WeakMap<object, object>();
@@ -47,9 +56,18 @@ const forms = new WeakMap<object, object>();
 const GUARD = /* lua */ `
 do
   local held = redis.call("GET", partitions)
-  if held ~= knownFact then
-    local function epochOf(fact) return tonumber(fact and fact:match("${FACT}") or -1) end
-    if epochOf(held) > epochOf(knownFact) then return redis.error_reply("${REFUSAL} " .. held) end
+  if held ~= knownFact and held ~= knownFact .. ":done" then
+    local parts = "^(%d+):(%d+):(%d+):(%a+):%d+([:%a]*)$"
+    local known, to, from, state, how = knownFact:match(parts)
+    local epoch, heldTo, _, heldState, heldHow = (held or ""):match(parts)
+    known, epoch = tonumber(known), tonumber(epoch or -1)
+    local layout = (state == "stable" or from == "0") and to or from
+    local isWhole = heldState == "stable" or (heldHow or ""):find(":done$")
+    local isHome = heldTo and (heldTo == layout or tonumber(heldTo) <= tonumber(ofPartition))
+    local mayFollow = known == 1 or how ~= "" or isWhole and isHome or epoch < 0 and ofPartition ~= "0"
+    if epoch > known or ofPartition ~= "-1" and (epoch == known or not mayFollow) then
+      return redis.error_reply("${REFUSAL} " .. (held or ""))
+    end
     redis.call("SET", partitions, knownFact)
   end
 end

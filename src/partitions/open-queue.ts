@@ -14,7 +14,8 @@ import { Schedules } from "./schedules.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
-import { isRefusedAsOld, Routing } from "./routing/routing.ts";
+import { isRefusedByFact } from "./parts/refusal.ts";
+import { Routing } from "./routing/routing.ts";
 import type { Counters } from "../observe/counters.ts";
 import type { Call } from "../queue/call.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
@@ -156,7 +157,7 @@ export class OpenQueue {
         const doing = `cannot migrate what was left in a former part of queue "${this.name}"`;
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
         // The number has changed meanwhile, and the part may belong to the queue again.
-        if (!signal.aborted && !isRefusedAsOld(error)) this.#drains.failed(failure);
+        if (!signal.aborted && !isRefusedByFact(error)) this.#drains.failed(failure);
       }
       await sleepForNetwork(pause.take(), signal);
     }

@@ -7,7 +7,8 @@ import type {
   StoredSchedules,
 } from "../schedules/stored-schedules.ts";
 import type { Parts } from "./parts/parts.ts";
-import { isRefusedAsOld, type Routing } from "./routing/routing.ts";
+import { isRefusedByFact } from "./parts/refusal.ts";
+import type { Routing } from "./routing/routing.ts";
 
 /** Migrates messages to where they belong; see {@link Routing.withSchedule}. */
 type Bring = (ids: readonly string[]) => Promise<void>;
@@ -105,7 +106,7 @@ export class Schedules {
         return await act(this.#parts.first.schedules);
       } catch (error) {
         // The queue was given partitions. This client knows them by now, unless it cannot follow.
-        if (!isRefusedAsOld(error) || this.#parts.isOrdinary) throw error;
+        if (!isRefusedByFact(error) || this.#parts.isOrdinary) throw error;
       }
     }
     return await this.#routing.during(inPartitions);

@@ -2,7 +2,7 @@ import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/quarantine.ts";
-import { guarded, newerFact } from "../lua/guarded.ts";
+import { guarded, heldFact } from "../lua/guarded.ts";
 import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import { runTogether } from "../lua/together.ts";
@@ -32,8 +32,12 @@ export interface QueueLink {
   readonly counters?: Counters;
   /** See {@link Queue.knownFact}. */
   readonly knownFact?: () => string | undefined;
-  /** Receives the fact when a script is refused for an older one, or Redis tells an ordinary queue of it. */
+  /** The number of the partition; that of the ordinary queue if omitted. */
+  readonly partition?: number;
+  /** Receives a fact that Redis tells. */
   readonly learn?: (fact: string) => void;
+  /** Receives what Redis holds, if it has refused a script because of the fact `sent` with it. */
+  readonly refused?: (held: string, sent: string) => void;
   /** Receives whether the stream exists, whenever Redis has told. */
   readonly noteStream?: (exists: boolean) => void;
 }
@@ -58,6 +62,8 @@ export class Queue {
   readonly knownFact: () => string | undefined;
   /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
+  readonly #refused: (held: string, sent: string) => void;
+  readonly #partition: number;
   /** Called with whether the stream exists, so that the queue is reliable. */
   readonly noteStream: (exists: boolean) => void;
   #makesStream = false;
@@ -72,7 +78,9 @@ export class Queue {
     {
       counters = new Counters(name),
       knownFact = () => undefined,
+      partition = -1,
       learn = () => {},
+      refused = () => {},
       noteStream = () => {},
     }: QueueLink = {},
   ) {
@@ -84,6 +92,8 @@ export class Queue {
     this.#layout = layout;
     this.knownFact = knownFact;
     this.learn = learn;
+    this.#refused = refused;
+    this.#partition = partition;
     this.noteStream = noteStream;
   }
 
@@ -214,8 +224,9 @@ export class Queue {
     const isInTurn = onUnknown !== undefined;
     if (knownFact === undefined)
       return run(redis, script, this.keys, args, rows, onUnknown, isInTurn);
-    const checked = { ...args, knownFact };
-    return this.#learning(
+    const checked = { ...args, knownFact, ofPartition: this.#partition };
+    return this.#noting(
+      knownFact,
       run(redis, guarded(script), this.keys, checked, rows, onUnknown, isInTurn),
     );
   }
@@ -233,8 +244,8 @@ export class Queue {
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
     if (knownFact === undefined) return runTogether(redis, script, this.keys, args, most);
-    const checked = { ...args, knownFact };
-    return this.#learning(runTogether(redis, guarded(script), this.keys, checked, most));
+    const checked = { ...args, knownFact, ofPartition: this.#partition };
+    return this.#noting(knownFact, runTogether(redis, guarded(script), this.keys, checked, most));
   }
 
   /**
@@ -293,10 +304,10 @@ export class Queue {
     }
   }
 
-  #learning<Reply>(running: Promise<Reply>): Promise<Reply> {
+  #noting<Reply>(sent: string, running: Promise<Reply>): Promise<Reply> {
     return running.catch((error: unknown) => {
-      const fact = newerFact(error);
-      if (fact !== undefined) this.learn(fact);
+      const held = heldFact(error);
+      if (held !== undefined) this.#refused(held, sent);
       throw error;
     });
   }

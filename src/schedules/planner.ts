@@ -1,6 +1,6 @@
 import { RedisError, ScheduleError } from "../errors.ts";
 import { schedulesDue, type DueSchedule } from "../lua/schedules/schedules-due.ts";
-import { newerFact, REFUSAL } from "../lua/guarded.ts";
+import { heldFact, REFUSAL } from "../lua/guarded.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Task } from "../run/task.ts";
 import { performance } from "../time/runtime.ts";
@@ -158,7 +158,7 @@ export class Planner {
 
 function isRefusedAsOld(error: unknown): boolean {
   const isWrapped = error instanceof RedisError && error.reply === REFUSAL;
-  return isWrapped || newerFact(error) !== undefined;
+  return isWrapped || heldFact(error) !== undefined;
 }
 
 /** Milliseconds until a planner that stands by looks: others were first. */

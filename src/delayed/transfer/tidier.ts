@@ -5,7 +5,7 @@ import {
   type TidyReply,
   type Untidy,
 } from "../../lua/delayed/tidy.ts";
-import { newerFact } from "../../lua/guarded.ts";
+import { heldFact } from "../../lua/guarded.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
@@ -70,7 +70,7 @@ export class Tidier {
       if (order) await (elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
     } catch (error) {
-      if (newerFact(error) === undefined) throw error;
+      if (heldFact(error) === undefined) throw error;
     }
     return Infinity;
   }

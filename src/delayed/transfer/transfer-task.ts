@@ -5,7 +5,7 @@ import { messageIdAt } from "../../queue/message/message.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
-import { newerFact } from "../../lua/guarded.ts";
+import { heldFact } from "../../lua/guarded.ts";
 import { drops, transfers, type DroppedEvent } from "../../observe/events.ts";
 import { LAST_DEADLINE } from "../../lua/fragments/deadline.ts";
 import { Pause } from "../../time/pause.ts";
@@ -237,7 +237,7 @@ export class TransferTask implements Listener {
       this.#isFailing = true;
       // The failed transfer may have been a sweep, and wake-ups are ignored until the next one.
       this.#sweepDue = "subscribed";
-      if (newerFact(error) !== undefined) {
+      if (heldFact(error) !== undefined) {
         this.#retryIn(REFUSED_PAUSE);
         return;
       }

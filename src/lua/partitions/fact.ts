@@ -1,11 +1,11 @@
 import { clock } from "../fragments/clock.ts";
 import { FACT } from "../guarded.ts";
-import { asBuffer } from "../reply.ts";
+import { asBuffer, asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /*
  * The fact says how many partitions a queue has. It is a text that begins with its epoch, a whole number that grows by
- * one with each change, and a colon. A script that changes it also publishes it on the channel `notice`. Redis may
+ * one with each change, and a colon; by `:done` while the partition beside it has nothing left to migrate. A script that changes it also publishes it on the channel `notice`. Redis may
  * refuse that: a notice is only a hint.
  */
 
@@ -53,8 +53,24 @@ export const advanceFact = defineChange(
  */
 export const changeFact = defineChange("change-fact", ["expected"], "found == expected");
 
+/** Notes beside one partition that it has nothing left to migrate. Returns false if it does not hold the fact. */
+export const noteDone = defineScript({
+  name: "note-done",
+  keys: ["partitions"],
+  args: ["fact", "done"],
+  lua: /* lua */ `
+local found = redis.call("GET", partitions)
+if found == done then return 1 end
+if found ~= fact then return 0 end
+redis.call("SET", partitions, done)
+return 1
+`,
+  reply: asFlag,
+});
+
 /**
- * Does what {@link changeFact} does, for the fact that begins a change of the number. Writes `holding` instead of
+ * Does what {@link changeFact} does, for the fact that begins a change of the number. An empty `expected` stands for
+ * none. Writes `holding` instead of
  * `fact` if the order of each key has to be kept:
  *
  * - if partition 0 was ever held for a group, whoever runs now;
@@ -72,8 +88,8 @@ export const beginChange = defineScript({
   args: ["fact", "holding", "notice", "expected", "timeout"],
   needs: [clock],
   lua: /* lua */ `
-local found = redis.call("GET", partitions)
-if found ~= expected then return found or "" end
+local found = redis.call("GET", partitions) or ""
+if found ~= expected then return found end
 local isExclusive, isTaken = redis.call("HEXISTS", holder, "group") == 1, false
 local now = math.floor(clock() / 1000)
 for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do

@@ -1,5 +1,5 @@
 import { RedisError } from "../../errors.ts";
-import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
+import { beginChange, changeFact, noteDone, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
 import { hold, raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
 import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
@@ -10,21 +10,26 @@ import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import { performance } from "../../time/runtime.ts";
 import {
+  activeOf,
   FROM_ORDINARY,
+  formatDone,
   formatFact,
+  hasOrdinary,
   isWithOrdinary,
+  leavingOf,
   ORDINARY,
   parseFact,
   type Fact,
 } from "../ring/fact.ts";
 import { tellOrdinary } from "../parts/creation.ts";
-import { MEMBER_TIMEOUT } from "../parts/members.ts";
+import { MEMBER_TIMEOUT } from "../parts/member.ts";
 import { DURATION, endConnection } from "../exclusive/lease.ts";
 import type { Part } from "../parts/part.ts";
-import { activeOf, type Parts } from "../parts/parts.ts";
+import type { Parts } from "../parts/parts.ts";
 import { prepare } from "../parts/prepare.ts";
 import { tableOf } from "../ring/ring.ts";
-import { isRefusedAsOld, type Routing } from "../routing/routing.ts";
+import { isRefusedByFact } from "../parts/refusal.ts";
+import type { Routing } from "../routing/routing.ts";
 
 /** The progress of a change of the number of partitions. */
 export interface ChangeProgress {
@@ -88,7 +93,7 @@ export class Change {
     for (;;) {
       this.#call.signal?.throwIfAborted();
       const fact = await this.#parts.ask(this.#call);
-      const { from, to, state } = fact;
+      const { to, state } = fact;
       try {
         if (state === "stable" && to === count) {
           if (hasTakenIn || !(await this.#isOrdinaryLeft())) break;
@@ -102,14 +107,12 @@ export class Change {
           await this.#finish(fact);
         }
       } catch (error) {
-        // Another process has taken the next step: look again.
-        if (!isRefusedAsOld(error)) throw error;
+        await this.#lookAgain(fact, error);
       }
-      // After a refusal this change has ended as well: Redis refuses it only for a newer fact, and only its end writes
-      // one.
+      // After a refusal this change has ended as well, or messages are gathered again for the same number.
       if (state !== "stable") {
         hasComeTrue ||= to === count;
-        hasTakenIn ||= from === FROM_ORDINARY;
+        hasTakenIn ||= hasOrdinary(fact);
       }
     }
     await this.#recover();
@@ -125,10 +128,17 @@ export class Change {
       try {
         await this.#finish(fact);
       } catch (error) {
-        if (!isRefusedAsOld(error)) throw error;
+        await this.#lookAgain(fact, error);
       }
     }
     await this.#recover();
+  }
+
+  /** After a failure: resolves if another process has taken the next step, or Redis went back. */
+  async #lookAgain(fact: Fact, error: unknown): Promise<void> {
+    if (error instanceof WentBack) return;
+    if (!isRefusedByFact(error)) throw error;
+    await this.#parts.newerThan(fact, error, this.#call);
   }
 
   /**
@@ -165,8 +175,8 @@ export class Change {
         await this.drainLate(partition);
       }
     } catch (error) {
-      // Another process has begun a change, and does the same at its end.
-      if (!isRefusedAsOld(error)) throw error;
+      // Another process has begun a change or Redis went back: whoever ends the change does the same.
+      if (!isRefusedByFact(error)) throw error;
     }
   }
 
@@ -180,7 +190,7 @@ export class Change {
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
     // between.
-    await prepare((partition) => this.#parts.at(partition), next, fact, this.#call);
+    await this.#prepare(next, fact);
     const args = {
       expected: formatFact(fact),
       fact: formatFact(next),
@@ -191,23 +201,21 @@ export class Change {
     this.#learn(await first.queue.read("change the partitions of", beginChange, args, this.#call));
   }
 
+  #prepare(fact: Fact, known: Fact): Promise<void> {
+    return prepare((partition) => this.#parts.at(partition), fact, { known, call: this.#call });
+  }
+
   /** Prepares the new partitions, and writes the fact beside all, so that each refuses processes that know less. */
   async #announce(fact: Fact): Promise<void> {
-    await prepare((partition) => this.#parts.at(partition), fact, fact, this.#call);
+    await this.#prepare(fact, fact);
     await this.#writeToAll(fact);
   }
 
   async #finish(fact: Fact): Promise<void> {
     await this.#announce(fact);
-    const { from, to } = fact;
     // Open batches of an earlier change still go where that change sent them.
     await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
-    // If the number grows, messages leave all old partitions; if it shrinks, only those that are removed.
-    const first = to < from ? to : 0;
-    const sources =
-      from === FROM_ORDINARY
-        ? [ORDINARY]
-        : Array.from({ length: from - first }, (_, i) => first + i);
+    const sources = leavingOf(fact);
     // First: while it migrates, nobody plans a schedule.
     await fewAtOnce(sources, (source) =>
       this.#routing.migration.migrateAllSchedules(fact, source, this.#call),
@@ -266,11 +274,14 @@ export class Change {
   }
 
   /**
-   * Ends the change with a stable fact. Partition 0 gets that fact last. By then Redis refuses to take messages out of
-   * the others for this change, and every batch that was taken out has arrived.
+   * Ends the change with a stable fact, which may follow in each partition once all have noted that they are done.
+   * Partition 0 gets that fact last. By then Redis refuses to take messages out of the others for this change, and every
+   * batch that was taken out has arrived.
    */
   async #settle(fact: Fact): Promise<void> {
-    const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };
+    const { epoch, to, servers } = fact;
+    const stable: Fact = { epoch: epoch + 1, to, from: to, state: "stable", servers };
+    await fewAtOnce(activeOf(fact), (partition) => this.#noteDone(fact, partition));
     const others = activeOf(fact).filter((partition) => partition !== 0);
     await fewAtOnce(others, (partition) => this.#finishBatch(stable, partition));
     await this.#replace(fact, stable);
@@ -283,15 +294,22 @@ export class Change {
   }
 
   async #writeToAll(fact: Fact): Promise<void> {
-    const { notice } = this.#parts;
+    const knownFact = formatFact(fact);
     await fewAtOnce(activeOf(fact), async (partition) => {
       const { queue } = this.#parts.at(partition);
-      const args = { fact: formatFact(fact), notice };
-      this.#parts.learn(
-        await queue.read("change the partitions of", advanceFact, args, this.#call),
-      );
-      if (partition === ORDINARY) await tellOrdinary(queue, args.fact);
+      // A script that is checked writes it down.
+      const options = { ...this.#call, knownFact };
+      await queue.read("change the partitions of", readFact, {}, options);
+      if (partition === ORDINARY) await tellOrdinary(queue, knownFact);
     });
+  }
+
+  /** Notes that a partition has nothing left to migrate. */
+  async #noteDone(fact: Fact, partition: number): Promise<void> {
+    const { queue } = this.#parts.at(partition);
+    const args = { fact: formatFact(fact), done: formatDone(fact) };
+    if (await queue.read("change the partitions of", noteDone, args, this.#call)) return;
+    throw new WentBack();
   }
 
   /** Migrates all delayed messages and retries that belong elsewhere, beginning at the cursor `first`. */
@@ -351,7 +369,7 @@ export class Change {
 
   async #replace(fact: Fact, next: Fact): Promise<void> {
     const { first, notice } = this.#parts;
-    const args = { expected: formatFact(fact), fact: formatFact(next), notice };
+    const args = { expected: formatDone(fact), fact: formatFact(next), notice };
     this.#learn(await first.queue.read("change the partitions of", changeFact, args, this.#call));
   }
 
@@ -373,6 +391,9 @@ export class Change {
 function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): number {
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
+
+/** A partition is not where this change has brought it: another process has ended the change, or Redis went back. */
+class WentBack extends Error {}
 
 /** The cursor after the delayed messages of a partition, before its retries; see `pullOutPage`. */
 const RETRIES = Buffer.from("r");

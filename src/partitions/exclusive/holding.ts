@@ -1,5 +1,5 @@
 import { RedisError } from "../../errors.ts";
-import { newerFact } from "../../lua/guarded.ts";
+import { heldFact } from "../../lua/guarded.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { sleep } from "../../time/sleep.ts";
 import { Lease, type Claim } from "./lease.ts";
@@ -81,7 +81,7 @@ export class Holding {
       if (typeof lease !== "number") return lease;
       wait = Math.min(Math.max(lease, MIN_WAIT), MAX_WAIT);
     } catch (error) {
-      if (newerFact(error) === undefined) {
+      if (heldFact(error) === undefined) {
         const doing = `cannot take the lease on partition "${this.#claim.part.queue.name}"`;
         this.#takes.failed(new RedisError(doing, error));
       } else {

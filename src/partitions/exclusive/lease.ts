@@ -1,5 +1,5 @@
 import { RedisError } from "../../errors.ts";
-import { newerFact } from "../../lua/guarded.ts";
+import { heldFact } from "../../lua/guarded.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../../lua/partitions/hold.ts";
 import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
 import type { Membership } from "../../reliable/group/consumer-name.ts";
@@ -178,7 +178,7 @@ export class Lease {
       isOurs = await this.#run(renewHold, args, [], this.#claim.knownFact());
     } catch (error) {
       // If the number of partitions has changed this process knows it now, and ends the lease after its handler.
-      if (newerFact(error) === undefined) throw error;
+      if (heldFact(error) === undefined) throw error;
       return RETRY;
     }
     if (!isOurs) this.lose("another process has taken it");

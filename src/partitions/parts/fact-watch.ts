@@ -1,8 +1,11 @@
-import { advanceFact } from "../../lua/partitions/fact.ts";
+import { readFact } from "../../lua/partitions/fact.ts";
 import type { Call } from "../../queue/call.ts";
 import { formatFact, isLater, parseFact, type Fact } from "../ring/fact.ts";
 import { loadFact, type Creation } from "./creation.ts";
+import { MEMBER_TIMEOUT } from "./member.ts";
 import type { Part } from "./part.ts";
+import { isRefusedByFact } from "./refusal.ts";
+import { gather } from "./went-back.ts";
 import { orAborted } from "../../time/abort.ts";
 import { nextTick, performance } from "../../time/runtime.ts";
 
@@ -22,6 +25,7 @@ export class FactWatch {
   /** See {@link confirm}. */
   #confirmedAt = -Infinity;
   #loading: Promise<Fact> | undefined;
+  #catchingUp: Promise<void> | undefined;
   #through: "commands" | "background" = "commands";
 
   /** `onChange` is called whenever a newer fact is known. */
@@ -35,6 +39,11 @@ export class FactWatch {
   /** The latest known fact; undefined before {@link known} has resolved for the first time. */
   get fact(): Fact | undefined {
     return this.#fact;
+  }
+
+  /** The same as Redis holds it. */
+  get text(): string | undefined {
+    return this.#fact && formatFact(this.#fact);
   }
 
   /** The channel on which changes are published. */
@@ -64,14 +73,51 @@ export class FactWatch {
     return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(call);
   }
 
-  /** Asks for the current fact. If Redis holds an older one, as after a restart from an old copy, that is replaced. */
+  /** Asks for the current fact. If Redis went back to an earlier one, it is that which begins to {@link gather}. */
   async ask(call?: Call): Promise<Fact> {
     const known = this.#fact;
     if (known === undefined) return await this.#loaded(call);
-    const args = { fact: formatFact(known), notice: this.notice };
     const { queue } = this.#first;
-    this.learn(await queue.read("ask for the partitions of", advanceFact, args, call));
+    const options = { ...call, knownFact: formatFact(known) };
+    try {
+      await queue.read("ask for the partitions of", readFact, {}, options);
+    } catch (error) {
+      if (!isRefusedByFact(error)) throw error;
+      return await this.newerThan(known, error, call);
+    }
     return this.#fact ?? known;
+  }
+
+  /**
+   * Returns the fact to go on with after Redis has refused a script because of `fact`. If no newer one is known, Redis
+   * went back, and messages have to be gathered.
+   *
+   * @throws `error` if that did not help.
+   */
+  async newerThan(fact: Fact, error: unknown, call?: Call): Promise<Fact> {
+    if (this.#fact?.epoch === fact.epoch) await orAborted(this.#catchUp(), call?.signal);
+    const newer = this.#fact;
+    if (newer === undefined || newer.epoch === fact.epoch) throw error;
+    return newer;
+  }
+
+  /** Notes that Redis has refused a script because of the fact `sent` with it, and what it holds instead. */
+  refused(held: string, sent: string): void {
+    this.learn(held);
+    const [there, here] = [parseFact(held), parseFact(sent)];
+    if (here === undefined || (there !== undefined && isLater(there, here))) return;
+    // A call that was refused waits for this, and learns why it fails.
+    this.#catchUp().catch(() => {});
+  }
+
+  /** Begins to gather messages, as all known facts demand; once for all concurrent callers. */
+  #catchUp(): Promise<void> {
+    const known = this.#fact;
+    if (known === undefined) return Promise.resolve();
+    this.#catchingUp ??= gather(known, this.#creation.at, this.notice, MEMBER_TIMEOUT)
+      .then((fact) => this.learn(fact))
+      .finally(() => (this.#catchingUp = undefined));
+    return this.#catchingUp;
   }
 
   /** Adopts a fact, unless a later one is known or it is malformed. */

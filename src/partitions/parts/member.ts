@@ -20,6 +20,9 @@ export interface Member {
   readonly idle: number;
 }
 
+/** Milliseconds without a sign of life after which a process is no longer a member. */
+export const MEMBER_TIMEOUT = 7000;
+
 const LETTERS = { moves: "m", isExclusive: "x", isReleasing: "r", isChanging: "c" } as const;
 
 /** Names what a process takes from: the ready LIST, or the stream as a consumer of `group`. */

@@ -6,7 +6,7 @@ import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
 import { UncreatedError } from "./creation.ts";
 import type { FactWatch } from "./fact-watch.ts";
-import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
+import { formatMember, MEMBER_TIMEOUT, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
 import { performance } from "../../time/runtime.ts";
 
@@ -177,6 +177,9 @@ export class Members implements Listener {
     const { fact, members } = attendance;
     if (fact !== undefined) this.#watch.learn(fact);
     this.#watch.confirm(sentAt);
+    // Redis may have gone back to an earlier one.
+    if (!isGone && fact !== this.#watch.text)
+      await this.#watch.ask({ signal: this.#closing.signal });
     // Only a hint: the others learn the same with their next signs of life.
     if (isGone || member !== this.#announced) await this.#publish(MEMBERS);
     this.#announced = member;
@@ -221,9 +224,6 @@ const MIN_INTERVAL = 20;
  * the change of a process.
  */
 export const LATE = 2500;
-
-/** Milliseconds without a sign of life after which a process is no longer a member. */
-export const MEMBER_TIMEOUT = 7000;
 
 /** Milliseconds between two looks whether another process has created the partitions. */
 const CREATION = 1000;

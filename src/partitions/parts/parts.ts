@@ -11,13 +11,12 @@ import type { RedisClient } from "../../redis/client.ts";
 import type { Server, Servers } from "../../redis/server.ts";
 import type { Codes } from "../../schedules/recipes.ts";
 import {
+  activeOf,
   destinationOf,
   formatFact,
-  FROM_ORDINARY,
   isWithOrdinary,
   ORDINARY,
   parseFact,
-  partitionsOf,
   type Fact,
 } from "../ring/fact.ts";
 import { checkFact, type Creation } from "./creation.ts";
@@ -260,6 +259,11 @@ export class Parts {
     return this.#watch.ask(call);
   }
 
+  /** See {@link FactWatch.newerThan}. */
+  newerThan(fact: Fact, error: unknown, call?: Call): Promise<Fact> {
+    return this.#watch.newerThan(fact, error, call);
+  }
+
   /** Asks for the current fact of a partitioned queue; undefined for an ordinary one. */
   async current(call?: Call): Promise<Fact | undefined> {
     return this.isOrdinary ? undefined : await this.ask(call);
@@ -444,6 +448,17 @@ export class Parts {
     for (const { name } of this.members) if (!silent.includes(name)) this.#died.delete(name);
   }
 
+  /**
+   * A sweep of a part has told of the fact beside it. If that is an earlier one than this client knows, Redis went back
+   * there, or has not been told: a script that is checked finds out.
+   */
+  #heard({ partition, queue }: Part, held: string): void {
+    this.learn(held);
+    const { text } = this.#partitioned?.watch ?? {};
+    if (partition === ORDINARY || text === undefined || held === text) return;
+    queue.read("look into", readFact, {}, { knownFact: text }).catch(() => {});
+  }
+
   #newPart(partition: number): Part {
     const isOrdinary = partition === ORDINARY;
     const name = isOrdinary ? this.name : this.#names.at(partition);
@@ -452,7 +467,9 @@ export class Parts {
     const link = {
       counters: this.counters,
       knownFact: () => this.fact && formatFact(this.fact),
-      learn: (fact: string) => this.learn(fact),
+      partition,
+      learn: (fact: string) => this.#heard(part, fact),
+      refused: (held: string, sent: string) => this.#watch.refused(held, sent),
       noteStream: (exists: boolean) => this.plainTakes.noteStream(part.queue, exists),
     };
     const on = this.#servers[server] as Server;
@@ -549,9 +566,3 @@ const INTERVAL = 30_000;
 
 /** Milliseconds until the next process tries to finish a change that was abandoned. */
 const HEAD_START = 3000;
-
-/** The partitions that may hold messages according to a fact, {@link ORDINARY} first if it is one of them. */
-export function activeOf(fact: Fact): number[] {
-  const all = Array.from({ length: partitionsOf(fact) }, (_, partition) => partition);
-  return fact.from === FROM_ORDINARY ? [ORDINARY, ...all] : all;
-}

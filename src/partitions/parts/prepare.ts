@@ -1,7 +1,7 @@
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups, openGroup } from "../../lua/reliable/groups.ts";
 import type { Call } from "../../queue/call.ts";
-import { FROM_ORDINARY, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
+import { formatFact, hasOrdinary, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
 /**
@@ -10,37 +10,49 @@ import type { Part } from "./part.ts";
  * change may hold an outdated state.
  *
  * Redis refuses it to a process whose `known` fact is old by now: it may have stood still, and what it has read may be
- * outdated.
+ * outdated. If Redis went back, any partition may hold an outdated state, and `pausedAs` decides whether the queue is
+ * paused.
  */
 export async function prepare(
   at: (partition: number) => Part,
-  { epoch, from, to }: Fact,
-  known?: Fact,
-  call?: Call,
+  fact: Fact,
+  { known, call, ...options }: Preparation = {},
 ): Promise<void> {
+  const { epoch, from, to, scattered } = fact;
   const guarded = { ...call, knownFact: known && formatFact(known) };
-  const isOrdinaryToo = from === FROM_ORDINARY;
-  const model = at(isOrdinaryToo ? ORDINARY : 0);
-  const fresh = Array.from({ length: Math.max(0, to - from) }, (_, i) => at(from + i));
+  const isOrdinaryToo = hasOrdinary(fact);
+  const first = scattered === undefined ? from : 0;
+  const fresh = Array.from({ length: Math.max(0, to - first) }, (_, i) => at(first + i));
+  const models = (isOrdinaryToo ? [ORDINARY] : [0]).map(at);
+  if (scattered === "everywhere") models.push(at(0));
   // When an ordinary queue joins existing partitions, these decide whether it is paused.
-  const isLate = isOrdinaryToo && epoch > 1;
-  const pausedAs = isLate ? at(0) : model;
+  const isLate = isOrdinaryToo && epoch > 1 && scattered === undefined;
+  const pausedAs = at(options.pausedAs ?? (isOrdinaryToo && !isLate && !scattered ? ORDINARY : 0));
+  const paused = isLate ? models : scattered === undefined ? fresh : [...models, ...fresh];
   let isPaused: boolean;
   do {
     isPaused = await pausedAs.pauses.ask(call);
-    for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, guarded);
+    for (const part of paused) await setPausedOf(part, isPaused, guarded);
     // Another process may have paused or resumed the queue meanwhile.
   } while (isPaused !== (await pausedAs.pauses.ask(call)));
-  for (const set of await model.schedules.revisions(call)) {
-    for (const { schedules } of fresh) await schedules.raise(set, guarded);
-  }
-  const names = await model.queue.read("ask for the groups of", groups, {}, call);
-  for (const { queue } of fresh) {
-    const { channel } = queue.keys;
-    for (const group of names) {
-      await queue.read("open", openGroup, { channel, group, start: "0" }, guarded);
+  for (const model of models) {
+    for (const set of await model.schedules.revisions(call)) {
+      for (const { schedules } of fresh) await schedules.raise(set, guarded);
+    }
+    const names = await model.queue.read("ask for the groups of", groups, {}, call);
+    for (const { queue } of fresh) {
+      const { channel } = queue.keys;
+      for (const group of names) {
+        await queue.read("open", openGroup, { channel, group, start: "0" }, guarded);
+      }
     }
   }
+}
+
+interface Preparation {
+  readonly known?: Fact;
+  readonly pausedAs?: number;
+  readonly call?: Call;
 }
 
 async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Call): Promise<void> {

@@ -3,7 +3,8 @@ import { tableOf } from "./ring.ts";
 
 /**
  * How many partitions a queue has, and whether that number is being changed. Redis holds it as
- * `epoch:to:from:state:servers` beside each partition; the copy beside partition 0 is authoritative.
+ * `epoch:to:from:state:servers` beside each partition, followed by `:` and {@link Scattered} if that is set; the copy
+ * beside partition 0 is authoritative. A partition that has nothing left to migrate has `:done` behind it.
  */
 export interface Fact {
   /** Grows by one with each change of the fact. The first is 1. */
@@ -20,7 +21,15 @@ export interface Fact {
   readonly state: "stable" | "moving" | "holding";
   /** How many servers the partitions are spread over: partition p is on server p mod `servers`. */
   readonly servers: number;
+  /**
+   * Set while messages are gathered after Redis went back to an earlier fact: a message may be in any of the
+   * {@link partitionsOf} partitions, whatever its bucket is. `from` then only counts them.
+   */
+  readonly scattered?: Scattered | undefined;
 }
+
+/** Where messages may be: in any partition, or `everywhere`, in the ordinary queue as well. */
+export type Scattered = "any" | "everywhere";
 
 /** `from` of a fact while the ordinary queue of the same name is a part. */
 export const FROM_ORDINARY = 0;
@@ -31,11 +40,12 @@ export const ORDINARY = -1;
 /** The greatest epoch that counts as one. No queue is changed two million times. */
 export const MAX_EPOCH = 2 ** 21 - 1;
 
-const FACT = /^([1-9]\d*):([1-9]\d*):(0|[1-9]\d*):(stable|moving|holding):([1-9]\d*)$/;
+const FACT =
+  /^([1-9]\d*):([1-9]\d*):(0|[1-9]\d*):(stable|moving|holding):([1-9]\d*)(?::(any|everywhere))?(:done)?$/;
 
-/** Reads a fact; undefined for a text that {@link formatFact} cannot have written. */
+/** Reads a fact, done or not; undefined for a text that {@link formatFact} cannot have written. */
 export function parseFact(text: string): Fact | undefined {
-  const [, epoch, to, from, state, servers] = FACT.exec(text) ?? [];
+  const [, epoch, to, from, state, servers, scattered, done] = FACT.exec(text) ?? [];
   if (state === undefined) return undefined;
   const fact: Fact = {
     epoch: Number(epoch),
@@ -43,17 +53,25 @@ export function parseFact(text: string): Fact | undefined {
     from: Number(from),
     state: state as Fact["state"],
     servers: Number(servers),
+    ...(scattered === undefined ? {} : { scattered: scattered as Scattered }),
   };
+  const isStable = fact.state === "stable";
   const isLegal =
     fact.epoch <= MAX_EPOCH &&
     Math.max(fact.to, fact.from, fact.servers) <= MAX_PARTITIONS &&
-    (fact.state === "stable") === (fact.from === fact.to);
+    (scattered === undefined ? isStable === (fact.from === fact.to) : !isStable && fact.from > 0) &&
+    !(isStable && done !== undefined);
   return isLegal ? fact : undefined;
 }
 
 /** Writes a fact as Redis holds it. */
-export function formatFact({ epoch, to, from, state, servers }: Fact): string {
-  return `${epoch}:${to}:${from}:${state}:${servers}`;
+export function formatFact({ epoch, to, from, state, servers, scattered }: Fact): string {
+  return `${epoch}:${to}:${from}:${state}:${servers}${scattered === undefined ? "" : `:${scattered}`}`;
+}
+
+/** Writes a fact as a partition holds it that has nothing left to migrate. */
+export function formatDone(fact: Fact): string {
+  return `${formatFact(fact)}:done`;
 }
 
 /** Whether fact `a` replaces fact `b`. */
@@ -66,9 +84,29 @@ export function partitionsOf(fact: Fact): number {
   return Math.max(fact.to, fact.from);
 }
 
+/** Whether the ordinary queue is a part. */
+export function hasOrdinary({ from, scattered }: Fact): boolean {
+  return from === FROM_ORDINARY || scattered === "everywhere";
+}
+
 /** Whether the ordinary queue is a part, perhaps for long: only `setPartitions` knows when its processes are gone. */
 export function isWithOrdinary({ from, state }: Fact): boolean {
   return from === FROM_ORDINARY && state === "moving";
+}
+
+/** The partitions that may hold messages according to a fact, {@link ORDINARY} first if it is one of them. */
+export function activeOf(fact: Fact): number[] {
+  const all = Array.from({ length: partitionsOf(fact) }, (_, partition) => partition);
+  return hasOrdinary(fact) ? [ORDINARY, ...all] : all;
+}
+
+/** The partitions that messages leave in a change. If the number shrinks, those are the ones that are removed. */
+export function leavingOf(fact: Fact): number[] {
+  const { state, scattered, from, to } = fact;
+  if (state === "stable") return [];
+  if (scattered !== undefined) return activeOf(fact);
+  if (from === FROM_ORDINARY) return [ORDINARY];
+  return activeOf(fact).filter((partition) => partition < from && (to > from || partition >= to));
 }
 
 /** The partition that the messages of a bucket belong to. */
@@ -77,16 +115,16 @@ export function destinationOf(fact: Fact, bucket: number): number {
 }
 
 /**
- * The partition that the messages of a bucket belonged to before the change under way, {@link ORDINARY} for the
- * ordinary queue; undefined if the fact is stable. It may be the partition that they belong to now.
+ * The partitions other than {@link destinationOf} where messages of a bucket may still be, {@link ORDINARY} for the
+ * ordinary queue: they have to be migrated. None if the fact is stable.
  */
-export function sourceOf(fact: Fact, bucket: number): number | undefined {
-  if (fact.state === "stable") return undefined;
-  return fact.from === FROM_ORDINARY ? ORDINARY : tableOf(fact.from)[bucket]!;
+export function sourcesOf(fact: Fact, bucket: number): readonly number[] {
+  const { state, scattered, from } = fact;
+  if (state === "stable") return NONE;
+  const destination = destinationOf(fact, bucket);
+  if (scattered !== undefined) return activeOf(fact).filter((one) => one !== destination);
+  const source = from === FROM_ORDINARY ? ORDINARY : tableOf(from)[bucket]!;
+  return source === destination ? NONE : [source];
 }
 
-/** Whether messages of a bucket may still be where they belonged before, and have to be migrated. */
-export function isMoved(fact: Fact, bucket: number): boolean {
-  const source = sourceOf(fact, bucket);
-  return source !== undefined && source !== destinationOf(fact, bucket);
-}
+const NONE: readonly number[] = [];

@@ -2,10 +2,10 @@ import type { DelayedBytes, DelayedMessages } from "../../delayed/delayed-messag
 import type { Call } from "../../queue/call.ts";
 import { parseMessageId } from "../../queue/message/message.ts";
 import type { Migration } from "./migration.ts";
-import type { Fact } from "../ring/fact.ts";
+import { activeOf, type Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
-import { activeOf, type Parts } from "../parts/parts.ts";
-import { isRefusedAsOld } from "./routing.ts";
+import type { Parts } from "../parts/parts.ts";
+import { isRefusedByFact } from "../parts/refusal.ts";
 
 /** Opens the delayed messages of a partition for one kind of handle, plain or reliable. */
 export type MessagesOf = (part: Part) => DelayedMessages;
@@ -134,12 +134,13 @@ export class Reading {
 
 /**
  * The active partitions, divided into those that messages leave and those where messages arrive. When the number grows,
- * messages arrive in the new partitions only.
+ * messages arrive in the new partitions only. When they are scattered, they may leave and arrive anywhere.
  */
 function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: number[] } {
-  const { to, from } = fact;
-  const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
+  const { to, from, scattered } = fact;
   const active = activeOf(fact);
+  if (scattered !== undefined) return { leaving: active, arriving: active };
+  const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
   return {
     leaving: active.filter((partition) => !isArriving(partition)),
     arriving: active.filter(isArriving),
@@ -151,7 +152,7 @@ async function ignoreOld(doing: Promise<unknown>): Promise<void> {
   try {
     await doing;
   } catch (error) {
-    if (!isRefusedAsOld(error)) throw error;
+    if (!isRefusedByFact(error)) throw error;
   }
 }
 

@@ -1,12 +1,19 @@
-import { ClosedError, RedisError } from "../../errors.ts";
-import { REFUSAL } from "../../lua/guarded.ts";
+import { ClosedError } from "../../errors.ts";
 import type { Call } from "../../queue/call.ts";
 import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { Migration } from "./migration.ts";
-import { destinationOf, formatFact, isMoved, ORDINARY, sourceOf, type Fact } from "../ring/fact.ts";
+import {
+  activeOf,
+  destinationOf,
+  formatFact,
+  ORDINARY,
+  sourcesOf,
+  type Fact,
+} from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
-import { activeOf, type Parts } from "../parts/parts.ts";
+import type { Parts } from "../parts/parts.ts";
+import { isRefusedByFact } from "../parts/refusal.ts";
 
 /** Acts on one part; `call` knows the fact that the scripts check there, if it is a partition. */
 export type Act<Result> = (part: Part, call: Call | undefined) => Promise<Result>;
@@ -111,10 +118,11 @@ export class Routing {
     const bucket = bucketOfKey(name);
     return this.#withFact(async (fact) => {
       if (this.isLeavingOrdinary) await this.migration.migrateSchedules(fact, ORDINARY, [name]);
-      const source = sourceOf(fact, bucket);
-      if (source !== undefined && isMoved(fact, bucket)) {
-        await this.migration.migrateSchedules(fact, source, [name]);
-      }
+      await Promise.all(
+        sourcesOf(fact, bucket).map((source) =>
+          this.migration.migrateSchedules(fact, source, [name]),
+        ),
+      );
       const bring = async (ids: readonly string[]) => {
         if (!this.#mayBeElsewhere(fact, bucket)) return;
         await Promise.all(ids.map((id) => this.#migrate(fact, bucket, id)));
@@ -161,15 +169,14 @@ export class Routing {
   }
 
   #mayBeElsewhere(fact: Fact, bucket: number): boolean {
-    return this.isLeavingOrdinary || isMoved(fact, bucket);
+    return this.isLeavingOrdinary || sourcesOf(fact, bucket).length > 0;
   }
 
   async #migrate(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
     if (this.isLeavingOrdinary) await this.migration.migrate(fact, ORDINARY, idOrKey);
-    const source = sourceOf(fact, bucket);
-    if (source !== undefined && isMoved(fact, bucket)) {
-      await this.migration.migrate(fact, source, idOrKey);
-    }
+    await Promise.all(
+      sourcesOf(fact, bucket).map((source) => this.migration.migrate(fact, source, idOrKey)),
+    );
   }
 
   /**
@@ -184,8 +191,7 @@ export class Routing {
     // A change is two facts. After more than one change, the message may have belonged to any partition in between.
     if (fact.epoch > last + 2) for (const partition of activeOf(fact)) partitions.add(partition);
     else partitions.delete(destinationOf(fact, bucket));
-    const source = sourceOf(fact, bucket);
-    if (source !== undefined && isMoved(fact, bucket)) {
+    for (const source of sourcesOf(fact, bucket)) {
       partitions.delete(source);
       partitions.add(source);
     }
@@ -198,11 +204,8 @@ export class Routing {
       try {
         return await act(fact);
       } catch (error) {
-        const newer = this.#parts.fact;
-        if (!isRefusedAsOld(error) || newer === undefined || newer.epoch === fact.epoch) {
-          throw error;
-        }
-        fact = newer;
+        if (!isRefusedByFact(error)) throw error;
+        fact = await this.#parts.newerThan(fact, error, call);
         call?.signal?.throwIfAborted();
       }
     }
@@ -211,11 +214,6 @@ export class Routing {
 
 function guarded(call: Call | undefined, fact: Fact): Call {
   return { signal: call?.signal, knownFact: formatFact(fact) };
-}
-
-/** Whether Redis has refused a script because it holds a newer fact than the caller. */
-export function isRefusedAsOld(error: unknown): boolean {
-  return error instanceof RedisError && error.reply === REFUSAL;
 }
 
 /** The bucket in a message id; undefined for a business key, and for an id that other software made. */

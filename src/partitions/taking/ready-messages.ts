@@ -10,7 +10,7 @@ import { Gathering, type GatheringSource } from "./gathering.ts";
 import { formatFact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
-import { isRefusedAsOld } from "../routing/routing.ts";
+import { isRefusedByFact } from "../parts/refusal.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { ELSEWHERE, restOf, Taking } from "./taking.ts";
 import { performance } from "../../time/runtime.ts";
@@ -167,7 +167,8 @@ export class ReadyMessages {
       try {
         return await ready.push(payloads, { ...call, knownFact: formatFact(fact) });
       } catch (error) {
-        if (!isRefusedAsOld(error) || fact === this.#parts.fact) throw error;
+        if (!isRefusedByFact(error)) throw error;
+        await this.#parts.newerThan(fact, error, call);
       }
     }
   }

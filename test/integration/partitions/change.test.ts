@@ -39,7 +39,7 @@ async function newMovingQueue() {
   const begin = async () => redis.set(keysOf(name, 0).partitions, MOVING);
   /** Takes the messages with these keys out of partition 0, as a process that then dies. */
   const pull = async (...keys: string[]) => {
-    const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING };
+    const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING, ofPartition: 0 };
     const rows = keys.map((one) => ({ id: "", key: one, member: "" }));
     const batch = await run(redis, guarded(pullOut), keysOf(name, 0), args, rows);
     expect(batch.rows).toHaveLength(keys.length);
@@ -85,7 +85,8 @@ test("a batch that had arrived when its process died is not moved twice", async 
   await begin();
   const { number, rows } = await pull(key);
   const keys = keysOf(name, rows[0]?.to as number);
-  const args = { channel: keys.channel, source: 0, number, knownFact: MOVING };
+  const ofPartition = rows[0]?.to as number;
+  const args = { channel: keys.channel, source: 0, number, knownFact: MOVING, ofPartition };
   await run(redis, guarded(pushIn), keys, args, rows);
   const line = newLine();
   const ready = line.getBlockingQueue<number>(name, { partitions: 2 });

@@ -2,14 +2,9 @@ import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { remove } from "../../../src/lua/delayed/remove.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import type { Batch } from "../../../src/lua/fragments/journal.ts";
-import { guarded, newerFact } from "../../../src/lua/guarded.ts";
+import { guarded, heldFact } from "../../../src/lua/guarded.ts";
 import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
-import {
-  advanceFact,
-  beginChange,
-  changeFact,
-  readFact,
-} from "../../../src/lua/partitions/fact.ts";
+import { beginChange, changeFact, noteDone, readFact } from "../../../src/lua/partitions/fact.ts";
 import { isInUse, removeRemains } from "../../../src/lua/partitions/partition.ts";
 import {
   dropBatch,
@@ -19,15 +14,16 @@ import {
 } from "../../../src/lua/partitions/pull-out.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
-import { activeOf } from "../../../src/partitions/parts/parts.ts";
 import {
+  activeOf,
   destinationOf,
+  formatDone,
   formatFact,
   FROM_ORDINARY,
-  isMoved,
+  leavingOf,
   ORDINARY,
   parseFact,
-  sourceOf,
+  sourcesOf,
   type Fact,
 } from "../../../src/partitions/ring/fact.ts";
 import { partitionName, tableOf } from "../../../src/partitions/ring/ring.ts";
@@ -100,10 +96,10 @@ class Process {
   ): Flow<Reply> {
     try {
       const how = { isResent, offers, label: `${label} at ${partition}` };
-      const checked = { ...args, knownFact: formatFact(fact) };
+      const checked = { ...args, knownFact: formatFact(fact), ofPartition: partition };
       return yield* call(guarded(script), keysAt(partition), checked as never, rows, how);
     } catch (error) {
-      const newer = newerFact(error);
+      const newer = heldFact(error);
       if (newer !== undefined) this.learn(newer);
       throw error;
     }
@@ -116,7 +112,7 @@ class Process {
       try {
         return yield* act(fact);
       } catch (error) {
-        if (newerFact(error) === undefined || this.fact.epoch === fact.epoch) throw error;
+        if (heldFact(error) === undefined || this.fact.epoch === fact.epoch) throw error;
       }
     }
   }
@@ -206,24 +202,23 @@ function* drainPartition(process: Process, fact: Fact, source: number): Flow<voi
 }
 
 function* finishChange(process: Process, fact: Fact): Flow<void> {
-  const { from, to } = fact;
+  const { to } = fact;
   const active = activeOf(fact);
-  for (const partition of active) {
-    const args = { fact: formatFact(fact), notice };
-    const how = { isResent: true, label: `advance-fact at ${partition}` };
-    process.learn(yield* call(advanceFact, keysAt(partition), args, [], how));
-  }
+  for (const partition of active) yield* process.run(fact, partition, readFact, {});
   for (const partition of active) yield* finishBatch(process, fact, partition);
-  const first = to < from ? to : 0;
-  const sources =
-    from === FROM_ORDINARY ? [ORDINARY] : Array.from({ length: from - first }, (_, i) => first + i);
+  const sources = leavingOf(fact);
   for (const source of sources) yield* migrateAll(process, fact, source);
   for (const source of sources) yield* drainPartition(process, fact, source);
   for (const source of sources) yield* migrateAll(process, fact, source, Buffer.from("r"));
   const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" };
+  for (const partition of active) {
+    const texts = { fact: formatFact(fact), done: formatDone(fact) };
+    const how = { isResent: true, label: `note-done at ${partition}` };
+    if (!(yield* call(noteDone, keysAt(partition), texts, [], how))) return;
+  }
   const others = active.filter((partition) => partition !== 0);
   for (const partition of others) yield* finishBatch(process, stable, partition);
-  const args = { expected: formatFact(fact), fact: formatFact(stable), notice };
+  const args = { expected: formatDone(fact), fact: formatFact(stable), notice };
   process.learn(yield* call(changeFact, keysAt(0), args, [], { isResent: true }));
   yield* finishBatch(process, stable, 0);
   for (const partition of others) yield* drainLate(process, partition);
@@ -259,7 +254,7 @@ function* setPartitions(process: Process, count: number): Flow<void> {
         yield* finishChange(process, fact);
       }
     } catch (error) {
-      if (newerFact(error) === undefined) throw error;
+      if (heldFact(error) === undefined) throw error;
     }
     if (state !== "stable") {
       hasComeTrue ||= to === count;
@@ -281,7 +276,7 @@ function* recover(process: Process): Flow<void> {
       yield* drainLate(process, partition);
     }
   } catch (error) {
-    if (newerFact(error) === undefined) throw error;
+    if (heldFact(error) === undefined) throw error;
   }
 }
 
@@ -323,8 +318,8 @@ export const offersTo = (before: number, one: Located, delay = 1000): Program =>
     log("offers", payload);
     const { outcome } = yield* process.withFact(function* (fact) {
       if (sentBy.length > 0) yield* migrateSent(process, fact, one, sentBy);
-      if (isMoved(fact, bucket)) {
-        yield* migrate(process, fact, sourceOf(fact, bucket)!, { id: "", key, member: "" });
+      for (const source of sourcesOf(fact, bucket)) {
+        yield* migrate(process, fact, source, { id: "", key, member: "" });
       }
       sentBy.push(fact);
       const to = destinationOf(fact, bucket);
@@ -347,8 +342,7 @@ function* migrateSent(
   const last = sentBy.at(-1)?.epoch ?? 0;
   if (fact.epoch > last + 2) for (const partition of activeOf(fact)) partitions.add(partition);
   else partitions.delete(destinationOf(fact, bucket));
-  const source = sourceOf(fact, bucket);
-  if (source !== undefined && isMoved(fact, bucket)) {
+  for (const source of sourcesOf(fact, bucket)) {
     partitions.delete(source);
     partitions.add(source);
   }
@@ -365,8 +359,8 @@ export const cancelsIn = (before: number, { key, bucket }: Located): Program =>
     const how = { isResent: false };
     try {
       const wasHere = yield* process.withFact(function* (fact) {
-        if (isMoved(fact, bucket)) {
-          yield* migrate(process, fact, sourceOf(fact, bucket)!, { id: "", key, member: "" });
+        for (const source of sourcesOf(fact, bucket)) {
+          yield* migrate(process, fact, source, { id: "", key, member: "" });
         }
         const to = destinationOf(fact, bucket);
         return (yield* process.run(fact, to, remove.addresses, {}, rows, how))[0] ?? false;
@@ -401,7 +395,7 @@ export const movesAt = (before: number, partition: number, times: number): Progr
       try {
         yield* process.run(process.fact, partition, transfer.list.addresses, args, [], how);
       } catch (error) {
-        if (newerFact(error) === undefined) unlessLost(error);
+        if (heldFact(error) === undefined) unlessLost(error);
       }
     }
   };

@@ -11,9 +11,27 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "lua/guarded.ts",
-        find: `    if epochOf(held) > epochOf(knownFact) then return redis.error_reply("\${REFUSAL} " .. held) end
-    redis.call("SET", partitions, knownFact)`,
-        replace: `    if epochOf(held) < epochOf(knownFact) then redis.call("SET", partitions, knownFact) end`,
+        find: `    if epoch > known or`,
+        replace: `    if epoch <= known and`,
+      },
+      {
+        file: "lua/guarded.ts",
+        find: `    redis.call("SET", partitions, knownFact)`,
+        replace: `    if epoch <= known then redis.call("SET", partitions, knownFact) end`,
+      },
+    ],
+  },
+  {
+    name: "written-over-as-it-stands",
+    breaks:
+      "After Redis went back, a newer stable fact is written over an older one: messages stay in partitions where nobody looks.",
+    worlds: ["partitions", "exclusive", "spread"],
+    tests: ["moves/partitions/guarded.test.ts", "integration/partitions/went-back.long.test.ts"],
+    edits: [
+      {
+        file: "lua/guarded.ts",
+        find: `local mayFollow = known == 1 or`,
+        replace: `local mayFollow = known > 0 or`,
       },
     ],
   },

@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
 import {
+  activeOf,
   destinationOf,
+  formatDone,
   formatFact,
   isLater,
-  isMoved,
+  leavingOf,
   MAX_EPOCH,
   ORDINARY,
   parseFact,
   partitionsOf,
-  sourceOf,
+  sourcesOf,
   type Fact,
 } from "../../../src/partitions/ring/fact.ts";
 import { tableOf } from "../../../src/partitions/ring/ring.ts";
@@ -19,12 +21,16 @@ const stable: Fact = { epoch: 3, to: 8, from: 8, state: "stable", servers: 1 };
 const growing: Fact = { epoch: 4, to: 9, from: 8, state: "moving", servers: 2 };
 const shrinking: Fact = { epoch: 5, to: 2, from: 8, state: "holding", servers: 1 };
 const takingIn: Fact = { epoch: 1, to: 4, from: 0, state: "moving", servers: 1 };
+const scattered: Fact = { ...growing, from: 12, scattered: "any" };
+const everywhere: Fact = { ...scattered, from: 9, state: "holding", scattered: "everywhere" };
 
 test.each([
   ["3:8:8:stable:1", stable],
   ["4:9:8:moving:2", growing],
   ["5:2:8:holding:1", shrinking],
   ["1:4:0:moving:1", takingIn],
+  ["4:9:12:moving:2:any", scattered],
+  ["4:9:9:holding:2:everywhere", everywhere],
   [
     `${MAX_EPOCH}:256:1:moving:256`,
     { epoch: MAX_EPOCH, to: 256, from: 1, state: "moving", servers: 256 },
@@ -34,8 +40,19 @@ test.each([
   expect(formatFact(fact)).toBe(text);
 });
 
+test("a partition with nothing left to migrate holds the same fact, done", () => {
+  expect(formatDone(growing)).toBe("4:9:8:moving:2:done");
+  expect(parseFact("4:9:8:moving:2:done")).toEqual(growing);
+  expect(parseFact("4:9:12:moving:2:any:done")).toEqual(scattered);
+});
+
 test.each([
   "",
+  "3:8:8:stable:1:done",
+  "3:8:8:stable:1:any",
+  "4:9:8:moving:1:anything",
+  "4:9:8:moving:1:done:any",
+  "4:9:0:moving:1:everywhere",
   "3:8:8:stable",
   "3:8:8:stable:1:1",
   "3:8:8:stable:1\n",
@@ -69,13 +86,14 @@ test("the fact with the higher epoch is the later one", () => {
 });
 
 test("every partition that may hold messages counts", () => {
-  expect([stable, growing, shrinking, takingIn].map(partitionsOf)).toEqual([8, 9, 8, 4]);
+  const all = [stable, growing, shrinking, takingIn, scattered, everywhere];
+  expect(all.map(partitionsOf)).toEqual([8, 9, 8, 4, 12, 9]);
 });
 
 test("in a stable queue a bucket has a destination and no source", () => {
   expect(buckets.map((bucket) => destinationOf(stable, bucket))).toEqual([...tableOf(8)]);
-  expect(buckets.some((bucket) => sourceOf(stable, bucket) !== undefined)).toBe(false);
-  expect(buckets.some((bucket) => isMoved(stable, bucket))).toBe(false);
+  expect(buckets.some((bucket) => sourcesOf(stable, bucket).length > 0)).toBe(false);
+  expect(leavingOf(stable)).toEqual([]);
 });
 
 test.each([
@@ -83,11 +101,25 @@ test.each([
   [shrinking, 768],
 ])("%o: buckets with another partition than before are moved", (fact, moved) => {
   expect(buckets.map((bucket) => destinationOf(fact, bucket))).toEqual([...tableOf(fact.to)]);
-  expect(buckets.map((bucket) => sourceOf(fact, bucket))).toEqual([...tableOf(fact.from)]);
-  expect(buckets.filter((bucket) => isMoved(fact, bucket))).toHaveLength(moved);
+  const before = tableOf(fact.from);
+  for (const bucket of buckets) {
+    const isMoved = before[bucket] !== destinationOf(fact, bucket);
+    expect(sourcesOf(fact, bucket)).toEqual(isMoved ? [before[bucket]] : []);
+  }
+  expect(buckets.filter((bucket) => sourcesOf(fact, bucket).length > 0)).toHaveLength(moved);
+  const left = new Set(buckets.flatMap((bucket) => sourcesOf(fact, bucket)));
+  expect(leavingOf(fact)).toEqual([...left].toSorted((a, b) => a - b));
+});
+
+test.each([scattered, everywhere])("%o: a message may be in any partition", (fact) => {
+  expect(leavingOf(fact)).toEqual(activeOf(fact));
+  for (const bucket of buckets) {
+    const here = destinationOf(fact, bucket);
+    expect(sourcesOf(fact, bucket)).toEqual(activeOf(fact).filter((one) => one !== here));
+  }
 });
 
 test("while the ordinary queue is taken in, every bucket has it as its source", () => {
-  expect(buckets.every((bucket) => sourceOf(takingIn, bucket) === ORDINARY)).toBe(true);
-  expect(buckets.every((bucket) => isMoved(takingIn, bucket))).toBe(true);
+  for (const bucket of buckets) expect(sourcesOf(takingIn, bucket)).toEqual([ORDINARY]);
+  expect(leavingOf(takingIn)).toEqual([ORDINARY]);
 });

@@ -5,7 +5,8 @@ import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../../partitions/ring/fact.ts";
 import { partitionName } from "../../../partitions/ring/ring.ts";
 import { parseMember, type Roles } from "../../../partitions/parts/member.ts";
-import { LATE, MEMBER_TIMEOUT } from "../../../partitions/parts/members.ts";
+import { MEMBER_TIMEOUT } from "../../../partitions/parts/member.ts";
+import { LATE } from "../../../partitions/parts/members.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { serverTime } from "../../../queue/server-time.ts";
 import {
