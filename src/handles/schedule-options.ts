@@ -101,8 +101,9 @@ export interface ScheduleOptions<T = unknown> {
   readonly maxCatchUp?: number;
 
   /**
-   * `"skip"` drops a run that is due while another one of the schedule is ready or in flight; one that waits for its retry
-   * does not count. Needs a reliable queue, and costs two reads for each run. Defaults to `"allow"`.
+   * `"skip"` drops a run that is due while another one of the schedule is ready or in flight, also one that was triggered
+   * or retried; one that waits for its retry does not count. Needs a reliable queue, and costs two reads and a write for
+   * each run. Defaults to `"allow"`.
    */
   readonly overlap?: Overlap;
 

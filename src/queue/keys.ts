@@ -101,7 +101,7 @@ export const KEYS = {
     prefix: "delayline_running:",
     type: "hash",
     holds:
-      "schedule that must not overlap -> the newest entry of the stream of its runs, which is gone when that run is settled",
+      "schedule that must not overlap -> the entries of the stream of its runs, 16 at most; one is gone when its run is settled",
   },
   quarantine: {
     prefix: "delayline_quarantine:",

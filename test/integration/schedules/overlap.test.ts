@@ -1,8 +1,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
 import type { DroppedEvent } from "../../../src/index.ts";
+import { callsOf } from "../../helpers/calls.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { MINUTE, newClock, SECOND } from "../../helpers/test-clock.ts";
 
@@ -57,6 +59,61 @@ test("a retry that is ready or in flight is a run as well", async () => {
   // The retry is ready by now.
   await clock.advance(MINUTE);
   expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: 1 });
+});
+
+test("a run in flight is remembered, whatever other runs come and end meanwhile", async () => {
+  const name = uniqueName("overlap");
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const jobs = newLine().getReliableQueue<string>(name, { leaseTimeout: 60 * MINUTE });
+  await jobs.schedules.upsert("job", OPTIONS);
+  await clock.advance(MINUTE);
+  const failed = await jobs.take();
+  await failed.nack({ delay: 90 * SECOND });
+  await clock.advance(MINUTE);
+  const slow = await jobs.take();
+  // The retry of an older run comes beside it, and ends; then one that is triggered, and twenty more.
+  await clock.advance(MINUTE);
+  await (await jobs.take()).ack();
+  await jobs.schedules.trigger("job");
+  await (await jobs.take()).ack();
+  const { droppedOverlap: before } = await jobs.stats();
+  await clock.advance(2 * MINUTE);
+  expect(await jobs.stats()).toMatchObject({
+    ready: 0,
+    inFlight: 1,
+    droppedOverlap: before + 2,
+  });
+  for (let i = 0; i < 20; i++) await jobs.schedules.trigger("job");
+  await eventually(async () => (await jobs.stats()).ready === 20);
+  const noted = await newRedis().hget(`delayline_running:{${name}}`, "job");
+  expect(noted?.split(" ")).toHaveLength(16);
+  for (let i = 0; i < 20; i++) await (await jobs.take()).ack();
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 0, droppedOverlap: before + 3 });
+  await slow.ack();
+  await clock.advance(MINUTE);
+  expect(await jobs.stats()).toMatchObject({ ready: 1, droppedOverlap: before + 3 });
+  expect(await newRedis().hget(`delayline_running:{${name}}`, "job")).toMatch(/^\d+-\d+$/);
+});
+
+test("its notes are read once for a run, and written once", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const clock = await newClock({ now: "2026-06-01T00:00:30Z" });
+  const measure = async (overlap: "allow" | "skip") => {
+    const line = newLine({ redis: server.url });
+    const jobs = line.getReliableQueue<string>(uniqueName("overlap"));
+    await jobs.schedules.upsert("job", { ...OPTIONS, overlap });
+    await clock.advance(MINUTE);
+    await (await jobs.take()).ack();
+    await redis.config("RESETSTAT");
+    await clock.advance(MINUTE);
+    const { hget = 0, hset = 0 } = await callsOf(redis);
+    await line.close();
+    return [hget, hset];
+  };
+  const [allowed, skipping] = [await measure("allow"), await measure("skip")];
+  expect(skipping.map((count, i) => count - (allowed[i] ?? 0))).toEqual([1, 1]);
 });
 
 test("of several that are due at once one is let through; a triggered run comes always, and counts", async () => {

@@ -71,8 +71,22 @@ export const SCHEDULES: readonly Mutant[] = [
     edits: [
       {
         file: "lua/fragments/run.ts",
-        find: `  redis.pcall("HSET", running, trailer:sub(17, 7 + length), id)`,
+        find: `  redis.pcall("HSET", running, name, table.concat(alive, " "))`,
         replace: ``,
+      },
+    ],
+  },
+  {
+    name: "overlap-newest",
+    breaks:
+      "Only the newest run of a schedule is remembered: after a retry or a trigger a tick comes beside a run in flight.",
+    worlds: ["schedules"],
+    tests: ["integration/schedules/overlap.test.ts"],
+    edits: [
+      {
+        file: "lua/fragments/run.ts",
+        find: `  local alive = runsOf(name)`,
+        replace: `  local alive = {}`,
       },
     ],
   },
