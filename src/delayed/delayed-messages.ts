@@ -94,6 +94,11 @@ export class DelayedMessages {
     return this.#offers.add(offering, call);
   }
 
+  /** As {@link offer}, of what was offered before the queue was closed. */
+  protected offerAccepted(offering: Offering, call?: Call): Promise<OfferResult> {
+    return this.#offers.add(offering, call);
+  }
+
   /** @throws {OfferManyError} if Redis did not accept all of them. */
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
     return await offerEach(this.#queue.name, offerings, (offering) =>

@@ -71,11 +71,16 @@ export class Messages {
     this.#parts.noteOffer();
     if (offering.onlyIf !== undefined) this.#checkOrdinary([offering]);
     // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
-    return this.#only?.offer(offering, call) ?? this.#offer(offering, call);
+    return this.#only?.offer(offering, call) ?? this.#under(() => this.#offer(offering, call));
+  }
+
+  /** A call that {@link Routing.close} waits for, also while it waits for the fact. */
+  async #under<Result>(call: () => Promise<Result>): Promise<Result> {
+    this.checkOpen();
+    return await this.#routing.during(call);
   }
 
   async #offer(offering: Offering, call?: Call): Promise<OfferResult> {
-    this.checkOpen();
     const sentBy: Fact[] = [];
     let identity: Identity | undefined;
     try {
@@ -97,7 +102,7 @@ export class Messages {
       const sending = { key: offering.key, sentBy, member };
       const act: Send<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, hash, sentAs, knownFact }, call);
-      return await this.#routing.during(() => this.#routing.send(bucket, sending, act, call));
+      return await this.#routing.send(bucket, sending, act, call);
     } catch (error) {
       throw this.#notOffered(error, sentBy.length, call);
     } finally {
@@ -137,11 +142,14 @@ export class Messages {
     this.#parts.noteOffer();
     this.#checkOrdinary(offerings);
     if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
-    if (offerings.some(({ onlyIf }) => onlyIf !== undefined)) {
-      const fact = await this.#parts.known(call);
-      for (const offering of offerings) this.#checkGuard(offering, fact);
-    }
-    return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, call));
+    return await this.#under(async () => {
+      if (offerings.some(({ onlyIf }) => onlyIf !== undefined)) {
+        const fact = await this.#parts.known(call);
+        for (const offering of offerings) this.#checkGuard(offering, fact);
+      }
+      const { name } = this.#parts;
+      return await offerEach(name, offerings, (offering) => this.#offer(offering, call));
+    });
   }
 
   /** @throws {TypeError} if a guard of these offers to an ordinary queue cannot be asked. */

@@ -209,7 +209,7 @@ export class OpenQueue {
   async #close(): Promise<void> {
     // First, since a call that was refused for its old fact is sent again, and its partition has to be open for that.
     await this.#routing.close();
-    await Promise.all(this.parts.opened.map((part) => part.close()));
+    await this.parts.close();
   }
 
   /** A part whose server can be reached, as far as is known. */

@@ -150,19 +150,10 @@ export class Queue {
 
   /** As {@link call}, on the connection that never sends again: for commands that Redis must not carry out twice. */
   async callOnce<Reply>(doing: string, send: Send<Reply>, call?: OnceCall<Reply>): Promise<Reply> {
-    const calling = this.#send("background", doing, send, call);
-    this.#underWay.add(calling);
-    try {
-      return await calling;
-    } finally {
-      this.#underWay.delete(calling);
-    }
+    return await this.#send("background", doing, send, call);
   }
 
-  /**
-   * Resolves when the calls that are sent once, and are under way now, have settled. Their replies may hold messages that
-   * have left Redis.
-   */
+  /** Resolves when the calls that are under way now have settled: what is sent gets its reply. */
   async done(): Promise<void> {
     await Promise.allSettled(this.#underWay);
   }
@@ -319,13 +310,17 @@ export class Queue {
     { signal, onLate }: OnceCall<Reply> = {},
   ): Promise<Reply> {
     this.checkOpen();
+    const { connections, expiries } = this.server;
+    const limit = { expiries, signal };
+    const calling = connections.call(through, limit, (redis) => send(redis, this.keys), onLate);
+    this.#underWay.add(calling);
     try {
-      const { connections, expiries } = this.server;
-      const limit = { expiries, signal };
-      return await connections.call(through, limit, (redis) => send(redis, this.keys), onLate);
+      return await calling;
     } catch (error) {
       signal?.throwIfAborted();
       throw new RedisError(`cannot ${doing} queue "${this.name}"`, error);
+    } finally {
+      this.#underWay.delete(calling);
     }
   }
 }

@@ -12,6 +12,8 @@ import type { Group } from "./group/group.ts";
 export class ReliableMessages extends DelayedMessages {
   readonly #group: Group;
   readonly #queue: Queue;
+  /** Offers that may have to wait for stream and group. */
+  readonly #waiting = new Set<Promise<unknown>>();
 
   constructor(group: Group, queue: Queue) {
     super(queue);
@@ -25,17 +27,23 @@ export class ReliableMessages extends DelayedMessages {
 
   /** Creates the stream and the group first, so that no process takes the queue for a plain one. */
   override offer(offering: Offering, call?: Call): Promise<OfferResult> {
+    this.checkOpen();
     const making = this.#group.made(call);
     if (making === undefined) return super.offer(offering, call);
-    return making.then(
-      () => super.offer(offering, call),
+    const offer = making.then(
+      () => this.offerAccepted(offering, call),
       (error: unknown) => {
         throw this.#notOffered(error, call);
       },
     );
+    return this.#waitingFor(offer);
   }
 
-  override async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
+  override offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
+    return this.#waitingFor(this.#offerMany(offerings, call));
+  }
+
+  async #offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
     try {
       await this.#group.made(call);
     } catch (error) {
@@ -47,6 +55,18 @@ export class ReliableMessages extends DelayedMessages {
       );
     }
     return await super.offerMany(offerings, call);
+  }
+
+  /** Includes offers that wait for stream and group. */
+  override async done(): Promise<void> {
+    await Promise.all([super.done(), Promise.allSettled(this.#waiting)]);
+  }
+
+  #waitingFor<Result>(offer: Promise<Result>): Promise<Result> {
+    const forget = () => this.#waiting.delete(offer);
+    this.#waiting.add(offer);
+    offer.then(forget, forget);
+    return offer;
   }
 
   /** Counts a retrying message once for each group. O(1). */

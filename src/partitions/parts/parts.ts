@@ -78,6 +78,7 @@ export class Parts {
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #isStopped = false;
+  #isClosed = false;
   /** Whether a handle of this client has said that the queue is a partitioned one. */
   #isExpected = false;
   /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
@@ -364,6 +365,12 @@ export class Parts {
     await Promise.all(this.#leavings);
   }
 
+  /** Refuses every call in every part from now on; resolves when the calls and offers under way are done. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.opened.map((part) => part.close()));
+  }
+
   /** Every part that this client has opened, including those that it has left. */
   get opened(): readonly Part[] {
     const looked = this.#ordinary === undefined ? [] : [this.#ordinary];
@@ -476,6 +483,11 @@ export class Parts {
     const bringHome = (schedule: string) => this.#bringHome(partition, schedule);
     const scheduling = { codes: this.codes, bringHome };
     const part: Part = new Part(partition, name, elements, on, link, scheduling);
+    // A call that began before may still need another part. It is refused there as well.
+    if (this.#isClosed) {
+      part.queue.close();
+      void part.close();
+    }
     return part;
   }
 
