@@ -1,4 +1,6 @@
+import { checkZone } from "../queue/checks.ts";
 import { loading } from "../time/runtime.ts";
+import { notCron, readCron } from "./cron-pattern.ts";
 
 /** Says when something recurs: a calendar of your own, an rrule, a cron of another library. */
 export interface Calendar {
@@ -19,8 +21,8 @@ export function everyCalendar(every: number, phase = 0): Calendar {
 /**
  * The calendar of a cron pattern in a time zone, by the package croner, which is loaded with the first pattern.
  *
- * A time that a day skips comes when clocks have been set forward. A fixed time that comes twice counts once, the first
- * time; a pattern such as each hour counts every hour that passes.
+ * A pattern of fixed times counts each of them once a day: one that clocks show twice the first time, and those that
+ * clocks skip together, when clocks have been set forward. A pattern such as each hour counts every hour that passes.
  *
  * @throws {TypeError} if croner is not installed.
  * @throws {RangeError} if the pattern is none.
@@ -30,19 +32,33 @@ export async function cronCalendar(pattern: string, timeZone: string): Promise<C
   const name = `${timeZone} ${pattern}`;
   let calendar = known.get(name);
   if (calendar === undefined) {
-    try {
-      const cron = new croner.Cron(pattern, { timezone: timeZone, paused: true });
-      calendar = { next: (from) => cron.nextRun(from) };
-    } catch (error) {
-      const why = error instanceof Error ? `: ${error.message.replace(/^CronPattern: /, "")}` : "";
-      throw new RangeError(`cron must be a cron pattern, got ${JSON.stringify(pattern)}${why}`, {
-        cause: error,
-      });
-    }
+    calendar = newCalendar(croner, pattern, timeZone);
     if (known.size >= KEPT) known.clear();
     known.set(name, calendar);
   }
   return calendar;
+}
+
+function newCalendar({ Cron }: Croner, pattern: string, timeZone: string): Calendar {
+  const { text, isFixed } = readCron(pattern);
+  const zone = checkZone("timeZone", timeZone);
+  try {
+    if (!isFixed) {
+      const cron = new Cron(text, { timezone: timeZone, paused: true });
+      return { next: (from) => cron.nextRun(from) };
+    }
+    // In UTC, croner counts local times. It would drop times that a zone skips across midnight.
+    const cron = new Cron(text, { utcOffset: 0, paused: true });
+    return {
+      next: (from) => {
+        const local = cron.nextRun(new Date(zone.latestBy(from.getTime())));
+        return local === null ? null : new Date(zone.instantOf(local.getTime()));
+      },
+    };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw notCron(pattern, why.replace(/^CronPattern: /, ""), { cause: error });
+  }
 }
 
 /** To read a pattern costs as much as a tick. */

@@ -58,10 +58,23 @@ export class Zone {
     // Set back, the greater offset is the one before, and its instant the earlier one.
     for (const offset of [before, after])
       if (this.#offsetAt(local - offset) === offset) return local - offset;
-    let [early, late] = [local - after, local - before];
+    return this.#changeWithin(local - after, local - before);
+  }
+
+  /** The latest local time that clocks have shown by an instant: ahead of what they show where they were set back. */
+  latestBy(instant: number): number {
+    const local = this.localAt(instant);
+    const first = this.instantOf(local);
+    if (first === instant) return local;
+    return this.localAt(this.#changeWithin(first, instant) - 1);
+  }
+
+  /** The first instant after `early` with the offset of `late`. */
+  #changeWithin(early: number, late: number): number {
+    const offset = this.#offsetAt(late);
     while (late - early > 1) {
       const middle = Math.floor((early + late) / 2);
-      if (this.#offsetAt(middle) === after) late = middle;
+      if (this.#offsetAt(middle) === offset) late = middle;
       else early = middle;
     }
     return late;

@@ -24,7 +24,7 @@ test.each<[what: string, options: unknown, error: string]>([
     'such as "Europe/Berlin", got "Europe/Berlim"',
   ],
   ["no pattern", { ...DAILY, cron: "x" }, 'cron must be a cron pattern, got "x"'],
-  ["an illegal pattern", { ...DAILY, cron: "61 * * * *" }, "Invalid value for minute: 61"],
+  ["an illegal pattern", { ...DAILY, cron: "61 * * * *" }, "minute must be 0 to 59, got 61"],
   ["no calendar", { ...DAILY, cron: {} }, "cron must be a pattern or an object with next(from)"],
   [
     "a cron that never comes",
