@@ -66,6 +66,7 @@ export const SECTIONS = [
   },
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
+  { heading: "Pausing", type: "PauseOptions", about: "`pause`." },
   { heading: "Hours and days", type: "WithinOptions", about: "`nextWithin`." },
   {
     heading: "A schedule",

@@ -25,7 +25,12 @@ export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
-export type { Forecast, ForecastOptions, QueueHandle } from "./handles/queue-handle.ts";
+export type {
+  Forecast,
+  ForecastOptions,
+  PauseOptions,
+  QueueHandle,
+} from "./handles/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
 export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
 export type {
@@ -42,6 +47,7 @@ export type { HistogramSnapshot } from "./observe/histogram.ts";
 export type {
   DeliveredMessage,
   DroppedEvent,
+  FallBack,
   HandleEvent,
   OfferEvent,
   SettleEvent,
@@ -82,7 +88,7 @@ export { Subscription } from "./queue/consuming/subscription.ts";
 export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/handler.ts";
 
 export type { CallOptions, FindOptions } from "./queue/call.ts";
-export type { DelaylineOptions, QueueOptions, RedisAddress } from "./queue/options.ts";
+export type { DelaylineOptions, OnRestore, QueueOptions, RedisAddress } from "./queue/options.ts";
 export type { ChangeProgress, SetPartitionsOptions } from "./partitions/change/change.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
 export type { ConnectionOptions } from "./redis/address.ts";

@@ -1,4 +1,5 @@
 import type { AnyDelaylineError } from "../errors.ts";
+import type { FallBack } from "../observe/events.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /** The events of a {@link Delayline}. */
@@ -24,4 +25,11 @@ export interface DelaylineEvents {
    * Without a listener for this event or for `error`, it becomes a process warning.
    */
   recovered: [recovery: Recovery];
+  /**
+   * Redis went back to an older copy of its data, such as a restored backup. Emitted once for each time and server, after
+   * the connection was lost and before anything is moved or taken again. See the option `onRestore`.
+   *
+   * Without a listener for this event or for `error`, it becomes a process warning.
+   */
+  restored: [fallBack: FallBack];
 }

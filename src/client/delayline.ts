@@ -4,6 +4,7 @@ import { BlockingQueue } from "../handles/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { DelayedQueue } from "../handles/delayed-queue.ts";
 import type { QueueCounters } from "../observe/counters.ts";
+import { restores, type FallBack } from "../observe/events.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
@@ -11,6 +12,7 @@ import {
   MAX_PARTITIONS,
   queueSettings,
   type DelaylineOptions,
+  type OnRestore,
   type QueueOptions,
 } from "../queue/options.ts";
 import type { DelaylineEvents } from "./delayline-events.ts";
@@ -18,7 +20,7 @@ import { OpenQueues } from "./open-queues.ts";
 import { openServers } from "./open-servers.ts";
 import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
-import { warn, warnOfRecovery } from "./warnings.ts";
+import { describeFallBack, warn, warnOfRecovery, warnOfRestore } from "./warnings.ts";
 import { checkWhole } from "../queue/checks.ts";
 import { nameOf, type Named } from "../queue/keys.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
@@ -35,7 +37,8 @@ import {
   type QueueDefinition,
 } from "../handles/queue-definition.ts";
 import { ReliableQueue } from "../handles/reliable-queue.ts";
-import type { Servers } from "../redis/server.ts";
+import type { Sign } from "../redis/fuse.ts";
+import type { Server, Servers } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
 import { nextTick } from "../time/runtime.ts";
 
@@ -61,6 +64,9 @@ export let queuesOf: (line: Delayline) => OpenQueues;
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #servers: Servers;
   readonly #queues: OpenQueues;
+  readonly #onRestore: OnRestore;
+  /** Why the queues are paused, after Redis went back to an older copy. */
+  #restored = "";
   /** How long `close()` waits for running handlers. */
   readonly #patience = new Patience();
   #closing: Promise<void> | undefined;
@@ -75,9 +81,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     super();
     const settings = clientSettings(options);
     queueSettings({}, options);
+    this.#onRestore = settings.onRestore;
     this.#servers = openServers(options, settings, {
       report: (error) => this.#report(error),
       onRecovered: (recovery) => this.#reportRecovery(recovery),
+      onFallBack: (signs) => this.#reportFallBack(signs),
+      beforeGoingOn: (server) => this.#pauseRestored(server),
     });
     this.#queues = new OpenQueues(this.#servers, options);
   }
@@ -352,6 +361,28 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       if (this.listenerCount("error") > 0) this.emit("error", error as AnyDelaylineError);
       else warn(error);
     });
+  }
+
+  #reportFallBack(signs: readonly Sign[]): void {
+    const instants = signs.map(({ foundAt }) => foundAt).filter((at) => at !== undefined);
+    const fallBack: FallBack = {
+      queues: [...new Set(signs.map(({ queue }) => queue))],
+      knownAt: Math.max(...signs.map(({ knownAt }) => knownAt)),
+      foundAt: instants.length > 0 ? Math.max(...instants) : undefined,
+      isPausing: this.#onRestore === "pause",
+    };
+    this.#restored = describeFallBack(fallBack);
+    restores.publish(fallBack);
+    nextTick(() => {
+      const isHeard = this.listenerCount("restored") + this.listenerCount("error") > 0;
+      if (isHeard) this.emit("restored", fallBack);
+      else warnOfRestore(fallBack);
+    });
+  }
+
+  /** Rejects with ioredis's errors. */
+  async #pauseRestored(server: Server): Promise<void> {
+    if (this.#onRestore === "pause") await this.#queues.pauseAll(server, this.#restored);
   }
 
   #reportRecovery(recovery: Recovery): void {

@@ -1,4 +1,4 @@
-import { ClosedError } from "../errors.ts";
+import { ClosedError, RedisError } from "../errors.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
@@ -11,7 +11,7 @@ import {
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import type { Servers } from "../redis/server.ts";
+import type { Server, Servers } from "../redis/server.ts";
 import {
   reliableSettings,
   type ReliableQueueOptions,
@@ -53,6 +53,23 @@ export class OpenQueues {
   constructor(servers: Servers, options: DelaylineOptions) {
     this.#servers = servers;
     this.#options = options;
+  }
+
+  /**
+   * Pauses the open queues, on a server that went back to an older copy before anything else is moved or taken there. A
+   * queue that also has partitions on other servers is paused there soon after.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async pauseAll(server: Server, reason: string): Promise<void> {
+    const queues = this.all;
+    await Promise.all(queues.map(({ pauses }) => pauses.pauseFirst(server, reason)));
+    if (this.#servers.length === 1) return;
+    for (const { name, pauses, queue } of queues) {
+      pauses.pause(undefined, reason).catch((error: unknown) => {
+        queue.report(new RedisError(`cannot pause queue "${name}"`, error));
+      });
+    }
   }
 
   /** The open queues, and those that are being closed. */

@@ -1,4 +1,5 @@
 import type { DelaylineError } from "../errors.ts";
+import type { FallBack } from "../observe/events.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /** Emits a process warning for an error. It shows the stack of what a handler threw, which is the user's own error. */
@@ -13,4 +14,22 @@ export function warnOfRecovery({ error, duration }: Recovery): void {
     type: "DelaylineWarning",
     code: "DELAYLINE_RECOVERED",
   });
+}
+
+/** Emits a process warning for a Redis that went back to an older copy. */
+export function warnOfRestore(fallBack: FallBack): void {
+  process.emitWarning(describeFallBack(fallBack), {
+    type: "DelaylineWarning",
+    code: "DELAYLINE_RESTORED",
+  });
+}
+
+/** Says in words that Redis went back to an older copy. */
+export function describeFallBack({ knownAt, foundAt }: Pick<FallBack, "knownAt" | "foundAt">) {
+  const to = foundAt === undefined ? "an older copy" : `a copy of ${instant(foundAt)}`;
+  return `Redis went back from ${instant(knownAt)} to ${to}: messages that were handled or cancelled since then come again`;
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+/, "");
 }

@@ -7,6 +7,12 @@ import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Quarantine } from "./quarantine.ts";
 
+/** Options of {@link QueueHandle.pause}. */
+export interface PauseOptions extends CallOptions {
+  /** Why, in 1 to 500 characters: `stats`, the dashboard and the doctor show it. */
+  readonly reason?: string;
+}
+
 /** Options of {@link QueueHandle.forecast}. */
 export interface ForecastOptions extends CallOptions {
   /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
@@ -96,9 +102,15 @@ export abstract class QueueHandle {
    * the wake-up is lost, with their next sweep, within 36 s. A message that is on its way to a consumer is still handed out.
    *
    * Java processes ignore the pause: they move and take due messages.
+   *
+   * @throws {TypeError | RangeError} if the reason is not a string of 1 to 500 characters.
    */
-  async pause(options?: CallOptions): Promise<void> {
-    await this.#open.pauses.pause(checkCall(options));
+  async pause(options: PauseOptions = {}): Promise<void> {
+    checkOptions("pause option", options, ["signal", "reason"]);
+    const { signal, reason } = options;
+    checkSignal(signal);
+    if (reason !== undefined) checkReason(reason);
+    await this.#open.pauses.pause(callOf(options), reason);
   }
 
   /** Ends a pause. What fell due meanwhile becomes ready at once, in order. */
@@ -111,3 +123,13 @@ export abstract class QueueHandle {
     return await this.#open.pauses.ask(checkCall(options));
   }
 }
+
+function checkReason(reason: unknown): void {
+  if (typeof reason !== "string")
+    throw new TypeError(`reason must be a string, got ${String(reason)}`);
+  if (reason === "" || reason.length > MAX_REASON)
+    throw new RangeError(`reason must have 1 to ${MAX_REASON} characters, got ${reason.length}`);
+}
+
+/** Characters. */
+const MAX_REASON = 500;

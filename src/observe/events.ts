@@ -107,6 +107,18 @@ export interface DroppedEvent {
   readonly reason: "onlyIf" | "deliverWithin" | "overlap";
 }
 
+/** `delayline:restored`: Redis went back to an older copy of its data, such as a restored backup. */
+export interface FallBack {
+  /** The queues whose data show it. The others on that server went back as well. */
+  readonly queues: readonly string[];
+  /** The newest instant that Redis had shown to this process (epoch ms on the server's clock). */
+  readonly knownAt: number;
+  /** The newest instant that it shows now (epoch ms); undefined if its data do not tell. */
+  readonly foundAt: number | undefined;
+  /** Whether this client pauses its queues for it: `onRestore: "pause"`. */
+  readonly isPausing: boolean;
+}
+
 // Node finds channels by name, so several copies of this file share them. The types of Node 26 have the two parameters
 // of a channel in the other order than those of Node 20, so both are the event.
 export const offers = tracingChannel<OfferEvent, OfferEvent>("delayline:offer");
@@ -119,6 +131,9 @@ export const transfers = channel("delayline:transfer");
 
 /** The channel of {@link DroppedEvent}s. */
 export const drops = channel("delayline:dropped");
+
+/** The channel of {@link FallBack}s. */
+export const restores = channel("delayline:restored");
 
 /**
  * Runs an operation and publishes its start and end on a tracing channel. Callers check `hasSubscribers` first: without

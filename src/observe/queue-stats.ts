@@ -28,6 +28,8 @@ export interface QueueStats extends QueueNumbers {
   /** Whether messages are acknowledged. A queue is reliable as long as its stream exists. */
   readonly kind: "plain" | "reliable";
   readonly isPaused: boolean;
+  /** Why it is paused, in words, if whoever paused it has said so. */
+  readonly pauseReason: string | undefined;
   /** The server's clock when the numbers were read (epoch ms). */
   readonly serverTime: number;
   /** The numbers of each partition; empty for an ordinary queue. */
@@ -41,7 +43,7 @@ function total(numbers: readonly number[]): number {
 /** Merges the numbers of a queue's partitions. */
 export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPartition"> {
   const sum = (count: (one: QueueStats) => number) => total(all.map(count));
-  const known = (value: (one: QueueStats) => number | undefined) =>
+  const known = <Value>(value: (one: QueueStats) => Value | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
   const handledFor = known((one) => one.oldestInFlightAge);
@@ -56,6 +58,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
   return {
     kind: all.some(({ kind }) => kind === "reliable") ? "reliable" : "plain",
     isPaused: all.some(({ isPaused }) => isPaused),
+    pauseReason: known((one) => one.pauseReason)[0],
     serverTime: Math.max(...all.map(({ serverTime }) => serverTime)),
     delayed: sum(({ delayed }) => delayed),
     overdue: sum(({ overdue }) => overdue),

@@ -66,7 +66,7 @@ export const KEYS = {
     prefix: "delayline_mover:",
     type: "string",
     holds:
-      "the transfer task that last moved messages; expires after an hour, and its task deletes it when it closes",
+      "the transfer task that last moved messages, `@`, and when (epoch us); expires after 30 days, and its task deletes it when it closes",
     marksQueue: true,
   },
   paused: {

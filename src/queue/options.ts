@@ -130,7 +130,22 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * watched each second, whatever this says. `docs/guide/connections.md` has the figures. Defaults to 2,000.
    */
   readonly heartbeat?: number;
+
+  /**
+   * What to do when Redis went back to an older copy of its data: a restored backup, or a replica that was more than five
+   * seconds behind. Messages that were handled or cancelled since that copy was made come again, and what is overdue
+   * comes at once.
+   *
+   * `"report"` emits the event `restored`. `"pause"` also pauses all queues of this client, for every process, before it
+   * moves or takes anything; `resume` lets them go on. `docs/operations/restoring.md` says what can be noticed, and what
+   * to do. Costs one script per queue after the connection to Redis was lost, and nothing otherwise. Defaults to
+   * `"report"`.
+   */
+  readonly onRestore?: OnRestore;
 }
+
+/** What to do when Redis went back to an older copy of its data. */
+export type OnRestore = "report" | "pause";
 
 /** The defaults of all options of a client. */
 export const DEFAULTS = {
@@ -143,6 +158,7 @@ export const DEFAULTS = {
   callTimeout: 5_000,
   unreachableTimeout: 10_000,
   heartbeat: 2_000,
+  onRestore: "report",
 } as const satisfies Required<DelaylineOptions>;
 
 /** A queue's options, complete and checked. */
@@ -208,6 +224,7 @@ export function clientSettings(options: DelaylineOptions): {
   readonly callTimeout: number;
   readonly unreachableTimeout: number;
   readonly heartbeat: number;
+  readonly onRestore: OnRestore;
 } {
   checkOptions("option", options, CLIENT_OPTIONS);
   const callTimeout = options.callTimeout ?? DEFAULTS.callTimeout;
@@ -216,7 +233,11 @@ export function clientSettings(options: DelaylineOptions): {
   checkDuration("unreachableTimeout", unreachableTimeout);
   const heartbeat = options.heartbeat ?? DEFAULTS.heartbeat;
   checkWhole("heartbeat", heartbeat, 1000, 60_000, " ms");
-  return { callTimeout, unreachableTimeout, heartbeat };
+  const onRestore = options.onRestore ?? DEFAULTS.onRestore;
+  if (onRestore !== "report" && onRestore !== "pause") {
+    throw new TypeError(`onRestore must be "report" or "pause", got ${shown(onRestore)}`);
+  }
+  return { callTimeout, unreachableTimeout, heartbeat, onRestore };
 }
 
 // Node's longest timeout, 24.8 days.
@@ -241,6 +262,7 @@ const CLIENT_OPTIONS = [
   "callTimeout",
   "unreachableTimeout",
   "heartbeat",
+  "onRestore",
 ];
 
 /** The last partition's number fits into a byte. */

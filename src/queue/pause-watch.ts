@@ -76,8 +76,20 @@ export class PauseWatch implements Pauses, Listener {
     void this.#looks.close();
   }
 
-  async pause(call?: Call): Promise<void> {
-    await this.#set(true, call);
+  async pause(call?: Call, reason = ""): Promise<void> {
+    await this.#set(true, call, reason);
+  }
+
+  /**
+   * Pauses the queue before anything else is moved or taken.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async pauseFirst(reason: string): Promise<void> {
+    const { channel } = this.#queue.keys;
+    const { background } = this.#queue.server.connections;
+    await this.#queue.run(background, setPaused, { channel, isPaused: 1, reason });
+    this.note(true);
   }
 
   async resume(call?: Call): Promise<void> {
@@ -104,9 +116,9 @@ export class PauseWatch implements Pauses, Listener {
       this.#queue.server.subscriber.unlisten(this.#queue.keys.channel, this);
   }
 
-  async #set(isPaused: boolean, call?: Call): Promise<void> {
+  async #set(isPaused: boolean, call?: Call, reason = ""): Promise<void> {
     const { channel } = this.#queue.keys;
-    const args = { channel, isPaused: isPaused ? 1 : 0 };
+    const args = { channel, isPaused: isPaused ? 1 : 0, reason };
     await this.#queue.change(isPaused ? "pause" : "resume", setPaused, args, call);
     // Without anything that hears of changes, the state would become outdated.
     if (this.#watching !== "nobody") this.note(isPaused);

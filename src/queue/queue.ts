@@ -3,6 +3,7 @@ import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/quarantine.ts";
 import { guarded, heldFact } from "../lua/guarded.ts";
+import { lookBack } from "../lua/queue/look-back.ts";
 import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import { runTogether } from "../lua/together.ts";
@@ -11,6 +12,7 @@ import type { Server } from "../redis/server.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Call } from "./call.ts";
 import { queueKeys, type QueueKeys } from "./keys.ts";
+import { Memory } from "./memory.ts";
 import { serverTime } from "./server-time.ts";
 
 /** A call that is sent once. */
@@ -57,6 +59,8 @@ export class Queue {
   readonly clock: ServerClock;
   /** The counters of the queue; for a partition, those of the whole queue. */
   readonly counters: Counters;
+  /** What this process remembers of the queue, in case Redis goes back to an older copy. */
+  readonly memory: Memory;
   #layout: Layout;
   /** The latest fact that this process knows of the queue's partitions; undefined for an ordinary queue. */
   readonly knownFact: () => string | undefined;
@@ -89,6 +93,10 @@ export class Queue {
     this.server = server;
     this.clock = server.isCluster ? new ServerClock() : server.clock;
     this.counters = counters;
+    this.memory = new Memory(counters.queue, () =>
+      this.runTogether(server.connections.background, lookBack, {}),
+    );
+    server.fuse.add(this.memory);
     this.#layout = layout;
     this.knownFact = knownFact;
     this.learn = learn;
@@ -134,6 +142,7 @@ export class Queue {
   /** Refuses every call from now on. */
   close(): void {
     this.#isClosed = true;
+    this.server.fuse.remove(this.memory);
   }
 
   /**
@@ -150,7 +159,10 @@ export class Queue {
 
   /** As {@link call}, on the connection that never sends again: for commands that Redis must not carry out twice. */
   async callOnce<Reply>(doing: string, send: Send<Reply>, call?: OnceCall<Reply>): Promise<Reply> {
-    return await this.#send("background", doing, send, call);
+    const { fuse } = this.server;
+    const sending: Send<Reply> = (redis, keys) =>
+      fuse.passed()?.then(() => send(redis, keys)) ?? send(redis, keys);
+    return await this.#send("background", doing, sending, call);
   }
 
   /** Resolves when the calls that are under way now have settled: what is sent gets its reply. */

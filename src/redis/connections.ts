@@ -40,6 +40,10 @@ import { performance } from "../time/runtime.ts";
 export interface ConnectionsListener {
   /** The server's clock showed `serverTime` (epoch ms) between `sentAt` (`performance.now()`) and now. */
   readonly onTime: (serverTime: number, sentAt: number) => void;
+  /** The background connection was lost, on a Cluster that to a node; and whether the other end has ended it. */
+  readonly onLost: (wasEnded: boolean) => void;
+  /** Awaited, if it returns a promise, before a new connection takes messages. */
+  readonly beforeTaking: () => Promise<void> | undefined;
   readonly troubles: Troubles;
 }
 
@@ -197,13 +201,24 @@ export class Connections {
     if (this.#isClosed) throw new ClosedError("the client");
     const { background } = this;
     const name = connectionName(role, key, id);
-    return await this.#dedicated.connect(
+    const connection = await this.#dedicated.connect(
       isCluster(background)
         ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
         : duplicateForOneLife(background, name),
       role,
       timeout,
     );
+    if (role === "blocking") await this.#beforeTaking(connection);
+    return connection;
+  }
+
+  async #beforeTaking(connection: Redis): Promise<void> {
+    try {
+      await this.#listener.beforeTaking();
+    } catch (error) {
+      connection.disconnect();
+      throw error;
+    }
   }
 
   /**
@@ -275,6 +290,7 @@ export class Connections {
     background.setMaxListeners(0);
     if (isCluster(background)) {
       background.on("+node", (node: Redis) => {
+        this.#noteLosses(node);
         this.#watch(
           node,
           () => node.ping(),
@@ -287,6 +303,7 @@ export class Connections {
         this.#heartbeats.delete(node);
       });
     } else {
+      this.#noteLosses(background);
       this.#watch(background, () => this.#observeTime(background));
       let isFirst = true;
       background.on("ready", () => {
@@ -295,6 +312,17 @@ export class Connections {
       });
     }
     return background;
+  }
+
+  #noteLosses(connection: Redis): void {
+    let wasEnded = false;
+    connection.on("connect", () => {
+      wasEnded = false;
+      connection.stream.once("end", () => (wasEnded = true));
+    });
+    connection.on("close", () => {
+      this.#listener.onLost(wasEnded);
+    });
   }
 
   /**

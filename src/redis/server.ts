@@ -6,9 +6,11 @@ import type { Blocks } from "./blocks.ts";
 import { isCluster } from "./client.ts";
 import type { ConnectionOptions } from "./address.ts";
 import { Connections } from "./connections.ts";
+import { Fuse, type FuseListener } from "./fuse.ts";
 import type { LentClient } from "./lent-client.ts";
 import { Subscriber } from "./subscriber.ts";
 import { Troubles, type TroublesListener } from "./troubles.ts";
+import { performance } from "../time/network.ts";
 
 /** The servers of a client. A queue without partitions is on the first. */
 export type Servers = readonly [Server, ...Server[]];
@@ -27,6 +29,8 @@ export class Server {
   /** The estimate of the server's clock. Each node of a Cluster has a clock of its own: see `Queue.clock`. */
   readonly clock = new ServerClock();
   readonly troubles: Troubles;
+  /** Awaited before anything is moved or taken. */
+  readonly fuse: Fuse;
   /** The time limit of every awaited call. */
   readonly expiries: Expiries;
   /** When routine looks are due. */
@@ -46,14 +50,19 @@ export class Server {
   constructor(
     redis: string | ConnectionOptions | LentClient,
     limits: ServerLimits,
-    listener: TroublesListener,
+    listener: TroublesListener & Partial<FuseListener>,
   ) {
+    const { onFallBack = () => {}, beforeGoingOn = () => Promise.resolve() } = listener;
+    this.fuse = new Fuse({ onFallBack, beforeGoingOn });
     this.troubles = new Troubles(listener);
     this.connections = new Connections(redis, limits.heartbeat, {
       onTime: (serverTime, sentAt) => {
         this.clock.observe(serverTime, sentAt);
         this.troubles.heard();
       },
+      // A connection that nobody ended may have been dead for long.
+      onLost: (wasEnded) => this.fuse.lost(performance.now() - (wasEnded ? 0 : this.clock.age)),
+      beforeTaking: () => this.fuse.passed(),
       troubles: this.troubles,
     });
     this.subscriber = new Subscriber(this.connections, this.troubles);

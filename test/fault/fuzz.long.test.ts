@@ -358,6 +358,7 @@ class Case {
       grace,
       claim: this.#random.below(2),
       task: "fuzz",
+      known: 0,
       makes: this.#random.below(2),
       mark: this.#random.below(2),
     };

@@ -152,7 +152,8 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     quarantine: await list(keys.quarantine),
     unreadable: await list(keys.unreadable),
     businessKeys: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
-    ...(mover !== null && { mover }),
+    // The instant of the claim is another one each time.
+    ...(mover !== null && { mover: mover.replace(/@\d+$/, "") }),
     ...(listed !== null && { listed }),
     ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),

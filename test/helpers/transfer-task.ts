@@ -58,6 +58,7 @@ export const transferReply = (more: Partial<TransferReply>): TransferReply => ({
   next: Infinity,
   isOutrun: false,
   hasListed: false,
+  claimedAt: undefined,
   untidy: undefined,
   hasSchedules: undefined,
   isListed: undefined,

@@ -272,6 +272,12 @@ export class TransferTask implements Listener {
         return this.#whatFollows(next ?? Infinity, now);
       }
     }
+    const passing = this.#queue.server.fuse.passed();
+    if (passing !== undefined) {
+      await passing;
+      // Redis went back to an older copy, and the queue is paused.
+      if (this.#isBarred) return { deadline: Infinity, isDue: false };
+    }
     const kind = sweepDue === undefined ? "transfer" : "sweep";
     const reply = await this.#move(kind, sweepDue === "interval" && !this.#sweeps.isDeaf);
     this.#tidier.note(reply.moved, reply.untidy);
@@ -306,6 +312,7 @@ export class TransferTask implements Listener {
       limit: isRoutine ? ROUTINE_BATCH : BATCH,
       grace: this.#standBy.grace,
       task: this.#standBy.task,
+      known: queue.memory.claimedAt,
       claim: isClaiming ? 1 : 0,
       makes: queue.makesStream ? 1 : 0,
       mark: this.#isMarked ? 0 : 1,
@@ -318,6 +325,7 @@ export class TransferTask implements Listener {
     const { moved, dropped, quarantined } = reply;
     if (isClaiming && moved + dropped.length > 0) this.#standBy.onClaimed(sentAt);
     queue.clock.observe(reply.serverTime, sentAt);
+    queue.memory.note(reply);
     this.#isMarked = reply.isListed ?? (this.#isMarked || (moved > 0 && reply.wentInto === "list"));
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
     if (quarantined > 0) queue.report(new QuarantineError(queue.name, quarantined));

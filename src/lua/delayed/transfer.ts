@@ -3,6 +3,7 @@ import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { asClaimedAt, claim } from "../fragments/claim.ts";
 import { condition } from "../fragments/condition.ts";
 import { appendAll } from "../fragments/entry.ts";
 import { forget } from "../fragments/forget.ts";
@@ -26,7 +27,8 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
 /*
  * A transfer moves up to `limit` due messages out of the ZSET, earliest deadline first. With `grace`, only messages that
- * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`. With
+ * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`, at an
+ * instant later than `known` (epoch microseconds). With
  * `mark` (1 or 0), a run that moves any to the LIST sets `listed`.
  *
  * A queue is reliable if its stream exists in Redis. So there are two scripts, each in a form for every kind of elements
@@ -78,6 +80,11 @@ export interface TransferReply {
    * Whether the ready LIST has messages for the stream. Only the form "stream" checks, in a sweep or with a `grace`.
    */
   readonly hasListed: boolean;
+  /**
+   * When a task last claimed that it moves (epoch ms): in this transfer, or, if nothing was due, whenever Redis shows.
+   * Undefined if this transfer has moved without a claim, or Redis shows none.
+   */
+  readonly claimedAt: number | undefined;
   /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;
   /** Of a sweep, unless the queue is paused: whether the ready LIST holds messages, so that `listed` is set. */
@@ -224,13 +231,23 @@ end
 `,
 });
 
-/** `isOutrun(task)`: 1 if another task was the last to claim that it moves, else 0. */
-const isOutrun = defineFragment({
+/**
+ * `lastClaim(task)`: 1 if another task was the last to claim that it moves, else 0; and when.
+ * `claimAt(now, task, known)`: claims at the instant `now`, or just after `known`; returns that instant.
+ */
+const claims = defineFragment({
   keys: ["mover"],
+  needs: [claim],
   lua: /* lua */ `
-local function isOutrun(task)
-  local last = redis.pcall("GET", mover)
-  return type(last) == "string" and last ~= task and 1 or 0
+local function lastClaim(task)
+  local last, claimedAt = readClaim()
+  return last and last ~= task and 1 or 0, claimedAt
+end
+local function claimAt(now, task, known)
+  -- A clock that was set back does not turn the claims back.
+  local claimedAt = math.max(now, known + 1)
+  redis.call("SET", mover, string.format("%s@%.0f", task, claimedAt), "EX", 2592000)
+  return claimedAt
 end
 `,
 });
@@ -251,9 +268,9 @@ const KEYS = [
   "retries",
 ] as const;
 
-const ARGS = ["mark", "limit", "grace", "claim", "task", "makes"] as const;
+const ARGS = ["known", "mark", "limit", "grace", "claim", "task", "makes"] as const;
 
-const SHARED = [clock, due, replied, unpackDue, isOutrun, listed, pushAll, appendAll];
+const SHARED = [clock, due, replied, unpackDue, claims, listed, pushAll, appendAll];
 
 /** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
 const toList = byElements((elements) =>
@@ -266,7 +283,10 @@ const toList = byElements((elements) =>
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 local members, scores, head, isMore = firstDue(timeouts, latest, limit)
-if #members == 0 then return { 0, 0, now, head and replied(head), isOutrun(task), 0, 0, false, {} } end
+if #members == 0 then
+  local isOutrun, last = lastClaim(task)
+  return { 0, 0, now, head and replied(head), isOutrun, 0, 0, false, {}, last }
+end
 -- A process that knows only the plain queue fills the stream as well.
 local isStream = redis.call("EXISTS", stream) == 1
 if isMore and isStream then
@@ -300,9 +320,9 @@ if isMore then head = headOf(timeouts) end
 if not head then redis.pcall("UNLINK", order, compacted, isStream and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
-if moved + #unfit > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+local claimed = moved + #unfit > 0 and claim == "1" and claimAt(now, task, known) or 0
 since = moved > 0 and since < math.huge and replied(since)
-return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since, unfit.rows }
+return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since, unfit.rows, claimed }
 `,
     reply: asTransfer,
   }),
@@ -332,7 +352,8 @@ local function hasListed()
   return grace ~= "0" and redis.call("EXISTS", ready) or 0
 end
 if #members == 0 and #names == 0 then
-  return { 0, 0, now, nextDue(), isOutrun(task), 0, hasListed(), false, {} }
+  local isOutrun, last = lastClaim(task)
+  return { 0, 0, now, nextDue(), isOutrun, 0, hasListed(), false, {}, last }
 end
 local isStream = makes == "1" or redis.call("EXISTS", stream) == 1
 if not isStream then names, retryHead, areMoreRetries = {}, false, false end
@@ -375,9 +396,9 @@ local mayHoldKeys = retryHead or not isStream
 if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, mayHoldKeys and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then setListed() end
 -- Last, since Redis may refuse it: then only the claim is missing.
-if moved + #unfit > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+local claimed = moved + #unfit > 0 and claim == "1" and claimAt(now, task, known) or 0
 since = moved > 0 and since < math.huge and replied(since)
-return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since, unfit.rows }
+return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since, unfit.rows, claimed }
 `,
     reply: asTransfer,
   }),
@@ -423,7 +444,7 @@ local found = redis.call("EXISTS", paused, planning)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
 local hasSchedules = found - isPaused
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, untidy(), 1, fact, false, false, hasSchedules }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, untidy(), 1, fact, false, false, hasSchedules }
 end
 local function transfer()
 ${source.body}
@@ -432,8 +453,8 @@ local reply = transfer()
 if reply.err then return reply end
 local isListed = checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
-reply[10], reply[11], reply[12], reply[13] = untidy(), 0, fact, isListed
-reply[14], reply[15] = redis.call("EXISTS", stream), hasSchedules
+reply[11], reply[12], reply[13], reply[14] = untidy(), 0, fact, isListed
+reply[15], reply[16] = redis.call("EXISTS", stream), hasSchedules
 return reply
 `,
       reply,
@@ -452,6 +473,7 @@ function asTransfer(raw: RawReply): TransferReply {
     hasListed: asFlag,
     dueSince: orNothing(asDeadline),
     dropped: (rows) => asRows(rows, { address: asBuffer, reason: asDropReason, key: asText }),
+    claimedAt: asClaimedAt,
     untidy: orNothing(asUntidy),
     isPaused: orNothing(asFlag),
     fact: orNothing(asText),
@@ -486,10 +508,10 @@ export const retire = defineScript({
   name: "retire",
   keys: ["mover", "ready", "listed"],
   args: ["channel", "task"],
-  needs: [listed],
+  needs: [claim, listed],
   lua: /* lua */ `
 checkListed(task)
-if redis.pcall("GET", mover) ~= task then return 0 end
+if readClaim() ~= task then return 0 end
 -- Publish first: if that is refused, nothing has changed, and nobody can look before the script has ended.
 redis.call("PUBLISH", channel, 0)
 redis.call("DEL", mover)

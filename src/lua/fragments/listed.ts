@@ -1,4 +1,5 @@
 import { defineFragment } from "../fragment.ts";
+import { claim } from "./claim.ts";
 
 /**
  * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is
@@ -11,14 +12,15 @@ import { defineFragment } from "../fragment.ts";
  * mover does not delete it: that one relies on having set it.
  */
 export const listed = defineFragment({
-  keys: ["ready", "listed", "mover"],
+  keys: ["ready", "listed"],
+  needs: [claim],
   lua: /* lua */ `
 local function setListed()
   redis.pcall("SET", listed, "1", "EX", 2592000)
 end
 local function checkListed(task)
   local isListed = redis.call("EXISTS", ready)
-  local last = isListed == 0 and redis.pcall("GET", mover)
+  local last = isListed == 0 and readClaim()
   if isListed == 1 then setListed() elseif not last or last == task then redis.pcall("DEL", listed) end
   return isListed
 end

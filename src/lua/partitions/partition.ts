@@ -1,3 +1,5 @@
+import { claim } from "../fragments/claim.ts";
+import { clock } from "../fragments/clock.ts";
 import { groupsOf, streamId } from "../fragments/stream.ts";
 import { asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -22,7 +24,12 @@ export const isInUse = defineScript({
     "paused",
   ],
   args: ["asked"],
+  needs: [claim, clock],
   lua: /* lua */ `
+local function isMoved()
+  local task, claimedAt = readClaim()
+  return task and (claimedAt == 0 or clock() - claimedAt < 3600000000)
+end
 -- The key with the bare name may belong to another application, and be of any type.
 local listed = redis.pcall("LLEN", ready)
 if type(listed) ~= "number" then
@@ -31,7 +38,7 @@ if type(listed) ~= "number" then
 end
 local held = redis.call("EXISTS", timeouts, retries, quarantine, unreadable, planning) + listed
   + redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows")
-if asked == "used" then held = held + redis.call("EXISTS", stream, mover, paused) end
+if asked == "used" then held = held + redis.call("EXISTS", stream, paused) + (isMoved() and 1 or 0) end
 return held > 0 and 1 or 0
 `,
   reply: asFlag,

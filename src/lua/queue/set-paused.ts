@@ -1,7 +1,7 @@
 import { defineScript } from "../script.ts";
 
 /**
- * Pauses a queue (`isPaused` 1) or resumes it (0), and wakes every process up.
+ * Pauses a queue (`isPaused` 1) or resumes it (0), and wakes every process up. The key holds `reason`, or 1 without one.
  *
  * It publishes first: if that is refused, nothing has changed, and nobody can look before the script has ended. `0` on
  * the channel means "look now", to Java clients as well.
@@ -9,10 +9,10 @@ import { defineScript } from "../script.ts";
 export const setPaused = defineScript({
   name: "set-paused",
   keys: ["paused"],
-  args: ["channel", "isPaused"],
+  args: ["channel", "isPaused", "reason"],
   lua: /* lua */ `
 redis.call("PUBLISH", channel, 0)
-if isPaused == "1" then redis.call("SET", paused, 1) else redis.call("DEL", paused) end
+if isPaused == "1" then redis.call("SET", paused, reason == "" and "1" or reason) else redis.call("DEL", paused) end
 `,
   reply: () => undefined,
 });

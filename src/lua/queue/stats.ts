@@ -2,7 +2,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { inFlight } from "../fragments/in-flight.ts";
 import { fieldsOf } from "../fragments/stream.ts";
-import { asArray, asFlag, asNumber, asRow, orNothing } from "../reply.ts";
+import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** The numbers of a queue that users see as Redis replies them. */
@@ -78,6 +78,7 @@ export interface StatsReply extends QueueCounts {
   readonly serverTime: number;
   readonly isReliable: boolean;
   readonly isPaused: boolean;
+  readonly pauseReason: string | undefined;
   /** 0 for a plain queue. */
   readonly consumers: number;
   /** -1 if Redis refuses to say. */
@@ -109,6 +110,7 @@ const COLUMNS = {
   listeners: asNumber,
   readied: orNothing(asNumber),
   finished: orNothing(asNumber),
+  pauseReason: orNothing(asText),
 };
 
 /**
@@ -212,11 +214,14 @@ local function dropsOf(i) return tonumber(drops[i] or 0) or 0 end
 local remembered = redis.pcall("XLEN", handled)
 local scheduled = redis.call("ZCARD", planning)
 local unplanned = scheduled > 0 and redis.call("ZCOUNT", planning, "-inf", latest - 60000) or 0
+-- Of another type, the key pauses the queue all the same.
+local pause = redis.pcall("GET", paused)
+local reason = type(pause) == "string" and pause ~= "1" and pause
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
 return {
   now,
   isReliable,
-  redis.call("EXISTS", paused),
+  pause and 1 or 0,
   count,
   overdue,
   listed + readable,
@@ -237,6 +242,7 @@ return {
   subscribed[2] or -1,
   added or false,
   added and added - length,
+  reason or false,
 }
 `,
   reply: (raw): StatsReply => asRow(raw, COLUMNS),
@@ -266,7 +272,10 @@ return table.concat(found, " ") == known and redis.call("EXISTS", partitions) ==
 
 /** The numbers of a queue as {@link isUnchanged} compares them. */
 export function textOf(reply: Omit<StatsReply, "serverTime">): string {
-  return NAMES.map((name) => (reply[name] === undefined ? "" : Number(reply[name]))).join(" ");
+  return NAMES.map((name) => {
+    const value = reply[name];
+    return typeof value === "string" ? value : value === undefined ? "" : Number(value);
+  }).join(" ");
 }
 
 const NAMES = Object.keys(COLUMNS).slice(1) as Exclude<keyof StatsReply, "serverTime">[];

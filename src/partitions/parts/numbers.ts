@@ -28,7 +28,14 @@ export class Numbers {
     const merged = mergeStats(all);
     if (this.#parts.isOrdinary) return { ...merged, perPartition: [] };
     const perPartition = all.map((one, i) => {
-      const { kind: _, isPaused: __, serverTime: ___, perPartition: ____, ...numbers } = one;
+      const {
+        kind: _,
+        isPaused: _a,
+        pauseReason: _b,
+        serverTime: _c,
+        perPartition: _d,
+        ...numbers
+      } = one;
       return { partition: parts[i]?.partition as number, ...numbers };
     });
     return { ...merged, perPartition };

@@ -1,5 +1,6 @@
 import type { Call } from "../../queue/call.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
+import type { Server } from "../../redis/server.ts";
 import type { Parts } from "./parts.ts";
 
 /** Pauses and resumes all parts of a queue. */
@@ -10,8 +11,18 @@ export class Pauses {
     this.#parts = parts;
   }
 
-  async pause(call?: Call): Promise<void> {
-    await this.#onAll((pauses) => pauses.pause(call), call);
+  async pause(call?: Call, reason?: string): Promise<void> {
+    await this.#onAll((pauses) => pauses.pause(call, reason), call);
+  }
+
+  /**
+   * Pauses the parts on a server before anything else is moved or taken.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async pauseFirst(server: Server, reason: string): Promise<void> {
+    const parts = this.#parts.active.filter(({ queue }) => queue.server === server);
+    await Promise.all(parts.map(({ pauses }) => pauses.pauseFirst(reason)));
   }
 
   async resume(call?: Call): Promise<void> {

@@ -57,6 +57,6 @@ interface Preparation {
 
 async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Call): Promise<void> {
   if ((await pauses.ask(call)) === isPaused) return;
-  const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0 };
+  const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0, reason: "" };
   await queue.read("pause", setPaused, args, call);
 }

@@ -16,7 +16,12 @@ beforeEach(async () => {
   proxy = await startProxy(redisUrl());
   const report = ({ message }: Error) => void errors.push(message);
   const troubles = new Troubles({ report, onRecovered: () => {} });
-  connections = new Connections(proxy.url, 2000, { onTime: () => {}, troubles });
+  connections = new Connections(proxy.url, 2000, {
+    onTime: () => {},
+    onLost: () => {},
+    beforeTaking: () => undefined,
+    troubles,
+  });
   subscriber = new Subscriber(connections, troubles);
   onTestFinished(() => {
     subscriber.close();

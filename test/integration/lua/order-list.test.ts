@@ -129,7 +129,15 @@ async function lookUps(): Promise<number> {
 }
 
 const moveDue = (script = transfer.list.addresses, limit = 100) =>
-  run(redis, script, keys, { limit, grace: 0, task: "test", claim: 1, makes: 0, mark: 0 });
+  run(redis, script, keys, {
+    limit,
+    grace: 0,
+    task: "test",
+    known: 0,
+    claim: 1,
+    makes: 0,
+    mark: 0,
+  });
 
 const SOON = 5_000_000_000_000;
 const past = (i: number) => 1_000_000 + i;

@@ -32,7 +32,12 @@ const report = ({ message }: DelaylineError) => void errors.push(message);
 
 function newTaker(sources: readonly PausableSource[], options: TakerOptions = {}): Taker {
   const troubles = new Troubles({ report, onRecovered: () => {} });
-  const connections = new Connections(redisUrl(), 2000, { onTime: () => {}, troubles });
+  const connections = new Connections(redisUrl(), 2000, {
+    onTime: () => {},
+    onLost: () => {},
+    beforeTaking: () => undefined,
+    troubles,
+  });
   const taker = new Taker(
     sources,
     { connections, report, troubles, unreachableTimeout: 2000 },

@@ -11,7 +11,7 @@ const NOW = 5_000_000_000_000;
 const a = message("a", NOW);
 
 function transferAt({ redis, keys }: Moves, instant: number, grace = 0) {
-  const args = { limit: 100, grace, claim: 0, task: "task", makes: 0, mark: 0 };
+  const args = { limit: 100, grace, claim: 0, task: "task", known: 0, makes: 0, mark: 0 };
   return run(redis, scriptAt(instant, transfer.list.addresses), keys, args);
 }
 

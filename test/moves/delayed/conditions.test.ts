@@ -27,7 +27,7 @@ async function move(
   limit = 100,
 ) {
   const makes = script.name.includes("stream") ? 1 : 0;
-  const args = { limit, grace: 0, claim: 1, task: "me", makes, mark: 0 };
+  const args = { limit, grace: 0, claim: 1, task: "me", known: 0, makes, mark: 0 };
   return await run(redis, script, keys, args);
 }
 

@@ -50,7 +50,15 @@ async function move(
   script: typeof transfer.stream.addresses,
   { limit = 100, claim = 1, grace = 0, makes = 1 } = {},
 ): Promise<Pick<TransferReply, "moved" | "wentInto" | "quarantined" | "next" | "hasListed">> {
-  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me", makes, mark: 0 });
+  const reply = await run(redis, script, keys, {
+    limit,
+    grace,
+    claim,
+    task: "me",
+    known: 0,
+    makes,
+    mark: 0,
+  });
   const { moved, wentInto, quarantined, next, hasListed } = reply;
   return { moved, wentInto, quarantined, next, hasListed };
 }
@@ -319,7 +327,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retries: [[back.name, 900]],
       retrying: { [back.name]: back.value },
     });
-    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 1, mark: 0 };
+    const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1, mark: 0 };
     expect(await run(queue.redis, toStream, queue.keys, args)).toMatchObject({
       moved: 2,
       dueSince: 900,

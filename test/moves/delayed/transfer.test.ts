@@ -52,6 +52,7 @@ describe.each([
       grace,
       claim,
       task: "me",
+      known: 0,
       makes: 0,
       mark,
     });
@@ -67,7 +68,7 @@ describe.each([
   const found = name === "sweep" ? { listed: "1" } : {};
 
   test("the reply says since when the oldest was due, but not before its offer", async () => {
-    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
+    const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
     const { redis, keys } = await newMoves();
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
     const since = async (...members: [number, Buffer | string][]) => {
@@ -163,7 +164,7 @@ describe.each([
       paused: "1",
     };
     await queue.seed(paused);
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
     const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
     // A transfer does not check the pause.
     expect({ isPaused, moved }).toEqual(
@@ -190,7 +191,7 @@ describe.each([
   test("a sweep marks a LIST that somebody else has filled, until it is empty", async () => {
     const queue = await newMoves();
     const isListed = async () => {
-      const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
+      const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
       const reply = await run(queue.redis, script, queue.keys, args);
       const mark = await queue.redis.get(queue.keys.listed);
       return { told: reply.isListed, isMarked: mark !== null };
@@ -205,7 +206,7 @@ describe.each([
   test("a sweep tells of partitions", async () => {
     const queue = await newMoves();
     const { partitions, paused } = queue.keys;
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0, mark: 0 };
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
     const told = async () => (await run(queue.redis, script, queue.keys, look)).fact;
     expect(await told()).toBeUndefined();
     await queue.redis.set(partitions, "1:4:0:moving:1");

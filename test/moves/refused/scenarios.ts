@@ -352,7 +352,7 @@ const [late, later] = [
 ];
 const transfers = BOTH.flatMap((elements) =>
   [transfer, sweep].flatMap((family): Scenario[] => {
-    const args = { limit: 100, grace: 0, claim: 1, task: "me", makes: 1, mark: 1 };
+    const args = { limit: 100, grace: 0, claim: 1, task: "me", known: 0, makes: 1, mark: 1 };
     const state: QueueState = {
       ...delayedState(elements, a, b, c, far, further),
       timeouts: [["no message", 500], ...[a, b, c, far, further].map(({ delayed }) => delayed)],
@@ -406,7 +406,7 @@ const conditions = (["list", "stream"] as const).map((into): Scenario => ({
       ...delayedState("addresses", a, late, b, later, far),
       ...(into === "stream" && { stream: [before] }),
     },
-    { args: { limit: 100, grace: 0, claim: 1, task: "me", makes: 1, mark: 1 } },
+    { args: { limit: 100, grace: 0, claim: 1, task: "me", known: 0, makes: 1, mark: 1 } },
   ),
   rules: ["dead", "mover", "listed", "dropped"],
   partly: "what has moved or was dropped is done, and the next run returns the refusal",
@@ -718,12 +718,12 @@ const whole: Scenario[] = [
   {
     script: setPaused,
     when: "pausing",
-    seed: seeded({ ready: ["x"] }, { args: { ...CHANNEL, isPaused: 1 } }),
+    seed: seeded({ ready: ["x"] }, { args: { ...CHANNEL, isPaused: 1, reason: "" } }),
   },
   {
     script: setPaused,
     when: "resuming",
-    seed: seeded({ paused: "1" }, { args: { ...CHANNEL, isPaused: 0 } }),
+    seed: seeded({ paused: "1" }, { args: { ...CHANNEL, isPaused: 0, reason: "" } }),
   },
   {
     script: noteHistory,

@@ -102,7 +102,7 @@ describe.each([
   ["sweep", sweep],
 ] as const)("%s: a retry that becomes ready", (_, family) => {
   const move = ({ redis, keys }: Moves) => {
-    const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", makes: 1 };
+    const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
     return run(redis, family.stream.addresses, keys, args);
   };
 
@@ -149,7 +149,7 @@ test.each([
   const businessKeys = { k: indexEntry(one) };
   const due = message("d", 900);
   await queue.seed({ groups: ["g"], timeouts: [due.delayed], businessKeys, ...waiting(FAR, "g") });
-  const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+  const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0 };
   expect(await run(queue.redis, script, queue.keys, args)).toMatchObject({ moved: 1 });
   expect((await queue.snapshot()).businessKeys).toEqual(businessKeys);
 });
@@ -158,7 +158,7 @@ test("tidying keeps the keys of retries, and drops those that point to nothing",
   const queue = await newMoves();
   const businessKeys = { k: indexEntry(one), "key of x": indexEntry(gone) };
   await queue.seed({ groups: ["g"], order: [gone.address], businessKeys, ...waiting(FAR, "g") });
-  const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", makes: 1 };
+  const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
   const look = async () =>
     (await run(queue.redis, sweep.stream.addresses, queue.keys, task)).untidy;
   expect(await look()).toEqual({ order: true, businessKeys: true });
@@ -310,7 +310,7 @@ test("without a key a retry and its return cost no command more; with one, few",
     const args = { channel: keys.channel, group: "g", consumer: "c", heldCount: 1 };
     const columns = { own: 0, delay: 0, counted: 1, reason: "r" };
     const retried = await used(() => run(redis, retryLater, keys, args, rowsOf(entries, columns)));
-    const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", makes: 1 };
+    const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
     const back = await used(() => run(redis, transfer.stream.addresses, keys, task));
     const acked = await used(async () => {
       const rows = rowsOf(await queue.deliver("g", "c"), { own: 1 });

@@ -389,7 +389,7 @@ export const cancelsIn = (before: number, { key, bucket }: Located): Program =>
 export const movesAt = (before: number, partition: number, times: number): Program =>
   function* () {
     const process = new Process(stableFact(before));
-    const args = { limit: 1, grace: 0, task: "mover", claim: 0, makes: 0, mark: 0 };
+    const args = { limit: 1, grace: 0, task: "mover", known: 0, claim: 0, makes: 0, mark: 0 };
     const how = { isResent: false };
     for (let i = 0; i < times; i++) {
       try {
@@ -405,7 +405,7 @@ export const drainsPartitions = (before: number, count: number, all: readonly nu
   function* (log) {
     const process = new Process(stableFact(before));
     yield* setPartitions(process, count);
-    const args = { limit: 100, grace: 0, task: "drain", claim: 0, makes: 0, mark: 0 };
+    const args = { limit: 100, grace: 0, task: "drain", known: 0, claim: 0, makes: 0, mark: 0 };
     for (const partition of all) {
       yield* call(transfer.list.addresses, keysAt(partition), args);
       const payloads = yield* command<Buffer[] | null>("LPOP", keysAt(partition).ready, [100]);

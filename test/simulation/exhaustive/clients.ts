@@ -97,7 +97,7 @@ export const moves = (
   { limit = 1, into = "list", makes = into === "stream" }: Moving = {},
 ): Program =>
   function* () {
-    const args = { limit, grace: 0, task, claim: 1, makes: makes ? 1 : 0, mark: 0 };
+    const args = { limit, grace: 0, task, known: 0, claim: 1, makes: makes ? 1 : 0, mark: 0 };
     for (let i = 0; i < times; i++) {
       try {
         yield* call(transfer[into].addresses, keys, args);
@@ -155,7 +155,7 @@ export function unlessLost(error: unknown): void {
 
 /** Moves and takes everything that is left. */
 export const drain: Program = function* (log) {
-  const args = { limit: 100, grace: 0, task: "drain", claim: 1, makes: 0, mark: 0 };
+  const args = { limit: 100, grace: 0, task: "drain", known: 0, claim: 1, makes: 0, mark: 0 };
   yield* call(transfer.list.addresses, keys, args);
   yield* tidies();
   const payloads = yield* command<Buffer[] | null>("LPOP", keys.ready, [100]);

@@ -197,7 +197,7 @@ export const drainsGroups = (
   groups: readonly string[] = [GROUP],
 ): Program =>
   function* (log) {
-    const moving = { limit: 100, grace: 0, task: "drain", claim: 1, makes: 1, mark: 0 };
+    const moving = { limit: 100, grace: 0, task: "drain", known: 0, claim: 1, makes: 1, mark: 0 };
     const ids = ["5", "6", "7", "8"].map((digit) => ({ id: Buffer.alloc(16, digit) }));
     yield* call(takeOver, keys, { makes: 1 }, ids);
     for (const group of groups) yield* opens(group)(log);

@@ -9,6 +9,7 @@ const AT = Date.UTC(2026, 10, 26, 9);
 const WELL: QueueStats = {
   kind: "reliable",
   isPaused: false,
+  pauseReason: undefined,
   serverTime: AT,
   perPartition: [],
   delayed: 1000,

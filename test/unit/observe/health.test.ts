@@ -4,6 +4,7 @@ import { isOverdue, LAWS, problemsOf, type Judged } from "../../../src/observe/h
 /** A reliable queue that is well: one message has been due for a moment. */
 const calm: Judged = {
   isPaused: false,
+  pauseReason: undefined,
   serverTime: 1_000_000,
   delayed: 5,
   overdue: 1,

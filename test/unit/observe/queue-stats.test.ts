@@ -4,6 +4,7 @@ import { mergeStats, type QueueStats } from "../../../src/observe/queue-stats.ts
 const STATS: QueueStats = {
   kind: "plain",
   isPaused: false,
+  pauseReason: undefined,
   serverTime: 0,
   delayed: 0,
   overdue: 0,

@@ -119,28 +119,26 @@ describe("a queue's settings", () => {
 
 describe("a client's settings", () => {
   test("have a default", () => {
-    const { callTimeout, unreachableTimeout, heartbeat } = DEFAULTS;
-    expect(clientSettings({})).toEqual({ callTimeout, unreachableTimeout, heartbeat });
+    const { callTimeout, unreachableTimeout, heartbeat, onRestore } = DEFAULTS;
+    const defaults = { callTimeout, unreachableTimeout, heartbeat, onRestore };
+    expect(clientSettings({})).toEqual(defaults);
     expect(clientSettings({ unreachableTimeout: 0 })).toEqual({
-      callTimeout,
+      ...defaults,
       unreachableTimeout: 0,
-      heartbeat,
     });
-    expect(clientSettings({ callTimeout: 1 })).toEqual({
-      callTimeout: 1,
-      unreachableTimeout,
-      heartbeat,
-    });
+    expect(clientSettings({ callTimeout: 1 })).toEqual({ ...defaults, callTimeout: 1 });
+    expect(clientSettings({ onRestore: "pause" })).toEqual({ ...defaults, onRestore: "pause" });
   });
 
   test.each<[object, string]>([
+    [{ onRestore: "stop" }, 'onRestore must be "report" or "pause", got "stop"'],
     [
       { unreachableTimeout: "1s" },
       "unreachableTimeout must be a number of milliseconds, got string",
     ],
     [
       { url: "redis://localhost" },
-      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, heartbeat, got "url"; did you mean redis?',
+      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, heartbeat, onRestore, got "url"; did you mean redis?',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => clientSettings(options as never)).toThrow(new TypeError(message));

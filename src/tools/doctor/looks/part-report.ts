@@ -47,7 +47,7 @@ export interface PartReport {
   readonly groups: readonly GroupReport[];
   /** Whether messages were dropped because of a condition, or one of the next to be due has any. */
   readonly hasConditions: boolean;
-  /** Whether the task that moved last, within an hour, asks no conditions: it is of an older release. */
+  /** Whether the task that moved last asks no conditions: it is of an older release. */
   readonly isMovedUnasked: boolean;
   /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
