@@ -76,3 +76,22 @@ local function keep(group, consumer, ids)
 end
 `,
 });
+
+/**
+ * The deliveries that `handOut` makes Redis count. A group that has not reached an entry yet that a script has kept in
+ * flight reads it once more, and Redis counts that read as a delivery. It is none: so one that is handed out counts more.
+ */
+export const HANDED_OUT = 2;
+
+/**
+ * `wasHandedOut(entry, deliveries)`: whether the consumer for which an entry is in flight may have handed it out, given how
+ * many deliveries Redis has counted. A read hands out, unless the entry is held back, or has a place: then a script has
+ * kept it in flight, and only `handOut` does.
+ */
+export const handedOut = defineFragment({
+  lua: /* lua */ `
+local function wasHandedOut(entry, deliveries)
+  return deliveries >= ((entry.u or entry.o) and ${HANDED_OUT} or 1)
+end
+`,
+});

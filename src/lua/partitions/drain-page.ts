@@ -4,7 +4,7 @@ import { deadLetter, letter } from "../fragments/letter.ts";
 import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
 import { entry, heldBack } from "../fragments/entry.ts";
 import { finish } from "../fragments/settle.ts";
-import { inFlight } from "../fragments/in-flight.ts";
+import { handedOut, inFlight } from "../fragments/in-flight.ts";
 import { idOf } from "../fragments/address.ts";
 import { orBury } from "../fragments/failure.ts";
 import { retry } from "../fragments/retry.ts";
@@ -101,6 +101,7 @@ export const drainPage = defineScript({
     entry,
     finish,
     groupsOf,
+    handedOut,
     heldBack,
     idOf,
     inFlight,
@@ -268,8 +269,9 @@ local function inFlightElsewhere(group, consumer, hasDied, most, found)
       -- An entry that was deleted from the stream is only acknowledged.
       local fields = (redis.call("XRANGE", stream, id, id)[1] or {})[2]
       if not fields or not belongsHere(fields) then
-        local place = placeOf(id, fields and entryOf(fields))
-        found[#found + 1] = { id = id, fields = fields, place = place, lost = hasDied and row[4] > 0 and consumer }
+        local entry = fields and entryOf(fields)
+        local lost = hasDied and (not entry or wasHandedOut(entry, row[4])) and consumer
+        found[#found + 1] = { id = id, fields = fields, place = placeOf(id, entry), lost = lost }
       end
     end
     if #page < 100 then break end

@@ -3,7 +3,7 @@ import { deadLetter } from "../fragments/letter.ts";
 import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
 import { holds } from "./hold.ts";
 import { orBury } from "../fragments/failure.ts";
-import { keepInFlight } from "../fragments/in-flight.ts";
+import { handedOut, keepInFlight } from "../fragments/in-flight.ts";
 import { streamId } from "../fragments/stream.ts";
 import { settle } from "../fragments/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
@@ -35,7 +35,7 @@ export const inherit = defineScript({
   keys: ["stream", "running", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxAttempts", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle, streamId],
+  needs: [clock, deadLetter, handedOut, heldBack, holds, keepInFlight, orBury, settle, streamId],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
@@ -53,7 +53,7 @@ for each row do
   for _, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do
     local id, deliveries = found[1], found[4]
     local entry, fields = readEntry(id)
-    local isAttempted = counted == "1" and deliveries > 0
+    local isAttempted = counted == "1" and (not entry or wasHandedOut(entry, deliveries))
     if entry and (not entry.g or entry.g == group) and (not isAttempted or isHeldBack(entry, now)) then
       note(id, fields, placeOf(id, entry))
     else

@@ -3,7 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
 import { failure } from "../fragments/failure.ts";
-import { inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
+import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
 import { deadLetter } from "../fragments/letter.ts";
 import { putRetry } from "../fragments/retry-moves.ts";
 import { finish, settle } from "../fragments/settle.ts";
@@ -12,8 +12,8 @@ import { defineScript } from "../script.ts";
 import { noteHandled } from "./handled.ts";
 
 /**
- * Notes that the consumer hands out an entry that a script has kept in flight for it: from now on Redis counts a
- * delivery, so the death of the consumer counts as an attempt.
+ * Notes that the consumer hands out an entry that a script has kept in flight for it: from now on the death of the
+ * consumer counts as an attempt; see `handedOut`.
  *
  * Returns 0 if it may be handed out. If it is held back until `heldBackUntil` (epoch ms; 0 if it is not), notes that it
  * has not been handed out, since Redis counts a read, too; returns how many milliseconds are left. Returns undefined if
@@ -27,7 +27,7 @@ export const handOut = defineScript({
   lua: /* lua */ `
 if not inFlight(group, entry, entry, 1, consumer)[1] then return -1 end
 local left = math.ceil(heldBackUntil - clock() / 1000)
-redis.call("XCLAIM", stream, group, consumer, 0, entry, "RETRYCOUNT", left > 0 and 0 or 1, "JUSTID")
+redis.call("XCLAIM", stream, group, consumer, 0, entry, "RETRYCOUNT", left > 0 and 0 or ${HANDED_OUT}, "JUSTID")
 return math.max(0, left)
 `,
   reply: (raw) => {

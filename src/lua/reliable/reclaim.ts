@@ -1,6 +1,7 @@
 import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/stream.ts";
 import { deadLetter } from "../fragments/letter.ts";
+import { handedOut } from "../fragments/in-flight.ts";
 import { heldBack } from "../fragments/entry.ts";
 import { orBury } from "../fragments/failure.ts";
 import { putRetry } from "../fragments/retry-moves.ts";
@@ -44,7 +45,7 @@ export const reclaim = defineScript({
     "unreadable",
   ],
   args: ["channel", "group", "consumer", "idle", "maxAttempts", "limit"],
-  needs: [clock, consumersOf, deadLetter, heldBack, orBury, putRetry, settle],
+  needs: [clock, consumersOf, deadLetter, handedOut, heldBack, orBury, putRetry, settle],
   lua: /* lua */ `
 local isDead = false
 for _, found in ipairs(consumersOf(group)) do
@@ -57,6 +58,7 @@ local reclaimed, buried = 0, 0
 local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
+  local isAttempted = wasHandedOut(entry, deliveries[i])
   if isHeldBack(entry, now) then
     reclaimed = reclaimed + 1
     return putHeldBack(entry, group, channel)
@@ -66,7 +68,7 @@ local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
     reclaimed = reclaimed + 1
     return appendEntry(entry)
   end
-  if deliveries[i] == 0 then return giveBack() end
+  if not isAttempted then return giveBack() end
   return orBury(entry, now, tonumber(maxAttempts), function(reason)
     buried = buried + 1
     return appendDead(entry, group, reason)

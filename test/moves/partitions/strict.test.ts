@@ -97,7 +97,7 @@ test("hand-out: not before the pause is over on the server's clock; then a deliv
   expect(await handing(queue, kept, { at: NOW + PAUSE })).toBe(0);
   // Sent again, it counts no other.
   expect(await handing(queue, kept, { at: NOW + PAUSE })).toBe(0);
-  expect(await deliveries(queue)).toEqual([1]);
+  expect(await deliveries(queue)).toEqual([2]);
   expect(await queue.snapshot()).toEqual(before);
 });
 
@@ -154,10 +154,15 @@ test("inherit: a message that is held back stays so, and nothing is counted, who
 test("inherit: when the pause is over, the death counts only if the message was handed out", async () => {
   const queue = await newStreams("g");
   const over = { n: "1", g: "g", u: String(NOW) };
-  const [a = ""] = await queue.add({ p: "a", ...over }, { p: "b", ...over }, { p: "c", n: "1" });
+  const [a = "", b = ""] = await queue.add(
+    { p: "a", ...over },
+    { p: "b", ...over },
+    { p: "c", n: "1" },
+  );
   await queue.deliver("g", "dead");
   await queue.redis.xclaim(queue.keys.stream, "g", "dead", 0, a, "RETRYCOUNT", 0, "JUSTID");
   const at = Date.now();
+  await handing(queue, { entryId: b }, { consumer: "dead" });
   const { entries } = await inheriting(queue, "dead", { at });
   const counted = { n: "2", g: "g", d: "1", f: `2: ${DIED} 2` };
   expect(await snapshot(queue)).toMatchObject({
@@ -179,6 +184,31 @@ test("inherit: when the pause is over, the death counts only if the message was 
     ],
     dead: [{ p: "b", n: "3" }],
   });
+});
+
+test("inherit: what a script has kept in flight and the group reads once more was not handed out", async () => {
+  const queue = await newStreams("g");
+  const [a = "", b = ""] = await queue.add("a", "b");
+  await queue.deliver("g", "c");
+  const at = Date.now();
+  // The first one has failed, and the second one was in flight for a predecessor that died.
+  await failing(queue, a, { at, delay: 0 });
+  await queue.redis.xclaim(queue.keys.stream, "g", "dead", 0, b, "RETRYCOUNT", 1, "JUSTID");
+  await inheriting(queue, "dead", { at, consumer: "c" });
+  await queue.deliver("g", "c");
+  expect(await deliveries(queue)).toEqual([1, 1]);
+  const { entries } = await inheriting(queue, "c", { at: at + 1 });
+  expect(entries.map(({ payload, attempts }) => `${String(payload)} ${attempts}`)).toEqual([
+    "a 1",
+    "b 1",
+  ]);
+  // The heir hands out the first one, and reads nothing more.
+  await handing(queue, entries[0] ?? { entryId: "" }, { at: at + 1, consumer: "heir" });
+  const next = await inheriting(queue, "heir", { at: at + 1, consumer: "next" });
+  expect(next.entries.map(({ payload, attempts }) => `${String(payload)} ${attempts}`)).toEqual([
+    "a 2",
+    "b 1",
+  ]);
 });
 
 test.each(["-5", "1.5", "inf", "nan", "1e300", "x", ""])(
