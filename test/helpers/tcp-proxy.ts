@@ -223,14 +223,15 @@ export class ProxyConnection {
     for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
   }
 
-  /** Holds back the client's bytes until {@link ProxyConnection.letGo}. */
-  hold(): void {
-    this.#client.pause();
+  /** Holds back the client's bytes, or those of Redis, until {@link ProxyConnection.letGo}. */
+  hold(direction: Direction = "request"): void {
+    (direction === "request" ? this.#client : this.#upstream).pause();
   }
 
   /** Ends {@link ProxyConnection.hold}: the held bytes go on in their order. */
   letGo(): void {
     this.#client.resume();
+    this.#upstream.resume();
   }
 
   #isSwallowed(direction: Direction): boolean {

@@ -12,8 +12,7 @@ import type { History, Offered, Run, Span, Standstill } from "./history.ts";
  *
  * - **lost**: the server forgot the time in which the offer was acknowledged (`rollbacks`); a plain message was in the
  *   hands of a killed process, or on its way to one, or to a connection that was cut;
- * - **again**: the process of the run before died or stood still before the run was surely settled, or that of the
- *   second run stood still when it should have begun; the server forgot the time of the run before; the offer was sent
+ * - **again**: the process of the run before died or stood still before the run was surely settled; the server forgot the time of the run before; the offer was sent
  *   again when its first copy may already have moved; or connections were broken, and a lease later the message came
  *   again.
  *
@@ -23,9 +22,6 @@ import type { History, Offered, Run, Span, Standstill } from "./history.ts";
 
 /** Milliseconds in which a run that has ended is settled, if its process and the server live. */
 const SETTLED_WITHIN = 1000;
-
-/** Milliseconds after a standstill in which a process may begin with what it had in hand. */
-const WAKING = 1000;
 
 /** Milliseconds by which two readings of one clock may differ: they are rounded. */
 const ROUNDING = 2;
@@ -155,10 +151,6 @@ function repeatExcuse(
   if (kills.some((kill) => kill.by === by && kill.at >= startedAt && kill.at <= settledAt))
     return "died";
   if (stalls.some((stall) => stall.by === by && overlaps(stall))) return "stood still";
-  // It had the message in hand, and has not noticed yet that another process has got it meanwhile.
-  const hasWoken = ({ by: sleeper, from, to }: Standstill) =>
-    sleeper === run.by && run.startedAt >= from && run.startedAt <= to + WAKING;
-  if (stalls.some(hasWoken)) return "stood still";
   if (rollbacks.some(overlaps)) return "rolled back";
   if (run.attempt === 1 && (offer === undefined || mayBeStoredTwice(offer))) return "stored twice";
   if (queue !== "plain" && lease !== undefined && run.startedAt - startedAt >= lease)

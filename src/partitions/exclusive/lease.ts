@@ -44,7 +44,7 @@ export class Lease {
   /** The consumers of predecessors, as `hold` returned them. */
   readonly #orphans: readonly string[];
   readonly #over = new AbortController();
-  readonly #ending = new DeadlineTimer(() => this.lose("it was not renewed in time"));
+  readonly #ending = new DeadlineTimer(() => this.lose(NOT_RENEWED));
   readonly #renewals: Task;
   #endsAt: number;
 
@@ -182,6 +182,8 @@ export class Lease {
       return RETRY;
     }
     if (!isOurs) this.lose("another process has taken it");
+    // Once over it stays so: what was not handed out meanwhile would be behind what is read now.
+    else if (!this.isOurs) this.lose(NOT_RENEWED);
     else if (!this.#renewals.isStopped) {
       this.#endsAt = sentAt + DURATION;
       this.#ending.reset(this.#endsAt - MARGIN);
@@ -192,6 +194,8 @@ export class Lease {
 
 /** Milliseconds for which a lease lasts unless it is renewed. See `hold`. */
 export const DURATION = PAST;
+
+const NOT_RENEWED = "it was not renewed in time";
 
 /** Milliseconds between two renewals. */
 const INTERVAL = 800;

@@ -187,7 +187,7 @@ export class Consuming<T> {
   }
 
   /** As {@link #take}, for calls of the user; also publishes a {@link TakeEvent}. */
-  async #takeForUser(limit: number, wait: WaitOptions): Promise<Delivered<T>[]> {
+  async #takeForUser(limit: number, wait: WaitOptions): Promise<readonly Delivered<T>[]> {
     if (!takes.hasSubscribers) return await this.#take(limit, wait);
     const event: TakeEvent = { queue: this.#open.queue.name, group: this.#settler.group };
     return await tracedQuietly(takes, event, async () => {
@@ -199,14 +199,16 @@ export class Consuming<T> {
 
   /**
    * Takes up to `limit` messages as soon as there is one; none if none came in time. A message that the codec cannot
-   * decode becomes a dead letter, and the wait goes on.
+   * decode becomes a dead letter, and one that another process has been given meanwhile is dropped; the wait goes on.
    */
-  async #take(limit: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
+  async #take(limit: number, { signal, timeout }: WaitOptions): Promise<readonly Delivered<T>[]> {
     const startedAt = timeout === Infinity ? 0 : performance.now();
     let left = timeout;
     for (;;) {
       const taken = await this.#group.take(limit, { signal, timeout: left });
-      const delivered = this.#deliverAll(taken);
+      let delivered: readonly Delivered<T>[] = this.#deliverAll(taken);
+      if (delivered.some(({ held }) => held.isInDoubt))
+        delivered = await this.#settler.confirmed(delivered, { signal });
       if (delivered.length > 0 || taken.length === 0) return delivered;
       left = Math.max(0, timeout - (performance.now() - startedAt));
     }

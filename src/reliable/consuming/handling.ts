@@ -112,6 +112,32 @@ export class Settler implements DeliveryHost {
     return settlements.persist(held, () => settlements.retry(held, delay));
   }
 
+  /**
+   * Asks Redis about deliveries of which one {@link Held.isInDoubt}, until none is; returns those that may be handed out.
+   * What another process has been given is dropped. If Redis cannot be asked, they are given back. Never rejects.
+   */
+  async confirmed<One extends { readonly held: Held }>(
+    all: readonly One[],
+    call?: Call,
+  ): Promise<readonly One[]> {
+    let left = all;
+    // Asking may take as long as the lease.
+    while (left.some(({ held }) => held.isInDoubt)) {
+      const areOurs = await Promise.all(left.map(({ held }) => this.#confirm(held, call)));
+      left = left.filter((_, i) => areOurs[i]);
+    }
+    return left;
+  }
+
+  async #confirm(held: Held, call?: Call): Promise<boolean> {
+    try {
+      return await held.group.settlements.extend(held, call);
+    } catch {
+      void this.release(held);
+      return false;
+    }
+  }
+
   #outcomeOf(held: Held, { error, reason, delay }: Failure): Outcome {
     if (held.isLast) return { reason };
     return { reason, delay: delay ?? this.#pauseAfter(held.attempt, error) };
@@ -146,8 +172,8 @@ interface HandlingHost<T, Input> {
 }
 
 /**
- * Runs a handler on deliveries, and then settles those that it has not settled itself. `refuse` throws in place of the
- * handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
+ * Runs a handler on deliveries, and then settles those that it has not settled itself. Those that another process has
+ * been given meanwhile are left out. `refuse` throws in place of the handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
  */
 export type Handle<T> = (
   delivered: readonly Delivered<T>[],
@@ -195,6 +221,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     if (closing.aborted || delivered[0]?.held.lease?.isOurs === false) {
       return each(delivered, (held) => settler.release(held));
     }
+    if (delivered.some(isInDoubt)) return handleConfirmed(delivered, closing, refuse);
     for (const { held } of delivered) held.isGiven = true;
     const input = inputOf(delivered);
     const startedAt = performance.now();
@@ -211,7 +238,15 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
       ? succeeded(delivered, startedAt)
       : awaits(returned, delivered, input, startedAt, closing);
   };
+  const handleConfirmed: Handle<T> = async (delivered, closing, refuse) => {
+    const ours = await settler.confirmed(delivered);
+    if (ours.length > 0) await handle(ours, closing, refuse);
+  };
   return { handle, awaits };
+}
+
+function isInDoubt({ held }: Delivered<unknown>): boolean {
+  return held.isInDoubt;
 }
 
 function traced(

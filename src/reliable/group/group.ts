@@ -116,7 +116,7 @@ export class Group implements Origin {
       onConnected: only?.onConnected,
       held: this.#held,
       isOnly: this.#isExclusive,
-      accept: (read: readonly Read[]) => this.#accept(read),
+      accept: (read: readonly Read[], sentAt: number) => this.#accept(read, sentAt),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -210,6 +210,10 @@ export class Group implements Origin {
     return entries.map((entry) => this.#held.add(entry));
   }
 
+  mayBeLost(held: Held): boolean {
+    return this.#keeper.mayBeLost(held);
+  }
+
   /** The estimated time of the Redis server (epoch ms). */
   now(): number {
     return this.#queue.clock.now();
@@ -256,7 +260,8 @@ export class Group implements Origin {
   }
 
   /**
-   * Sorts the entries that a read returned; returns the deliveries that are held now.
+   * Sorts the entries that a read returned, which was sent at `sentAt` (`performance.now()`); returns the deliveries that
+   * are held now.
    *
    * - A message for this group, or for all groups, is held from now on.
    * - A message that is held back goes back, and becomes a retry that is due when its pause is over. It was in flight
@@ -269,7 +274,7 @@ export class Group implements Origin {
    * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or sets it
    * aside; see {@link LeaseKeeper}.
    */
-  #accept(read: readonly Read[]): Held[] {
+  #accept(read: readonly Read[], sentAt: number): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
       if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
@@ -279,7 +284,7 @@ export class Group implements Origin {
         void this.settlements.skip(entry.entryId).catch(() => {});
       } else if (entry.heldBackUntil !== undefined && !this.#isExclusive) {
         void this.#giveBackStranger(entry.entryId);
-      } else taken.push(this.#held.add(entry));
+      } else taken.push(this.#held.add(entry, sentAt));
     }
     return taken;
   }

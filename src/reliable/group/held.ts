@@ -1,6 +1,7 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Call } from "../../queue/call.ts";
 import { deadlineIn } from "../../queue/message/message.ts";
+import { performance } from "../../time/runtime.ts";
 
 /** The group that a delivery is from: it settles the delivery, and knows how long the lease lasts. */
 export interface Origin {
@@ -18,6 +19,8 @@ export interface Origin {
   };
   /** The estimated time of the group's Redis server (epoch ms). */
   now(): number;
+  /** Whether another process may have been given the delivery meanwhile; see `LeaseKeeper`. */
+  mayBeLost(held: Held): boolean;
   /** When the lease ends unless it is extended or this process beats again (epoch ms on the server's clock). */
   leaseEndOf(held: Held): number;
   /** Ends the lease in `duration` milliseconds, or a lease timeout, unless it is settled or limited anew before. */
@@ -57,6 +60,11 @@ export class Held {
   lease: PartitionLease | undefined;
   /** When it was handed out (epoch ms, estimated on the server's clock). */
   takenAt = NaN;
+  /**
+   * When the command was sent whose reply last showed that it is in flight for this consumer (`performance.now()`).
+   * Never, until one has.
+   */
+  confirmedAt = -Infinity;
   /** Whether it was handed to the user's code. */
   isGiven = false;
   /** Whether `Settlements.handOut` was sent, after which a read of the entry changes nothing. */
@@ -77,6 +85,11 @@ export class Held {
     this.group = group;
     this.attempt = entry.attempts + 1;
     this.#onLeft = onLeft;
+  }
+
+  /** Whether Redis has to be asked before it is handed out. A lease on its partition says more, and is asked instead. */
+  get isInDoubt(): boolean {
+    return this.lease === undefined && this.group.mayBeLost(this);
   }
 
   /** Whether it may kill its process, and must be handed out alone; see `Suspects`. */
@@ -188,8 +201,10 @@ export class Held {
   /** Renews the lease by `send`, which resolves to whether the entry is in flight for this consumer. */
   async extend(send: () => Promise<boolean>): Promise<boolean> {
     if (!this.isHeld) return false;
+    const sentAt = performance.now();
     const isOurs = await send();
-    if (!isOurs) this.lose();
+    if (isOurs) this.confirmedAt = sentAt;
+    else this.lose();
     return isOurs;
   }
 
@@ -228,8 +243,10 @@ export class HeldDeliveries {
     return this.#held.size;
   }
 
-  add(entry: Entry): Held {
+  /** Holds an entry that is in flight for the consumer, as the reply to a command shows that was sent at `sentAt`. */
+  add(entry: Entry, sentAt = -Infinity): Held {
     const held = new Held(entry, this.#group, this.#remove);
+    held.confirmedAt = sentAt;
     this.#held.set(entry.entryId, held);
     return held;
   }

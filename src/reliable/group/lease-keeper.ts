@@ -20,8 +20,10 @@ import { performance } from "../../time/runtime.ts";
  *   Since the reply may still be on its way, an entry counts as a stranger only if an earlier beat has listed it, and
  *   no read that was sent before that beat is still under way.
  *
- * If no beat succeeds for a whole lease timeout, other processes may have reclaimed everything. Redis cannot be
- * asked, so the signals of all held deliveries are aborted.
+ * If no beat succeeds for a whole lease timeout, other processes may have reclaimed everything: Redis was out of reach,
+ * or this process stood still. The signals of all deliveries that were handed out are aborted. Those that were not are
+ * in doubt, and Redis is asked about each before it is handed out. So are those that a beat renews only after such a
+ * gap, unless it has listed them: the reply of a read may have waited here while the process stood still.
  *
  * A delivery that was taken by hand also has a time limit of its own. It is given back when nobody has settled or
  * extended it in time, even though the process lives.
@@ -44,6 +46,8 @@ export class LeaseKeeper {
   readonly #ending = new DeadlineTimer(() => this.#onEnd());
   /** When the last successful beat was sent (`performance.now()`). */
   #freshAt = -Infinity;
+  /** When the beat was sent since which no gap was as long as the lease (`performance.now()`). */
+  #keptSince = -Infinity;
 
   constructor(
     queue: Queue,
@@ -93,6 +97,20 @@ export class LeaseKeeper {
     return this.#freshAt + this.#leaseTimeout;
   }
 
+  /**
+   * Whether other processes may have reclaimed a delivery, as far as this process's clock tells: there was a gap after
+   * Redis has shown that it is in flight for this consumer, or there is one now.
+   */
+  mayBeLost(held: Held): boolean {
+    return performance.now() >= this.#endOf(held);
+  }
+
+  /** When the lease of a delivery ends unless Redis hears of this consumer again (`performance.now()`). */
+  #endOf({ confirmedAt }: Held): number {
+    if (confirmedAt < this.#keptSince) return -Infinity;
+    return Math.max(this.#freshAt, confirmedAt) + this.#leaseTimeout;
+  }
+
   /** Ends the lease of one delivery in `duration` milliseconds, whatever limit it had before. */
   limit(held: Held, duration: number): void {
     this.forget(held);
@@ -139,9 +157,16 @@ export class LeaseKeeper {
     const reason = new Error(
       "the lease of the delivery may be lost: Redis was not reached in time",
     );
-    for (const held of this.#held.all()) held.abort(reason);
-    // What is read before a beat succeeds again is as unsafe.
-    this.#ending.reset(performance.now() + this.#interval, this.#isIdle ? this : undefined);
+    const now = performance.now();
+    // What is handed out before a beat succeeds again is as unsafe.
+    let next = now + this.#interval;
+    for (const held of this.#held.all()) {
+      if (!held.isGiven) continue;
+      const endsAt = this.#endOf(held);
+      if (endsAt <= now) held.abort(reason);
+      else next = Math.min(next, endsAt);
+    }
+    this.#ending.reset(next, this.#isIdle ? this : undefined);
   }
 
   /** Returns the milliseconds until the next beat. */
@@ -150,9 +175,11 @@ export class LeaseKeeper {
     const before = this.#held.all().filter(({ isSettling }) => !isSettling);
     const sentAt = performance.now();
     const ours = await this.#askAll();
+    if (performance.now() >= this.leasesEndAt) this.#keptSince = sentAt;
     this.#renewAll(sentAt);
     for (const held of before) {
-      if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
+      if (ours.has(held.entry.entryId)) held.confirmedAt = sentAt;
+      else if (!held.isSettling) held.lose();
     }
     await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
     if (this.#isIdle) return this.#queue.server.steps.until(this.#interval);

@@ -20,8 +20,8 @@ export interface ReaderHost {
   readonly held: HeldDeliveries;
   /** Whether this is the only consumer of a partition, which hands out one message at a time. */
   readonly isOnly: boolean;
-  /** Sorts what was read; returns the deliveries that are held now. */
-  readonly accept: (read: readonly Read[]) => Held[];
+  /** Sorts what a read returned that was sent at `sentAt` (`performance.now()`); returns the deliveries that are held now. */
+  readonly accept: (read: readonly Read[], sentAt: number) => Held[];
   /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
@@ -156,9 +156,9 @@ export class Reader {
 
   async #readAndDeliver(client: BlockingClient, count: number, isBlocking: boolean): Promise<void> {
     let taken: readonly Held[];
-    this.readingSince = performance.now();
+    const sentAt = (this.readingSince = performance.now());
     try {
-      taken = this.#host.accept(await this.#ask(client, count, isBlocking));
+      taken = this.#host.accept(await this.#ask(client, count, isBlocking), sentAt);
     } finally {
       this.readingSince = Infinity;
     }
