@@ -2,7 +2,7 @@ import { judge as judgeExclusive } from "../fault/partitions/exclusive-judge.ts"
 import type { StormNote } from "../fault/partitions/storm-note.ts";
 import type { Result } from "../../scripts/matrix/results.ts";
 import { grouped } from "../../src/queue/grouped.ts";
-import type { History, Offered, Run, Span, Standstill } from "./history.ts";
+import type { History, Offered, Run, Span } from "./history.ts";
 
 /*
  * Compares what was promised with what happened.

@@ -320,8 +320,22 @@ export const EXCLUSIVE: readonly Mutant[] = [
       },
       {
         file: "partitions/exclusive/lease.ts",
-        find: `new DeadlineTimer(() => this.lose("it was not renewed in time"));`,
+        find: `new DeadlineTimer(() => this.lose(NOT_RENEWED));`,
         replace: `new DeadlineTimer(() => this.#ending.clear());`,
+      },
+    ],
+  },
+  {
+    name: "late-renewal",
+    breaks:
+      "A lease on a partition lasts from when the reply to its renewal came: two handlers of one key at once.",
+    worlds: ["exclusive"],
+    tests: ["integration/partitions/lease.test.ts"],
+    edits: [
+      {
+        file: "partitions/exclusive/lease.ts",
+        find: `      this.#endsAt = sentAt + DURATION;`,
+        replace: `      this.#endsAt = performance.now() + DURATION;`,
       },
     ],
   },
@@ -367,13 +381,27 @@ export const EXCLUSIVE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/partitions/inherit.ts",
-        find: `local isAttempted = counted == "1" and deliveries > 0`,
+        find: `local isAttempted = counted == "1" and (not entry or wasHandedOut(entry, deliveries))`,
         replace: `local isAttempted = counted == "1"`,
       },
       {
         file: "lua/partitions/inherit.ts",
         find: `(not isAttempted or isHeldBack(entry, now))`,
         replace: `not isAttempted`,
+      },
+    ],
+  },
+  {
+    name: "reading-counts",
+    breaks:
+      "A retry that its group reads once more counts as handed out: the death of its process is an attempt that nobody made.",
+    worlds: ["exclusive"],
+    tests: ["moves/partitions/strict.test.ts"],
+    edits: [
+      {
+        file: "lua/fragments/in-flight.ts",
+        find: `export const HANDED_OUT = 2;`,
+        replace: `export const HANDED_OUT = 1;`,
       },
     ],
   },

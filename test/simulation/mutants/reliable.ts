@@ -155,6 +155,48 @@ export const RELIABLE: readonly Mutant[] = [
     ],
   },
   {
+    name: "lost-begun",
+    breaks:
+      "A process that wakes after its lease begins what it had read: another process has it by then.",
+    worlds: ["reliable"],
+    tests: ["fault/reliable/woken.test.ts"],
+    edits: [
+      {
+        file: "reliable/group/held.ts",
+        find: `return this.lease === undefined && this.group.mayBeLost(this);`,
+        replace: `return this.group === undefined;`,
+      },
+    ],
+  },
+  {
+    name: "gap-forgotten",
+    breaks:
+      "The first beat after a gap makes everything look held: a message is begun that another process has.",
+    worlds: ["reliable"],
+    tests: ["fault/reliable/woken.test.ts"],
+    edits: [
+      {
+        file: "reliable/group/lease-keeper.ts",
+        find: `if (performance.now() >= this.leasesEndAt) this.#keptSince = sentAt;`,
+        replace: ``,
+      },
+    ],
+  },
+  {
+    name: "late-beat",
+    breaks:
+      "A lease lasts from when the reply to a beat came: the process believes in it when another one has the message.",
+    worlds: ["reliable"],
+    tests: ["fault/reliable/slow-beats.test.ts"],
+    edits: [
+      {
+        file: "reliable/group/lease-keeper.ts",
+        find: `this.#renewAll(sentAt);`,
+        replace: `this.#renewAll(performance.now());`,
+      },
+    ],
+  },
+  {
     name: "death-not-counted",
     breaks: "The death of a consumer does not count as an attempt: attempt is no longer exact.",
     worlds: ["reliable"],
@@ -162,7 +204,7 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/reclaim.ts",
-        find: `if deliveries[i] == 0 then return giveBack() end`,
+        find: `if not isAttempted then return giveBack() end`,
         replace: `if deliveries[i] <= 1 then return giveBack() end`,
       },
     ],

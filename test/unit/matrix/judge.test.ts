@@ -108,7 +108,6 @@ describe("twice", () => {
     ["the process died in the handler", { kills: [{ by: "a", at: 1103 }] }],
     ["the process died before it was settled", { kills: [{ by: "a", at: 1800 }] }],
     ["the process stood still", { stalls: [{ by: "a", from: 1102, to: 3900 }] }],
-    ["the second process had it in hand", { stalls: [{ by: "b", from: 900, to: 3900 }] }],
     ["the server has forgotten it", { rollbacks: [{ from: 1100, to: 1200 }] }],
   ])("again: %s", (_reason, disturbance) => {
     const verdict = verdictOf({ offers, runs: [run(1), second], ...disturbance });
@@ -117,6 +116,7 @@ describe("twice", () => {
 
   test.each<[string, Disturbance]>([
     ["another process died", { kills: [{ by: "c", at: 1103 }] }],
+    ["the second process stood still", { stalls: [{ by: "b", from: 900, to: 3900 }] }],
     ["the process died long after", { kills: [{ by: "a", at: 2500 }] }],
     ["the process stood still before", { stalls: [{ by: "a", from: 100, to: 900 }] }],
     ["the server has forgotten later times", { rollbacks: [{ from: 3000, to: 5000 }] }],
