@@ -17,6 +17,8 @@ export interface BatchRule<Request, Result> {
   readonly sizeOf: (request: Request) => number;
   /** The time limit of a request. Defaults to none, for a `send` with its own limit. */
   readonly expiries?: Expiries;
+  /** Whether the connection that carries the requests gets on: then their time limit is put off. */
+  readonly isMoving?: () => boolean;
   /** Makes the error of a request whose time is over, or which its caller has aborted. */
   readonly giveUp: (why: UnansweredError) => unknown;
 }
@@ -103,12 +105,12 @@ export class TurnBatch<Request, Result> {
   }
 
   #send(batch: readonly Waiting<Request, Result>[]): void {
-    const { send, expiries } = this.#rule;
+    const { send, expiries, isMoving } = this.#rule;
     const expiry = expiries?.add(() => {
       for (const waiting of batch) {
         this.#giveUp(waiting, overdue(expiries.timeout, waiting.isSent));
       }
-    });
+    }, isMoving);
     const finish = () => {
       if (expiry !== undefined) expiries?.remove(expiry);
       this.#sending.delete(sending);

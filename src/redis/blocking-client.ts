@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
+import { Progress } from "./progress.ts";
 import { hasDied } from "./watchdog.ts";
 import { clearTimeout, performance, setTimeout } from "../time/network.ts";
 
@@ -12,7 +13,8 @@ export type OnConnected = (id: number, name: string) => Promise<void>;
  * A connection for blocking commands. It never reconnects: when it is lost, its owner opens a new one.
  *
  * While it blocks, it has no heartbeat. {@link Blocks} decides how long a block lasts, and when it is ended to see
- * whether the connection replies. A connection with an overdue reply is ended if it has died; see {@link hasDied}.
+ * whether the connection replies. A connection with an overdue reply is ended if it has died: nothing comes any more, not
+ * even a part of the reply; see {@link hasDied}.
  */
 export class BlockingClient {
   /** Sends the commands. Await each reply through {@link BlockingClient.watched}. */
@@ -69,7 +71,7 @@ export class BlockingClient {
     send: (seconds: number) => Promise<Reply>,
   ): Promise<Reply> {
     const block = this.#connections.blocks.begin(lists, () => void this.#prove());
-    const watch = new ReplyWatch(() => this.#onOverdue(watch), block.seconds * 1000);
+    const watch = this.#watch(block.seconds * 1000);
     this.#block = { sentAt: performance.now(), watch };
     try {
       return await send(block.seconds);
@@ -82,7 +84,7 @@ export class BlockingClient {
 
   /** Awaits the reply of a command that does not block; ends the connection if it turns out to be dead. */
   async watched<Reply>(reply: Promise<Reply>): Promise<Reply> {
-    const watch = new ReplyWatch(() => this.#onOverdue(watch), 0);
+    const watch = this.#watch(0);
     try {
       return await reply;
     } finally {
@@ -115,11 +117,21 @@ export class BlockingClient {
     }
   }
 
-  #onOverdue(watch: ReplyWatch): void {
-    const probe = () => this.#connections.probe(this.#key);
-    void hasDied({ isSilent: () => watch.isWaiting, probe, grace: GRACE }).then((isDead) => {
-      if (isDead) this.disconnect();
+  /** Watches over the reply of a command that is about to be sent, which comes within `timeout` milliseconds. */
+  #watch(timeout: number): ReplyWatch {
+    const progress = Progress.of(this.redis);
+    const watch: ReplyWatch = new ReplyWatch(progress, () => void this.#onOverdue(watch), timeout);
+    return watch;
+  }
+
+  async #onOverdue(watch: ReplyWatch): Promise<void> {
+    const isDead = await hasDied({
+      isAwaited: () => watch.isWaiting,
+      isSilent: () => watch.isSilent,
+      probe: () => this.#connections.probe(this.#key),
+      grace: GRACE,
     });
+    if (isDead) this.disconnect();
   }
 
   /** Ends the connection. A reply that is still under way is lost. */
@@ -130,15 +142,23 @@ export class BlockingClient {
 
 /** Waits for a reply that may be overdue one day. */
 class ReplyWatch {
+  readonly #progress: Progress;
   readonly #onOverdue: () => void;
   #timer: NodeJS.Timeout;
   #isExpected = false;
   isWaiting = true;
 
   /** The reply comes within `timeout` milliseconds, unless it is overdue. */
-  constructor(onOverdue: () => void, timeout: number) {
+  constructor(progress: Progress, onOverdue: () => void, timeout: number) {
+    this.#progress = progress;
+    progress.look();
     this.#onOverdue = onOverdue;
     this.#timer = setTimeout(onOverdue, timeout + OVERDUE);
+  }
+
+  /** Whether no part of the reply comes. */
+  get isSilent(): boolean {
+    return this.#progress.hasStoodStill(OVERDUE);
   }
 
   /** Nothing keeps the reply back any more. */
@@ -151,6 +171,8 @@ class ReplyWatch {
 
   noteReply(): void {
     this.isWaiting = false;
+    // Only what comes later is a sign that the next reply comes.
+    this.#progress.look();
     clearTimeout(this.#timer);
   }
 }

@@ -6,7 +6,7 @@ import { performance } from "../time/network.ts";
 
 /** The limits of the wait for a call. */
 export interface CallLimit {
-  /** The time limit. */
+  /** The time limit. It is put off while the reply is on its way. */
   readonly expiries: Expiries;
   /** Ends the wait earlier. */
   readonly signal?: AbortSignal | undefined;
@@ -14,10 +14,11 @@ export interface CallLimit {
 
 /**
  * Sends a command that somebody awaits. Waits until it can be sent, and sends it again while `mayRetry` allows it for
- * its error, as in a failover. It is never sent after the limit.
+ * its error, as in a failover. It is never sent after the limit: only a reply that is under way is awaited longer.
  *
  * @param ready returns what to wait for before sending, or undefined if there is nothing.
  * @param onLate receives a reply that comes after the limit: it may hold messages.
+ * @param isMoving tells whether the connection that carries the command gets on; see `Progress`.
  * @throws {UnansweredError} when the time is over or the signal is aborted.
  */
 export function callWithin<Reply>(
@@ -26,6 +27,7 @@ export function callWithin<Reply>(
   send: () => Promise<Reply>,
   mayRetry: (error: unknown) => boolean,
   onLate: (reply: Reply) => void = () => {},
+  isMoving: () => boolean = () => false,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
@@ -39,10 +41,13 @@ export function callWithin<Reply>(
       expiries.remove(expiry);
       unlisten?.();
     };
-    const expiry = expiries.add(() => {
-      finish();
-      reject(overdue(expiries.timeout, isSent));
-    });
+    const expiry = expiries.add(
+      () => {
+        finish();
+        reject(overdue(expiries.timeout, isSent));
+      },
+      () => isSent && isMoving(),
+    );
     const unlisten =
       signal &&
       onAbort(signal, () => {

@@ -34,6 +34,8 @@ import { Readiness } from "./readiness.ts";
 import { askTime } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
+import { Progress, SILENCE } from "./progress.ts";
+import { clearInterval, setInterval } from "../time/network.ts";
 import { performance } from "../time/runtime.ts";
 
 /** Receives what {@link Connections} observe. */
@@ -80,6 +82,8 @@ export class Connections {
   #isRevived = false;
   #isClosed = false;
   #followsUntil = -Infinity;
+  /** A lent client has no heartbeat that looks at its progress. */
+  #looks: NodeJS.Timeout | undefined;
 
   constructor(
     redis: string | ConnectionOptions | LentClient,
@@ -93,8 +97,10 @@ export class Connections {
     this.commands = isClient(redis) ? announced(redis as RedisClient) : connectForCalls(redis);
     this.readiness = Readiness.of(this.commands, this.#isLent);
     // Nothing is added to a client that we were lent, not even a listener.
-    if (this.#isLent) warnOfMissingOptions(this.commands);
-    else this.#superviseCommands(this.commands as Redis);
+    if (this.#isLent) {
+      warnOfMissingOptions(this.commands);
+      this.#looks = setInterval(() => lookAt(this.commands), LOOK).unref();
+    } else this.#superviseCommands(this.commands as Redis);
   }
 
   /**
@@ -110,7 +116,11 @@ export class Connections {
   ): Promise<Reply> {
     const client = this[through];
     const readiness = through === "commands" ? this.readiness : this.#backgroundReadiness;
-    const sent = () => send(client);
+    const sent = () => {
+      // What moves later are replies to this call, or to those before it.
+      lookAt(client);
+      return send(client);
+    };
     try {
       return await callWithin(
         limit,
@@ -118,6 +128,7 @@ export class Connections {
         through === "commands" ? () => this.confirmed(sent) : sent,
         through === "commands" ? this.mayRetry : isRefusedForNow,
         onLate,
+        () => this.isMoving(limit.expiries.timeout, client),
       );
     } catch (error) {
       throw this.explain(error);
@@ -130,6 +141,7 @@ export class Connections {
    */
   async confirmed<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const line = new Line(this.commands);
+    lookAt(this.commands);
     let reply: Reply;
     try {
       reply = await send();
@@ -163,6 +175,18 @@ export class Connections {
       const node = isCluster(client) ? ownerOf(client, key) : client;
       return node !== undefined && this.#heartbeats.get(node)?.isSilent !== true;
     });
+  }
+
+  /**
+   * Whether the replies to calls get on, of which one has taken `timeout` milliseconds by now. On a Cluster, no node that
+   * has to reply may stand still: it is not known which one a call waits for.
+   */
+  isMoving(timeout: number, client = this.commands): boolean {
+    const awaited = nodesOf(client).filter((node) => Progress.of(node).isAwaited);
+    const duration = Math.min(timeout / 2, SILENCE);
+    const isMoving = (node: Redis) =>
+      node.status === "ready" && !Progress.of(node).hasStoodStill(duration);
+    return awaited.length > 0 && awaited.every(isMoving);
   }
 
   /** Asks for the server's time each second, for some seconds to come: somebody has to notice when the clock is set. */
@@ -251,6 +275,7 @@ export class Connections {
   /** Ends our own connections. Replies that are still under way are lost: finish the work first. */
   close(): void {
     this.#isClosed = true;
+    clearInterval(this.#looks);
     this.abandon();
     if (!this.#isLent) end(this.commands);
   }
@@ -376,8 +401,19 @@ export class Connections {
   }
 }
 
+function lookAt(client: RedisClient): void {
+  for (const node of nodesOf(client)) Progress.of(node).lookSometimes();
+}
+
+function nodesOf(client: RedisClient): readonly Redis[] {
+  return isCluster(client) ? client.nodes("all") : [client];
+}
+
 /** Milliseconds between two questions on a connection on which nobody waits for a reply. See Redis's `timeout`. */
 const IDLE = 60_000;
+
+/** Milliseconds between two looks at a lent client. */
+const LOOK = 1000;
 
 /** Heartbeats between the ends of two long blocks. */
 const QUIET = 15;

@@ -1,11 +1,12 @@
 import type { Redis } from "ioredis";
 import { clearInterval, performance, setInterval } from "../time/network.ts";
+import { Progress, SILENCE } from "./progress.ts";
 
 /** How a {@link Heartbeat} asks. */
 export interface Beats {
   /** Sends a command to which Redis replies at once. */
   readonly ask: () => Promise<unknown>;
-  /** Called every second while a reply is overdue. */
+  /** Called every second while a reply is overdue and nothing comes. */
   readonly onSilence: () => void;
   /** Milliseconds between two questions while nothing waits for a reply. */
   readonly every: number;
@@ -18,11 +19,13 @@ export interface Beats {
  *
  * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So the
  * heartbeat looks every second. It sends a command if another one waits for its reply, and else from time to time. If
- * no reply comes within two seconds, it calls `onSilence` every second until a reply comes.
+ * no reply comes within two seconds, and no byte either, it calls `onSilence` every second until something comes; see
+ * {@link Progress}.
  */
 export class Heartbeat {
   readonly #connection: Redis;
   readonly #beats: Beats;
+  readonly #progress: Progress;
   readonly #interval: NodeJS.Timeout;
   #askedAt: number | undefined;
   /** When the last question was sent on this connection. */
@@ -32,12 +35,18 @@ export class Heartbeat {
   constructor(connection: Redis, beats: Beats) {
     this.#connection = connection;
     this.#beats = beats;
+    this.#progress = Progress.of(connection);
     this.#interval = setInterval(() => this.#look(), LOOK).unref();
   }
 
   /** Whether a reply is overdue. */
-  get isSilent(): boolean {
+  get isOverdue(): boolean {
     return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
+  }
+
+  /** Whether a reply is overdue, and the connection stands still. */
+  get isSilent(): boolean {
+    return this.isOverdue && this.#progress.hasStoodStill(SILENCE);
   }
 
   /** Asks now, unless a question is under way or the connection is not ready. */
@@ -69,6 +78,7 @@ export class Heartbeat {
       return;
     }
     this.#connectedAt = undefined;
+    this.#progress.look();
     if (this.#askedAt === undefined) {
       if (this.#isDue) this.ask();
     } else if (this.isSilent) {
@@ -79,7 +89,7 @@ export class Heartbeat {
   get #isDue(): boolean {
     const { every, isWanted } = this.#beats;
     const since = performance.now() - this.#lastAskedAt;
-    return since > every - EARLY || isAwaited(this.#connection) || isWanted?.() === true;
+    return since > every - EARLY || this.#progress.isAwaited || isWanted?.() === true;
   }
 
   #onReply(askedAt: number): void {
@@ -87,23 +97,11 @@ export class Heartbeat {
   }
 }
 
-/**
- * Whether a command waits for its reply. ioredis keeps those commands, though its types hide them; a version that did
- * not would be asked at each look.
- */
-function isAwaited(connection: Redis): boolean {
-  const { commandQueue } = connection as { commandQueue?: { readonly length: number } };
-  return commandQueue === undefined || commandQueue.length > 0;
-}
-
 /** Milliseconds between two looks. */
 const LOOK = 1000;
 
 /** Milliseconds by which a look may come before a question is due: timers are not exact. */
 const EARLY = 100;
-
-/** Milliseconds without a reply. A little below 2 s, so the second look after the command finds it overdue. */
-const SILENCE = 1900;
 
 /** Milliseconds that a connection may take from connecting until it is ready. */
 const HANDSHAKE = 3000;

@@ -13,7 +13,8 @@ export function watchOver(connection: Redis, beats: Beats, probe: () => Promise<
   const decide = async (): Promise<void> => {
     isDeciding = true;
     const isDead = await hasDied({
-      isSilent: () => heartbeat.isSilent && connection.status === "ready",
+      isAwaited: () => heartbeat.isOverdue && connection.status === "ready",
+      isSilent: () => heartbeat.isSilent,
       probe,
       grace: GRACE,
     });
@@ -32,6 +33,8 @@ export function watchOver(connection: Redis, beats: Beats, probe: () => Promise<
 /** A connection whose reply is overdue. */
 export interface Suspect {
   /** Whether the reply is still overdue. */
+  readonly isAwaited: () => boolean;
+  /** Whether nothing comes: the connection stands still; see {@link Progress}. */
   readonly isSilent: () => boolean;
   /** Resolves when Redis has replied to another connection; rejects if it does not reply. */
   readonly probe: () => Promise<void>;
@@ -43,18 +46,21 @@ export interface Suspect {
  * Decides whether a connection with an overdue reply has died: resolves to true if so, and to false once the reply has
  * come.
  *
- * The reply may hold a popped message. If Redis is only slow, ending the connection would lose it. So a connection
- * counts as dead only if it stays silent while Redis replies to another one.
+ * The reply may hold a popped message. If Redis or the link is only slow, ending the connection would lose it. So a
+ * connection counts as dead only if no byte moves on it while Redis replies to another one.
  */
-export async function hasDied({ isSilent, probe, grace }: Suspect): Promise<boolean> {
-  while (isSilent()) {
-    const isReplying = await probe().then(
-      () => true,
-      // Redis does not reply to the other one either, so this connection is not to blame.
-      () => false,
-    );
+export async function hasDied({ isAwaited, isSilent, probe, grace }: Suspect): Promise<boolean> {
+  while (isAwaited()) {
+    // Over a slow link, a probe would only stand in the way of what comes.
+    const isReplying =
+      isSilent() &&
+      (await probe().then(
+        () => true,
+        // Redis does not reply to the other one either, so this connection is not to blame.
+        () => false,
+      ));
     await sleepForNetwork(grace);
-    if (isReplying) return isSilent();
+    if (isReplying && isAwaited() && isSilent()) return true;
   }
   return false;
 }

@@ -24,6 +24,8 @@ export async function startProxy(url: string): Promise<TcpProxy> {
 export class TcpProxy {
   /** How late bytes arrive, in milliseconds. A change applies to chunks that arrive later. */
   readonly delay: Record<Direction, number> = { request: 0, reply: 0 };
+  /** How many bytes a second each connection carries. A change applies to chunks that arrive later. */
+  readonly rate: Record<Direction, number> = { request: Infinity, reply: Infinity };
   /** Called with every chunk from a client. */
   onRequest: Inspect | undefined;
   /** Called with every chunk from Redis. */
@@ -143,6 +145,7 @@ export class TcpProxy {
     const upstream = connect({ port, host, allowHalfOpen: true, noDelay: true });
     const connection: ProxyConnection = new ProxyConnection(++this.#lastId, client, upstream, {
       delay: (direction) => this.delay[direction],
+      rate: (direction) => this.rate[direction],
       isSwallowed: (direction) => this.#swallowed.has(direction),
       inspect: (direction, chunk) => this.#inspect(direction, chunk, connection),
       closed: () => this.#connections.delete(connection),
@@ -181,6 +184,7 @@ interface Loss {
 /** What a connection asks of its proxy. */
 interface Rules {
   delay(direction: Direction): number;
+  rate(direction: Direction): number;
   isSwallowed(direction: Direction): boolean;
   inspect(direction: Direction, chunk: Buffer): Verdict;
   closed(): void;
@@ -192,10 +196,15 @@ export class ProxyConnection {
   readonly id: number;
   /** How late this connection's bytes arrive, in milliseconds. Overrides the proxy's delay. */
   readonly delay: Partial<Record<Direction, number>> = {};
+  /** How many bytes a second this connection carries. Overrides the proxy's rate. */
+  readonly rate: Partial<Record<Direction, number>> = {};
+  /** How many bytes it has carried so far. */
+  readonly carried: Record<Direction, number> = { request: 0, reply: 0 };
   readonly #client: Socket;
   readonly #upstream: Socket;
   readonly #rules: Rules;
   readonly #swallowed = new Set<Direction>();
+  readonly #held = new Set<Direction>();
 
   constructor(id: number, client: Socket, upstream: Socket, rules: Rules) {
     this.id = id;
@@ -225,11 +234,13 @@ export class ProxyConnection {
 
   /** Holds back the client's bytes, or those of Redis, until {@link ProxyConnection.letGo}. */
   hold(direction: Direction = "request"): void {
+    this.#held.add(direction);
     (direction === "request" ? this.#client : this.#upstream).pause();
   }
 
   /** Ends {@link ProxyConnection.hold}: the held bytes go on in their order. */
   letGo(): void {
+    this.#held.clear();
     this.#client.resume();
     this.#upstream.resume();
   }
@@ -238,30 +249,58 @@ export class ProxyConnection {
     return this.#swallowed.has(direction) || this.#rules.isSwallowed(direction);
   }
 
-  #pipe(direction: Direction, from: Socket, to: Socket): void {
+  #pipe(direction: Direction, source: Socket, to: Socket): void {
     const line = new DelayLine();
-    const deliver = (action: () => void): void => {
-      line.push(this.delay[direction] ?? this.#rules.delay(direction), () => {
-        // Check again: the chunk may have been delayed when the network went dark.
-        if (!this.#isSwallowed(direction) && to.writable) action();
-      });
+    /** When the link has carried all that came so far. */
+    let freeAt = 0;
+    let queued = 0;
+    const later = (action: () => void): void => {
+      const delay = this.delay[direction] ?? this.#rules.delay(direction);
+      line.push(delay + Math.max(0, freeAt - performance.now()), action);
     };
-    from.on("data", (chunk) => {
+    // Check again: what comes may have been delayed when the network went dark.
+    const isPassable = () => !this.#isSwallowed(direction) && to.writable;
+    const carry = (chunk: Buffer): void => {
+      const rate = this.rate[direction] ?? this.#rules.rate(direction);
+      // A slow link delivers a large chunk bit by bit, and its sender notices that it is full.
+      const size = Math.max(1, Math.floor(rate / 20));
+      for (let from = 0; from < chunk.length; from += size) {
+        const piece = chunk.subarray(from, from + size);
+        freeAt = Math.max(freeAt, performance.now()) + (1000 * piece.length) / rate;
+        queued += piece.length;
+        if (rate < Infinity && queued > FULL) source.pause();
+        later(() => {
+          queued -= piece.length;
+          if (queued <= FULL && !this.#held.has(direction)) source.resume();
+          if (!isPassable()) return;
+          this.carried[direction] += piece.length;
+          to.write(piece);
+        });
+      }
+    };
+    const end = () =>
+      later(() => {
+        if (isPassable()) to.end();
+      });
+    source.on("data", (chunk) => {
       if (this.#isSwallowed(direction)) return;
       const verdict = this.#rules.inspect(direction, chunk);
       if (verdict === "cut") this.cut();
-      if (verdict === "forward") deliver(() => to.write(chunk));
+      if (verdict === "forward") carry(chunk);
     });
-    from.on("end", () => deliver(() => to.end()));
+    source.on("end", end);
     // A reset is passed on as an end, and "close" follows.
-    from.on("error", () => deliver(() => to.end()));
-    from.on("close", () => {
+    source.on("error", end);
+    source.on("close", () => {
       if (!to.destroyed) return;
       line.clear();
       this.#rules.closed();
     });
   }
 }
+
+/** Bytes on a slow link beyond which it takes no more for now. */
+const FULL = 65_536;
 
 /** Runs actions later, in the order in which they were pushed. */
 class DelayLine {

@@ -51,6 +51,7 @@ export class OfferBatch {
       kindOf: ({ knownFact }) => knownFact ?? "",
       sizeOf: ({ payload, headers }) => payload.length + (headers ? headersBytes(headers) : 0),
       expiries: queue.server.expiries,
+      isMoving: () => this.#connections.isMoving(queue.server.expiries.timeout),
       giveUp: (why) => this.#failure(why),
     });
     queue.server.offers.add(this);

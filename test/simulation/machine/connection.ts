@@ -136,6 +136,8 @@ export class Connection {
 class ClientStream extends Duplex {
   readonly remoteAddress: string;
   readonly remotePort = 6379;
+  bytesRead = 0;
+  bytesWritten = 0;
   readonly #connection: Connection;
   #timeout: NodeJS.Timeout | undefined;
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Expiries } from "../../../src/time/expiries.ts";
 
 let expiries: Expiries;
@@ -64,4 +64,47 @@ test("one that is added while others expire gets its whole time", () => {
 test("each tells when its time is over", () => {
   vi.advanceTimersByTime(5);
   expect(add("a").endsAt).toBe(performance.now() + 100);
+});
+
+describe("one that is on its way when its time is over", () => {
+  let isOnItsWay: boolean;
+
+  beforeEach(() => {
+    isOnItsWay = true;
+    expiries.add(
+      () => over.push("late"),
+      () => isOnItsWay,
+    );
+    vi.advanceTimersByTime(100);
+    expect(over).toEqual([]);
+  });
+
+  test("expires once it is not", () => {
+    vi.advanceTimersByTime(300);
+    isOnItsWay = false;
+    expect(over).toEqual([]);
+    vi.advanceTimersByTime(100);
+    expect(over).toEqual(["late"]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("expires at ten times its length", () => {
+    vi.advanceTimersByTime(899);
+    expect(over).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(over).toEqual(["late"]);
+  });
+
+  test("keeps back no other, and can be removed", () => {
+    const removed = expiries.add(
+      () => over.push("removed"),
+      () => true,
+    );
+    add("other");
+    vi.advanceTimersByTime(100);
+    expect(over).toEqual(["other"]);
+    expiries.remove(removed);
+    vi.advanceTimersByTime(2000);
+    expect(over).toEqual(["other", "late"]);
+  });
 });
