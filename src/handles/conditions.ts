@@ -3,23 +3,32 @@ import type { Guard } from "../queue/message/guard.ts";
 import type { Offering } from "../delayed/offering/offering.ts";
 
 /**
- * Checks the conditions of an offer.
+ * Checks the conditions of an offer. `anyTime` accepts a `deliverWithin` that is nearly always a number of seconds.
  *
  * @throws {TypeError | RangeError} naming the option and the rule.
  */
-export function checkedConditions({
-  onlyIf,
-  deliverWithin,
-}: {
-  readonly onlyIf?: Guard;
-  readonly deliverWithin?: number;
-}): Pick<Offering, "onlyIf" | "deliverWithin"> {
-  if (deliverWithin !== undefined) checkDuration("deliverWithin", deliverWithin);
+export function checkedConditions(
+  { onlyIf, deliverWithin }: { readonly onlyIf?: Guard; readonly deliverWithin?: number },
+  anyTime: boolean,
+): Pick<Offering, "onlyIf" | "deliverWithin"> {
+  if (deliverWithin !== undefined) checkWithin(deliverWithin, anyTime);
   return {
     ...(onlyIf !== undefined && { onlyIf: checkedGuard(onlyIf) }),
     ...(deliverWithin !== undefined && { deliverWithin: Math.ceil(deliverWithin) }),
   };
 }
+
+function checkWithin(value: number, anyTime: boolean): void {
+  checkDuration("deliverWithin", value);
+  if (value >= LEAST_WITHIN || anyTime) return;
+  const ifSeconds = value > 0 ? `; seconds? write ${value * 1000}` : "";
+  throw new RangeError(
+    `deliverWithin must be at least ${LEAST_WITHIN} ms, got ${value}${ifSeconds}; every message is moved some milliseconds late, and would be dropped; if it is meant, set anyTime`,
+  );
+}
+
+/** Milliseconds that a queue needs at a busy moment, or after a failover that takes no time. */
+const LEAST_WITHIN = 1000;
 
 /**
  * Checks a guard and copies it, since the caller may change its object before it is sent.

@@ -109,13 +109,11 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const call = checkCall(options);
     this.#messages.checkOpen();
     const { takesHeaders } = this.#messages;
+    const queue = { takesHeaders, anyTime: this.#anyTime };
     const offerings = Array.from(messages, (message, i): Offering => {
-      const due = checkNewMessage(`messages[${i}]`, message, {
-        takesHeaders,
-        anyTime: this.#anyTime,
-      });
+      const due = checkNewMessage(`messages[${i}]`, message, queue);
       const { payload, delay: _, at: __, ...rule } = message;
-      return { payload: this.#payloads.encode(payload), due, ...offerRule(rule, takesHeaders) };
+      return { payload: this.#payloads.encode(payload), due, ...offerRule(rule, queue) };
     });
     const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, call);
     if (!offers.hasSubscribers) return await offer(offerings);
@@ -317,7 +315,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
     this.#messages.checkOpen();
     const { takesHeaders } = this.#messages;
-    const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
+    const queue = { takesHeaders, anyTime: this.#anyTime };
+    const rule = options === undefined ? undefined : offerRule(options, queue);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
     if (offers.hasSubscribers) {
       return traceOffer(this.name, this.#messages, offering, callOf(options));

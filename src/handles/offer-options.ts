@@ -29,8 +29,8 @@ export interface OfferOptions extends CallOptions {
 
   /**
    * Decides what happens if a delayed or retrying message holds the key. `"ignore"` leaves that message, and returns its
-   * id. `"replace"` puts this message in its place. `"update"` does too, but leaves the deadline as it is: what changes
-   * is the payload, and the id. Defaults to `"ignore"`.
+   * id. `"replace"` puts this message in its place. `"update"` does too, but leaves the deadline as it is. Nothing else
+   * of the old message is kept: not its headers, and not its `onlyIf` or `deliverWithin`. Defaults to `"ignore"`.
    */
   readonly onDuplicate?: "ignore" | "replace" | "update";
 
@@ -66,20 +66,21 @@ export interface OfferOptions extends CallOptions {
   /**
    * For how many milliseconds after its deadline the message may become ready; later it is dropped, as with `onlyIf`.
    * That happens if no process moved messages meanwhile, or the queue was paused. What is ready in time waits for its
-   * consumer however long. Costs 15 bytes. Defaults to no limit.
+   * consumer however long. At least 1,000, unless the queue has `anyTime`: every message is moved some milliseconds late.
+   * Costs 15 bytes. Defaults to no limit.
    */
   readonly deliverWithin?: number;
 }
 
 /**
  * Checks the options of one offer; returns its key, the rule for a duplicate, its conditions, the hash of its key, and its
- * headers, which are an option only if the queue takes them.
+ * headers, which are an option only if the queue takes them. `anyTime` is the queue's option.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
 export function offerRule(
   options: OfferOptions & { readonly headers?: unknown },
-  takesHeaders = false,
+  { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
 ): Omit<Offering, "payload" | "due"> {
   checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
   checkSignal(options.signal);
@@ -88,7 +89,7 @@ export function offerRule(
   const hash = hashFor(options);
   return {
     ...rule,
-    ...checkedConditions(options),
+    ...checkedConditions(options, anyTime),
     ...(headers !== undefined && { headers }),
     ...(hash !== undefined && { hash }),
   };

@@ -155,18 +155,18 @@ export class Messages {
   /** @throws {TypeError} if a guard of these offers to an ordinary queue cannot be asked. */
   #checkOrdinary(offerings: readonly Offering[]): void {
     if (!this.#parts.isOrdinary || !this.#isSpread) return;
-    for (const { onlyIf } of offerings) if (onlyIf) checkSlot(onlyIf.key, this.#parts.first);
+    for (const { onlyIf } of offerings) if (onlyIf) checkBeside(onlyIf.key, this.#parts.first);
   }
 
   /** @throws {TypeError} if the guard of an offer to a partition cannot be asked. */
   #checkGuard({ onlyIf, hash }: Offering, fact: Fact): void {
     if (onlyIf === undefined || !this.#isSpread) return;
-    if (hash === undefined) {
-      throw new TypeError(
-        "onlyIf needs a key or a partitionKey in a queue on several nodes, which names its partition",
-      );
-    }
-    checkSlot(onlyIf.key, this.#parts.at(destinationOf(fact, bucketOfHash(hash))));
+    const part =
+      hash === undefined ? undefined : this.#parts.at(destinationOf(fact, bucketOfHash(hash)));
+    if (part !== undefined && isBeside(onlyIf.key, part)) return;
+    throw new TypeError(
+      `onlyIf cannot be used in queue "${this.#parts.name}": its partitions are on several nodes, and Redis reads only keys in the slot of the message's partition`,
+    );
   }
 
   async cancel(idOrKey: string, call?: Call): Promise<boolean> {
@@ -355,16 +355,26 @@ function isThere(result: unknown): boolean {
 }
 
 /**
- * Checks that the node of a part, whose script moves the messages, holds a key of the user's.
+ * Checks that the node of an ordinary queue, whose script moves the messages, holds a key of the user's.
  *
  * @throws {TypeError} if the key is in another slot.
  */
-function checkSlot(key: string, { queue }: Part): void {
-  const { keyPrefix = "" } = queue.server.connections.commands.options;
-  const own = keyPrefix + queue.keys.timeouts;
-  if (slotOfKey(keyPrefix + key) === slotOfKey(own)) return;
+function checkBeside(key: string, part: Part): void {
+  if (isBeside(key, part)) return;
+  const { queue } = part;
+  const own = prefixOf(part) + queue.keys.timeouts;
   const tag = own.slice(own.indexOf("{"), own.indexOf("}") + 1);
   throw new TypeError(
     `onlyIf.key must be in the same slot as queue "${queue.name}", so it needs its hash tag ${tag}, got ${JSON.stringify(key)}`,
   );
+}
+
+/** Whether a key of the user's is in the slot of a part. */
+function isBeside(key: string, part: Part): boolean {
+  const prefix = prefixOf(part);
+  return slotOfKey(prefix + key) === slotOfKey(prefix + part.queue.keys.timeouts);
+}
+
+function prefixOf({ queue }: Part): string {
+  return queue.server.connections.commands.options.keyPrefix ?? "";
 }

@@ -59,8 +59,9 @@ export interface QueueOptions<T = unknown> {
    * Whether offering and rescheduling accept every delay and every instant, also those that are nearly always mistakes.
    *
    * `false` refuses a delay above 30 years (an instant), a number below 100,000,000,000 as an instant (a delay, or
-   * seconds), an instant after the year 9999 (microseconds), and a date made from seconds. With `true` nobody notices
-   * such a mistake: the message is delivered at once, or in decades. Defaults to `false`.
+   * seconds), an instant after the year 9999 (microseconds), a date made from seconds, and a `deliverWithin` below 1,000
+   * (seconds). With `true` nobody notices such a mistake: the message is delivered at once, in decades, or never. Defaults
+   * to `false`.
    */
   readonly anyTime?: boolean;
 

@@ -12,7 +12,7 @@ import {
 import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
 import { checkSchedules } from "./checks/schedules.ts";
-import { checkTransfer, isClosed } from "./checks/transfer.ts";
+import { checkDrops, checkTransfer, isClosed, mayDropLate } from "./checks/transfer.ts";
 import { EarlyWatch, sampleIndex } from "./looks/close-look.ts";
 import { readQueue, type SiteView, type QueueReport } from "./looks/queue-report.ts";
 
@@ -66,7 +66,7 @@ export class QueueExam {
     if (first?.stats === undefined) return false;
     const { stats, fact } = first;
     const isChanging = fact !== undefined && fact.state !== "stable";
-    if (isChanging || this.#watches.length > 0) return true;
+    if (isChanging || this.#watches.length > 0 || mayDropLate(first)) return true;
     const isWaiting = stats.kind === "plain" && stats.ready > 0;
     return !this.#isClosed && (isWaiting || idleGroups(first).length > 0);
   }
@@ -102,6 +102,7 @@ export class QueueExam {
     try {
       const after = await this.#look();
       yield* checkChange(before, after, this.#commandLine);
+      yield* checkDrops(before, after);
       if (!this.#isClosed) {
         yield* checkBacklog(before, after);
         yield* checkGroups(before, after);

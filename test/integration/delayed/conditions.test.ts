@@ -75,6 +75,37 @@ test("a rescheduled message keeps its conditions; the window follows the new dea
   expect(await line.getBlockingQueue<string>(name).take()).toBe("a");
 });
 
+test.each(["replace", "update"] as const)(
+  "with onDuplicate %j the conditions of the new offer count, and none of the old one",
+  async (onDuplicate) => {
+    const { name, status } = names();
+    const orders = newLine({ transfer: false }).getDelayedQueue<string>(name);
+    const onlyIf = { key: status, is: "unpaid" };
+    const conditions = { onlyIf, deliverWithin: 5000 };
+    await orders.offer("a", MINUTE, { key: "k", ...conditions });
+    await orders.offer("b", MINUTE, { key: "k", onDuplicate });
+    const bare = await orders.get("k");
+    expect(bare).toMatchObject({ payload: "b" });
+    expect(bare).not.toHaveProperty("onlyIf");
+    expect(bare).not.toHaveProperty("deliverWithin");
+    await orders.offer("c", MINUTE, { key: "k", onDuplicate, ...conditions });
+    expect(await orders.get("k")).toMatchObject({ payload: "c", ...conditions });
+  },
+);
+
+test("a deliverWithin that somebody meant in seconds is refused, in a batch too", async () => {
+  const line = newLine({ transfer: false });
+  const orders = line.getDelayedQueue<string>(names().name);
+  const told = "deliverWithin must be at least 1000 ms, got 5; seconds? write 5000";
+  await expect(orders.offer("a", 0, { deliverWithin: 5 })).rejects.toThrow(told);
+  const both = [1000, 5].map((deliverWithin) => ({ payload: "a", delay: 0, deliverWithin }));
+  await expect(orders.offerMany(both)).rejects.toThrow(told);
+  expect(await orders.size()).toBe(0);
+  const quick = line.getDelayedQueue<string>(names().name, { anyTime: true });
+  await quick.offer("a", MINUTE, { deliverWithin: 5 });
+  expect(await quick.size()).toBe(1);
+});
+
 test("a retry is not asked again", async () => {
   const { name, status } = names();
   const redis = newRedis();

@@ -446,6 +446,30 @@ it("reports movers that do not ask the conditions of messages", async () => {
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 });
 
+it("reports messages that are dropped as late though a process moves them, and not those of an outage", async () => {
+  const name = "orders";
+  const line = newLine({ redis: server.url, anyTime: true });
+  const orders = line.getDelayedQueue(name);
+  await eventually(async () => ((await orders.stats()).listeners ?? 0) > 0);
+  // As many as an outage leaves behind.
+  await newRedis(server.url).hset(keys.dropped, "deliverWithin", 40);
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
+
+  let isOver = false;
+  const offering = (async () => {
+    // Each is due at once, and late by more than nothing when it is moved.
+    while (!isOver) await orders.offerAt("a", Date.now() - 100, { deliverWithin: 0 });
+  })();
+  await eventually(() => orders.counters.dropped > 0);
+  const [found] = await diagnosis({ redis: server.url });
+  isOver = true;
+  await offering;
+  expect(found).toMatchObject({ level: "warning", check: "dropped-late", queue: name });
+  expect(found?.what).toMatch(
+    /^\d+ messages? (was|were) dropped in the last half second, .* so far$/,
+  );
+});
+
 it("says how far a full record of handled messages reaches back", async () => {
   const redis = newRedis(server.url);
   const orders = newLine({ redis: server.url }).getReliableQueue("orders", {

@@ -27,6 +27,8 @@ export class Process implements StagedProcess {
     }));
     this.line = this.run(() => {
       const line = new Delayline({
+        // A world may let messages expire sooner than makes sense on real links.
+        anyTime: true,
         ...rest,
         redis: addresses.length === 1 ? addresses[0] : addresses,
       } as ConstructorParameters<typeof Delayline>[0]);

@@ -101,6 +101,18 @@ test("a narrow terminal has fewer columns, and lines that fit; a low one scrolls
   expect(shown(board)).toEqual(names.slice(0, 15));
 });
 
+test("what was dropped has a column as soon as a queue has dropped anything, on a narrow terminal too", () => {
+  const board = newBoard();
+  board.add(round({ a: {}, b: {} }), 0);
+  expect(board.table(200)[0]).not.toContain("DROPPED");
+  board.add(round({ a: { dropped: 40 }, b: { dropped: 2 } }), 0);
+  for (const columns of [80, 200]) {
+    const [titles, totals] = board.table(columns);
+    expect(titles).toContain("DROPPED");
+    expect(totals).toContain(" 42 ");
+  }
+});
+
 test("the rate is that of the last ten seconds, and unknown where the count cannot tell", () => {
   const board = newBoard();
   const rateAfter = (seconds: number, finished: number | undefined) => {

@@ -454,10 +454,33 @@ describe("the options of an offer", () => {
   });
 });
 
+describe("deliverWithin among the options of an offer", () => {
+  test.each([0, 5, 10, 999])("is refused if it is nearly always meant in seconds: %d", (value) => {
+    const ifSeconds = value > 0 ? `; seconds? write ${value * 1000}` : "";
+    const message = `deliverWithin must be at least 1000 ms, got ${value}${ifSeconds}; every message is moved some milliseconds late, and would be dropped; if it is meant, set anyTime`;
+    const check = () => offerRule({ deliverWithin: value });
+    expect(check).toThrow(new RangeError(message));
+    expect(offerRule({ deliverWithin: value }, { anyTime: true })).toEqual({
+      deliverWithin: value,
+    });
+  });
+
+  test.each([1000, 1000.5, 86_400_000])("is accepted from a second on: %d", (value) => {
+    expect(offerRule({ deliverWithin: value })).toEqual({ deliverWithin: Math.ceil(value) });
+  });
+
+  test.each([-1, NaN, Infinity])(
+    "is refused with anyTime, too, if it is no duration: %d",
+    (value) => {
+      expect(() => offerRule({ deliverWithin: value }, { anyTime: true })).toThrow(RangeError);
+    },
+  );
+});
+
 describe("headers among the options of an offer", () => {
   test("are known only to queues that take them", () => {
     const options = { headers: { traceparent: "00-1" } };
-    expect(offerRule(options, true)).toEqual(options);
+    expect(offerRule(options, { takesHeaders: true })).toEqual(options);
     const message =
       'offer option must be one of key, onDuplicate, maxWait, partitionKey, onlyIf, deliverWithin, signal, got "headers"; headers is an option of an offer to a reliable queue';
     expect(() => offerRule(options)).toThrow(new TypeError(message));
@@ -470,16 +493,16 @@ describe("headers among the options of an offer", () => {
   test("can be combined with the key and its rule", () => {
     const options = { key: "k", onDuplicate: "update", headers: { a: "1" } } as const;
     const rule = { key: "k", rule: "update", hash: HASH_OF_K };
-    expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });
+    expect(offerRule(options, { takesHeaders: true })).toEqual({ ...rule, headers: { a: "1" } });
   });
 
   test.each([{}, undefined])("are left out if they are %j", (headers) => {
-    expect(Object.keys(offerRule({ headers }, true))).toEqual([]);
+    expect(Object.keys(offerRule({ headers }, { takesHeaders: true }))).toEqual([]);
   });
 
   test("are checked", () => {
     const message = "headers must be a plain object of strings, got number";
-    expect(() => offerRule({ headers: 5 }, true)).toThrow(new TypeError(message));
+    expect(() => offerRule({ headers: 5 }, { takesHeaders: true })).toThrow(new TypeError(message));
   });
 
   test("are allowed in a message of offerMany only where the queue takes them", () => {

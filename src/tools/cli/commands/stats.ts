@@ -86,9 +86,10 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
       "There are no queues. A queue whose ready messages only Java has moved may have been missed: name it.",
     );
   } else {
-    const rows = all.map(([name, numbers]) => rowOf(name, numbers));
-    const refusals = broken.map(([name, why]) => [name, ...COUNTS.map(() => "?"), why]);
-    await output.table(COLUMNS, [...rows, ...refusals]);
+    const counts = all.some(([, { dropped }]) => dropped > 0) ? WITH_DROPPED : COUNTS;
+    const rows = all.map(([name, numbers]) => rowOf(name, numbers, counts));
+    const refusals = broken.map(([name, why]) => [name, ...counts.map(() => "?"), why]);
+    await output.table(columnsOf(counts), [...rows, ...refusals]);
     await sayRefusal(session, all[0]?.[0]);
     const ill = all.filter(([, numbers]) => problemsOf(numbers).length > 0).length;
     if (ill + broken.length > 0) {
@@ -111,14 +112,21 @@ const WHY = "To find out why";
 /** The numbers that have a column. */
 const COUNTS = ["delayed", "overdue", "ready", "inFlight", "retries", "dead"] as const;
 
-const COLUMNS = [
-  { title: "QUEUE", canShrink: true },
-  ...COUNTS.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
-  { title: "NEXT" },
-];
+/** The same where any queue has dropped a message. */
+const WITH_DROPPED = [...COUNTS, "dropped"] as const;
 
-function rowOf(name: string, found: QueueStats): string[] {
-  return [name, ...COUNTS.map((count) => formatCount(found[count])), stateOf(found)];
+type Counts = readonly (typeof WITH_DROPPED)[number][];
+
+function columnsOf(counts: Counts) {
+  return [
+    { title: "QUEUE", canShrink: true },
+    ...counts.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
+    { title: "NEXT" },
+  ];
+}
+
+function rowOf(name: string, found: QueueStats, counts: Counts): string[] {
+  return [name, ...counts.map((count) => formatCount(found[count])), stateOf(found)];
 }
 
 function factsOf(found: QueueStats): [name: string, value: string][] {

@@ -25,6 +25,8 @@ interface BoardColumn {
   readonly total?: (rows: readonly BoardRow[]) => string;
   /** What to sort by, the greatest first. Text sorts the other way round. */
   readonly sortBy: (row: BoardRow) => number | string;
+  /** Whether it has anything to show. Defaults to true. */
+  readonly isShown?: (rows: readonly BoardRow[]) => boolean;
   /** Those with a number give way on a narrow terminal, the greatest first. */
   readonly givesWay?: number;
 }
@@ -184,7 +186,10 @@ export class Board {
 
   /** The head, the totals of all queues, and a line for each of these rows. */
   #table(rows: readonly BoardRow[], width: number): string[] {
-    const shown = COLUMNS.map((one, i) => ({ ...one, isSorted: i === this.#sorted }));
+    const all = COLUMNS.map((one, i) => ({ ...one, isSorted: i === this.#sorted }));
+    const shown = all.filter(
+      ({ isShown, isSorted }) => isSorted || isShown?.(this.#rows) !== false,
+    );
     for (;;) {
       const columns = shown.map(({ column, isSorted }) =>
         isSorted ? { ...column, title: `${column.title} ${this.#isReversed ? "^" : "v"}` } : column,
@@ -244,7 +249,8 @@ function urgencyOf(row: BoardRow): number {
 }
 
 /** The numbers that are counts of messages or processes. */
-type Count = "delayed" | "overdue" | "ready" | "inFlight" | "retries" | "dead" | "quarantined";
+type Count =
+  "delayed" | "overdue" | "ready" | "inFlight" | "retries" | "dead" | "quarantined" | "dropped";
 
 function countColumn(name: Count, givesWay?: number): BoardColumn {
   return {
@@ -286,12 +292,16 @@ const COLUMNS: readonly BoardColumn[] = [
   countColumn("delayed"),
   countColumn("overdue"),
   countColumn("ready"),
-  ageColumn("oldestReadyAge", 3),
+  ageColumn("oldestReadyAge", 4),
   countColumn("inFlight"),
-  ageColumn("oldestInFlightAge", 4),
-  countColumn("retries", 1),
+  ageColumn("oldestInFlightAge", 5),
+  countColumn("retries", 2),
   countColumn("dead"),
-  countColumn("quarantined", 5),
+  countColumn("quarantined", 6),
+  {
+    ...countColumn("dropped", 1),
+    isShown: (rows) => rows.some(({ stats }) => (stats?.dropped ?? 0) > 0),
+  },
   {
     column: numberColumn("finished/min"),
     cell: ({ finished }) => rate(finished),
@@ -300,7 +310,7 @@ const COLUMNS: readonly BoardColumn[] = [
       return rate(known.length === 0 ? undefined : known.reduce((sum, one) => sum + one, 0));
     },
     sortBy: ({ finished }) => finished ?? -1,
-    givesWay: 2,
+    givesWay: 3,
   },
   {
     column: { title: "STATE", canShrink: true },

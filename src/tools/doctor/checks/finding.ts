@@ -48,6 +48,7 @@ export const CHECKS = [
   "index",
   "early",
   "unasked",
+  "dropped-late",
   "unplanned",
   "missed-ticks",
   "tzdata",

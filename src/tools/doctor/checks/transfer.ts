@@ -49,6 +49,28 @@ function* checkConditions({ name, parts, isMovedByOthers }: QueueReport): Genera
   };
 }
 
+/** Whether messages were dropped since they were late, and a process moves messages: the next look shows whether it goes on. */
+export function mayDropLate({ stats, listeners = 0 }: QueueReport): boolean {
+  return stats !== undefined && !stats.isPaused && stats.droppedLate > 0 && listeners > 0;
+}
+
+/** Checks whether messages are dropped as late while a process moves them. */
+export function* checkDrops(before: QueueReport, after: QueueReport): Generator<Finding> {
+  if (!mayDropLate(before) || !mayDropLate(after)) return;
+  const total = after.stats?.droppedLate ?? 0;
+  const more = total - (before.stats?.droppedLate ?? 0);
+  if (more <= 0) return;
+  yield {
+    level: "warning",
+    check: "dropped-late",
+    queue: after.name,
+    what: `${count(more, "message")} ${agree(more, "was", "were")} dropped in the last half second, since ${agree(more, "its", "their")} deliverWithin had passed; ${total} so far`,
+    why: "a process moves the queue's messages, so nothing is down: deliverWithin is shorter than a message takes to be moved, and nearly every such message is lost",
+    repair:
+      "give a longer deliverWithin, which counts in milliseconds; what has been dropped is gone, and the channel delayline:dropped tells of each",
+  };
+}
+
 function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLine): Finding {
   const late = lateness(stats);
   const { overdue: due } = stats;

@@ -107,7 +107,9 @@ function Queues({ rows, lines, params, span }) {
   const shown = sorted(byUrgency(named.filter(isShown)), columnsOf(), sort);
   const change = (some) => replaceAddress(addressAt("queues", { ...params, ...some }));
   const sorting = { by: sort, onSort: (by) => change({ sort: by }) };
-  const columns = columnsOf(lines, span);
+  const columns = columnsOf(lines, span).filter(
+    ({ id }) => id !== "dropped" || named.some(({ dropped }) => dropped > 0),
+  );
   const options = Object.entries(SHOWN).map(([value, [label, test]]) => [
     value,
     html`<span>${label} <span class="count">${count(named.filter(test).length)}</span></span>`,
@@ -182,6 +184,7 @@ function columnsOf(lines = {}, span = "hour") {
     number("retries"),
     number("dead"),
     number("quarantined", { className: "if-medium" }),
+    number("dropped", { className: "if-medium" }),
     number("consumers", { className: "if-medium" }),
     number("listeners", { className: "if-wide" }),
     {
