@@ -23,3 +23,22 @@ test("the server's clock steps forward on an idle queue, and the next message is
   await newLine({ transfer: false }).getDelayedQueue<string>(name).offer("after the step", 100);
   await eventually(async () => (await redis.llen(name)) === 1);
 });
+
+test("the server's clock steps forward, the head is cancelled, and a message behind it is not late", async () => {
+  const name = uniqueName();
+  const server = newServer();
+  const { clock } = server;
+  const redis = newRedis();
+  startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { server });
+  await eventually(() => clock.isSet);
+  const queue = newLine({ transfer: false }).getDelayedQueue<string>(name);
+  const head = await queue.offer("the head", 2000);
+
+  // The step happens while nothing does, so the task believes that the head is an hour away. It takes an estimate for old
+  // after a second.
+  clock.observe(clock.now() - HOUR, queueTime.now());
+  await eventually(() => clock.age > 1000);
+  await queue.cancel(head.id);
+  await queue.offer("behind it", 1500);
+  await eventually(async () => (await redis.llen(name)) === 1, { within: 10_000 });
+});

@@ -155,8 +155,14 @@ export class TransferTask implements Listener {
       this.lookAgain();
     } else if (this.#transferring !== undefined) {
       this.#heard = Math.min(this.#heard, deadline);
-    } else if (deadline < this.#awaited && !this.#isFailing) {
+    } else if (this.#isFailing) {
+      return;
+    } else if (deadline < this.#awaited) {
       this.#await(deadline);
+    } else {
+      // The new head is not earlier than the former one, which has left by then: the timer may be armed for an instant
+      // that has passed on the server's clock.
+      this.#refreshTime();
     }
   }
 
@@ -374,10 +380,14 @@ export class TransferTask implements Listener {
   #await(deadline: number): void {
     this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
     const remaining = this.#queue.clock.remaining(this.#awaited);
-    // If the server's clock was set while nothing happened, the reply arms the timer anew.
-    const { clock, server } = this.#queue;
-    if (this.#awaited !== Infinity && clock.age > FRESH) server.connections.refreshTime();
+    if (this.#awaited !== Infinity) this.#refreshTime();
     this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
+  }
+
+  /** If the server's clock was set while nothing happened, the reply arms the timer anew. */
+  #refreshTime(): void {
+    const { clock, server } = this.#queue;
+    if (clock.age > FRESH) server.connections.refreshTime();
   }
 }
 

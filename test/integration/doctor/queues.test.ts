@@ -455,14 +455,14 @@ it("reports messages that are dropped as late though a process moves them, and n
   await newRedis(server.url).hset(keys.dropped, "deliverWithin", 40);
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 
-  let isOver = false;
+  const over = new AbortController();
   const offering = (async () => {
     // Each is due at once, and late by more than nothing when it is moved.
-    while (!isOver) await orders.offerAt("a", Date.now() - 100, { deliverWithin: 0 });
+    while (!over.signal.aborted) await orders.offerAt("a", Date.now() - 100, { deliverWithin: 0 });
   })();
   await eventually(() => orders.counters.dropped > 0);
   const [found] = await diagnosis({ redis: server.url });
-  isOver = true;
+  over.abort();
   await offering;
   expect(found).toMatchObject({ level: "warning", check: "dropped-late", queue: name });
   expect(found?.what).toMatch(

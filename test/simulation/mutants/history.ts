@@ -115,4 +115,20 @@ export const HISTORY: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "history-later-head-unheard",
+    breaks:
+      "The server's clock was set forward, and the head was cancelled: a message behind it is late by seconds.",
+    worlds: ["plain"],
+    tests: ["fault/clock-step.test.ts"],
+    edits: [
+      {
+        file: "delayed/transfer/transfer-task.ts",
+        find: `    } else {
+      // The new head is not earlier`,
+        replace: `    } else if (deadline === 0) {
+      // The new head is not earlier`,
+      },
+    ],
+  },
 ];

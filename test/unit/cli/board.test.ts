@@ -109,7 +109,7 @@ test("what was dropped has a column as soon as a queue has dropped anything, on 
   for (const columns of [80, 200]) {
     const [titles, totals] = board.table(columns);
     expect(titles).toContain("DROPPED");
-    expect(totals).toContain(" 42 ");
+    expect(totals).toMatch(/ 42( |$)/);
   }
 });
 
