@@ -328,9 +328,9 @@ export class ScheduleError extends DelaylineError {
     readonly schedule: string,
     cause: unknown,
   ) {
-    super("SCHEDULE", `cannot plan schedule ${JSON.stringify(schedule)} of queue "${queue}"`, {
-      cause,
-    });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    const what = `cannot plan schedule ${JSON.stringify(schedule)} of queue "${queue}": ${why}`;
+    super("SCHEDULE", what, { cause });
   }
 }
 

@@ -14,6 +14,7 @@ import type { Declaration } from "../schedules/plan.ts";
 import type { Code } from "../schedules/recipes.ts";
 import type { Misfire, Overlap, Rule, Span } from "../schedules/rule.ts";
 import { Ticks } from "../schedules/ticks.ts";
+import { types } from "node:util";
 
 /** An instant at which a schedule recurs. */
 export interface Tick {
@@ -52,13 +53,17 @@ export interface ScheduleOptions<T = unknown> {
    *
    * A function is called when a message is placed: 30 s before it is due, or two ticks before, in a process that has
    * declared it, and one of these has to run. Functions are not compared: a higher `version` replaces what is placed.
+   * It must return a payload, not `undefined` and no promise.
    */
   readonly payload: T | ((tick: Tick) => T);
 
   /** The time zone of the pattern, and of the days in `except`. Defaults to `"UTC"`. */
   readonly timeZone?: string;
 
-  /** The earliest tick. Defaults to now. */
+  /**
+   * The earliest tick. One that only leaves out ticks that are past, such as `new Date()` at each start, counts as the same
+   * as before. Defaults to now.
+   */
   readonly startAt?: Instant;
 
   /** The latest tick; inclusive. Defaults to no end. */
@@ -119,7 +124,8 @@ export interface ScheduleOptions<T = unknown> {
 export interface DeclareOptions extends CallOptions {
   /**
    * Which declaration this is: a number that grows with each release, such as that of the build or a time. An older one
-   * than the last is refused, so a process of the release before changes nothing, whenever it starts.
+   * than the last is refused, so a process of the release before changes nothing, whenever it starts. So is the last one
+   * with another content.
    */
   readonly revision: number;
   /** Whether to tell only what would change. Defaults to false. */
@@ -130,10 +136,15 @@ export interface DeclareOptions extends CallOptions {
 export interface BackfillOptions extends CallOptions {
   /** The first instant. */
   readonly from: Instant;
-  /** The last instant, which is outside. */
+  /** The last instant, which is outside. Ticks that are not due yet are left out: they come by themselves. */
   readonly to: Instant;
-  /** How many ticks are offered at most, the earliest first: 1 to 10,000. Defaults to 1,000. */
+  /**
+   * How many ticks are offered at most, the earliest first: 1 to 10,000. Without it a span of more than 100 ticks is refused,
+   * since a wrong year has thousands. Defaults to none.
+   */
   readonly limit?: number;
+  /** Whether to tell only which ticks they are. Defaults to false. */
+  readonly dryRun?: boolean;
 }
 
 /** A declaration that was checked, but for what needs its ticks. */
@@ -180,16 +191,23 @@ export function checkedSchedule<T>(
   return {
     declaration: {
       rule,
-      payload: make === undefined ? encode(payload as T) : undefined,
+      payload: make === undefined ? encode(checkedPayload(payload as T)) : undefined,
       hasCalendar: calendar !== undefined,
       version,
     },
     code: {
       version,
       calendar,
-      payload: make && ((tick) => encode(make({ name, at: new Date(tick) }))),
+      payload: make && ((tick) => encode(checkedPayload(make({ name, at: new Date(tick) })))),
     },
   };
+}
+
+/** @throws {TypeError} if it is undefined, or a promise: a function that returns nothing has forgotten something. */
+function checkedPayload<T>(payload: T): T {
+  if (payload === undefined) throw new TypeError("payload must not be undefined");
+  if (!types.isPromise(payload)) return payload;
+  throw new TypeError("payload must not be a promise: what makes it cannot wait");
 }
 
 function checkedRule(

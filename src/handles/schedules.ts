@@ -10,8 +10,10 @@ import { occurrenceKey } from "../schedules/occurrences.ts";
 import type { Calendar } from "../schedules/calendar.ts";
 import {
   declare,
+  digestOf,
   isSame,
   pause,
+  planAgain,
   resume,
   type Declaration,
   type Recipe,
@@ -19,7 +21,13 @@ import {
 import { calendarOf, recipeOf } from "../schedules/recipes.ts";
 import type { ScheduleRecord, StoredRecord } from "../schedules/record.ts";
 import type { Rule } from "../schedules/rule.ts";
-import type { Decision, SetRevision } from "../schedules/stored-schedules.ts";
+import type {
+  Decision,
+  ListedRecord,
+  NotedSet,
+  SetContent,
+  SetRevision,
+} from "../schedules/stored-schedules.ts";
 import { setImmediate } from "../time/runtime.ts";
 import {
   checkedSchedule,
@@ -44,8 +52,11 @@ export interface ScheduleResult {
 
 /** What came of declaring a set of schedules. */
 export interface Declared {
-  /** `"outdated"` if a later revision was declared: nothing was done, or no more, if that happened meanwhile. */
-  readonly outcome: "declared" | "outdated";
+  /**
+   * `"outdated"` if a later revision was declared: nothing was done, or no more, if that happened meanwhile. `"conflict"` if
+   * this revision was declared with other schedules: nothing was done, and a higher revision is due.
+   */
+  readonly outcome: "declared" | "outdated" | "conflict";
   /** The names of new schedules. */
   readonly added: readonly string[];
   /** Of those that were declared differently before. */
@@ -77,7 +88,10 @@ export interface Schedule extends Rule {
   readonly missed: number;
   /** Up to this instant ticks are placed; those behind it come later. */
   readonly plannedUntil: number;
-  /** When it is planned next; Infinity if it is paused or over. Long past: no process can plan it. */
+  /**
+   * When it is planned next; Infinity if it is paused or over. Long past: no process can plan it. 0: Redis has lost when,
+   * since the key `delayline_planning` was deleted or evicted; a process that moves messages puts it back within a minute.
+   */
   readonly planAt: number;
   /** The last tick that was due when it was planned last. */
   readonly lastAt: number | undefined;
@@ -135,7 +149,8 @@ export class Schedules<T = unknown> {
    * set that are not declared any more. What is declared as before is not written.
    *
    * Call it at the start of every process with the `revision` of the release. An older one is told `"outdated"`, and does
-   * nothing: so a rolling deploy does not change schedules to and fro, and none that was removed comes back.
+   * nothing: so a rolling deploy does not change schedules to and fro, and none that was removed comes back. The last one
+   * with other schedules is told `"conflict"`, and does nothing either. What a function does and `startAt` are not compared.
    *
    * All schedules are checked before anything is written. One that failed midway can be declared again.
    *
@@ -163,37 +178,42 @@ export class Schedules<T = unknown> {
     const wanted = new Map<string, Prepared>();
     for (const [name, one] of Object.entries(schedules)) {
       checkScheduleName(name);
-      checkSet(name, before.get(name), set);
+      checkSet(name, before.get(name)?.record, set);
       const prepared = await this.#prepared(name, one, set);
       // What is stored was checked. To check a thousand takes seconds.
       const { declaration, calendar } = prepared;
-      if (outcomeOf(before.get(name), declaration) !== "unchanged") {
+      if (outcomeOf(name, before.get(name)?.record, prepared, declaration, now) !== "unchanged") {
         checkTicks(name, declaration.rule, calendar, now);
       }
       wanted.set(name, prepared);
     }
     const result: Changes = { added: [], changed: [], unchanged: [], removed: [] };
-    const latest = dryRun
-      ? ((await this.#all.revisionOf(set, call)) ?? revision)
-      : await this.#all.raise({ set, revision }, call);
+    const declared = new Map(Array.from(wanted, ([name, one]) => [name, one.declaration]));
+    const content = { set, revision, digest: digestOf(declared) };
+    const { latest, isConflict } = dryRun
+      ? await this.#foresee(content, call)
+      : await this.#all.raise(content, call);
     if (latest > revision) return { outcome: "outdated", ...result };
+    if (isConflict) return { outcome: "conflict", ...result };
 
     // Only now: an older revision adds nothing any more.
     const present = await this.#recordsOf(call);
     let isOutdated = false;
     const inSet = { ...call, set: { set, revision } };
     await inTurns(wanted, async ([name, prepared]) => {
-      const record = present.get(name);
-      let outcome = outcomeOf(record, prepared.declaration);
+      const { record, isPlanned = true } = present.get(name) ?? {};
+      let outcome = outcomeOf(name, record, prepared, prepared.declaration, now);
       if (outcome === "unchanged") this.#keep(name, prepared);
       // One with a higher version is left as it is.
-      if ((outcome === "added" || outcome === "changed") && !dryRun) {
+      if ((outcome === "added" || outcome === "changed" || !isPlanned) && !dryRun) {
         ({ outcome } = await this.#declare(name, prepared, inSet));
         isOutdated ||= outcome === "outdated";
       }
       result[outcome === "outdated" ? "unchanged" : outcome].push(name);
     });
-    const gone = [...present].filter(([name, record]) => record.set === set && !wanted.has(name));
+    const gone = [...present].filter(
+      ([name, { record }]) => record.set === set && !wanted.has(name),
+    );
     await inTurns(gone, async ([name]) => {
       const decide = removing(set);
       const outcome = dryRun ? "changed" : await this.#all.change(name, decide, inSet);
@@ -209,15 +229,21 @@ export class Schedules<T = unknown> {
   /** Returns the schedule of this name; undefined if there is none. */
   async get(name: string, options?: CallOptions): Promise<Schedule | undefined> {
     checkScheduleName(name);
-    const { record, serverTime } = await this.#all.get(name, checkCall(options));
-    return record && shown(name, record, serverTime);
+    const { record, isPlanned, serverTime } = await this.#all.get(name, checkCall(options));
+    return record && shown(name, { record, isPlanned }, serverTime);
   }
 
   /** Iterates over all schedules, each once, in no particular order. Not a snapshot. */
   async *list(options?: CallOptions): AsyncGenerator<Schedule, void, void> {
     const call = checkCall(options);
     const now = await this.#all.now(call);
-    for await (const { name, record } of this.#all.all(call)) yield shown(name, record, now);
+    for await (const one of this.#all.all(call)) yield shown(one.name, one, now);
+  }
+
+  /** Returns the revision in which a set was declared last; undefined if it never was. */
+  async revisionOf(set: string, options?: CallOptions): Promise<number | undefined> {
+    checkScheduleName(set, "set");
+    return (await this.#all.revisions(checkCall(options))).get(set)?.revision;
   }
 
   /**
@@ -267,34 +293,49 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Offers the messages of the ticks in a span once more, due now, the earliest first; returns these ticks. Called again
-   * while they are still delayed, it offers nothing twice; later it does.
+   * Offers the messages of the ticks in a span once more, due now, the earliest first; returns these ticks. Ticks that are
+   * not due yet are left out. Called again while they are still delayed, it offers nothing twice; later it does.
    *
    * @throws {TypeError} if there is no such schedule, or this process lacks what only those that declared it have.
+   * @throws {RangeError} if the span lies ahead, or has more than 100 ticks and there is no `limit`; nothing was offered.
    */
   async backfill(name: string, range: BackfillOptions): Promise<number[]> {
     checkScheduleName(name);
-    checkOptions("backfill option", range, ["from", "to", "limit", "signal"]);
+    checkOptions("backfill option", range, ["from", "to", "limit", "dryRun", "signal"]);
     const from = checkInstant("from", range.from);
     const to = checkInstant("to", range.to);
-    const { limit = 1000 } = range;
+    const { limit = MOST_UNASKED + 1, dryRun = false } = range;
     if (to <= from) throw new RangeError(`to must be after from, got ${to} and ${from}`);
     checkWhole("limit", limit, 1, 10_000);
+    if (typeof dryRun !== "boolean") {
+      throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
+    }
     checkSignal(range.signal);
     const call = callOf(range);
-    const { record } = await this.#all.get(name, call);
+    const { record, serverTime } = await this.#all.get(name, call);
     if (record === undefined) {
       throw new TypeError(`backfill needs a schedule, got ${JSON.stringify(name)}, which is none`);
     }
     const recipe = await recipeOf(name, record, this.#all.codes.get(name));
     if (recipe === undefined) throw lacking(name);
+    if (from > serverTime) {
+      throw new RangeError(`from must be past: ticks ahead come by themselves, got ${from}`);
+    }
     const ticks: number[] = [];
     for (let tick = recipe.ticks.next(from - 1); tick !== undefined && tick < to;) {
+      const following = recipe.ticks.next(tick);
+      if (recipe.ticks.deadlineOf(tick, following) > serverTime) break;
       if (ticks.push(tick) === limit) break;
       // A thousand of cron take 200 ms.
       if (ticks.length % 50 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      tick = recipe.ticks.next(tick);
+      tick = following;
     }
+    if (range.limit === undefined && ticks.length > MOST_UNASKED) {
+      throw new RangeError(
+        `backfill of more than ${MOST_UNASKED} ticks needs a limit, got the span from ${from} to ${to}`,
+      );
+    }
+    if (dryRun) return ticks;
     await this.#messages.offerMany(
       ticks.map((tick) => {
         const payload = recipe.payloadOf(tick);
@@ -305,10 +346,20 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  async #recordsOf(call: CallOptions): Promise<Map<string, StoredRecord>> {
-    const records = new Map<string, StoredRecord>();
-    for await (const { name, record } of this.#all.all(call)) records.set(name, record);
+  async #recordsOf(call: CallOptions): Promise<Map<string, ListedRecord>> {
+    const records = new Map<string, ListedRecord>();
+    for await (const one of this.#all.all(call)) records.set(one.name, one);
     return records;
+  }
+
+  /** What noting a revision of a set would return. */
+  async #foresee({ set, revision, digest }: SetContent, call: CallOptions): Promise<NotedSet> {
+    const noted = (await this.#all.revisions(call)).get(set);
+    const latest = noted?.revision ?? revision;
+    return {
+      latest,
+      isConflict: latest === revision && noted !== undefined && noted.digest !== digest,
+    };
   }
 
   /** Keeps what Redis cannot hold of a declaration, so that this process can plan it. */
@@ -342,13 +393,17 @@ export class Schedules<T = unknown> {
     this.#keep(name, prepared);
     const { declaration: declared, recipe, calendar } = prepared;
     let result: ScheduleResult = { outcome: "outdated", next: [] };
-    const decide = (record: StoredRecord | undefined, now: number): Decision => {
+    const decide = (
+      record: StoredRecord | undefined,
+      now: number,
+      isPlanned: boolean,
+    ): Decision => {
       if (call.set !== undefined) checkSet(name, record, call.set.set);
       const declaration = { ...declared, set: declared.set ?? record?.set };
-      const outcome = outcomeOf(record, declaration);
-      if (outcome === "unchanged" || outcome === "outdated") {
+      const outcome = outcomeOf(name, record, prepared, declaration, now);
+      if (record !== undefined && (outcome === "unchanged" || outcome === "outdated")) {
         result = { outcome, next: nextOf(record, now) };
-        return undefined;
+        return outcome === "outdated" || isPlanned ? undefined : planAgain(record, now);
       }
       // Those of a set were checked together.
       if (call.set === undefined) checkTicks(name, declared.rule, calendar, now);
@@ -400,6 +455,8 @@ interface Prepared extends CheckedSchedule {
   readonly calendar: Calendar;
 }
 
+type Shown = Pick<ListedRecord, "record" | "isPlanned">;
+
 type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
 
 /** @throws {TypeError} unless it is an object of schedules by name. A Map would count as no schedule at all. */
@@ -435,16 +492,22 @@ async function inTurns<Item>(
 
 const AT_ONCE = 50;
 
+/** Ticks that are backfilled without a limit. */
+const MOST_UNASKED = 100;
+
 function outcomeOf(
+  name: string,
   record: StoredRecord | undefined,
+  { calendar }: Prepared,
   declaration: Declaration,
+  now: number,
 ): ScheduleResult["outcome"] {
   if (record === undefined) return "added";
   if (declaration.version < record.version) return "outdated";
-  return isSame(record, declaration) ? "unchanged" : "changed";
+  return isSame(name, record, declaration, calendar, now) ? "unchanged" : "changed";
 }
 
-function shown(name: string, record: StoredRecord, now: number): Schedule {
+function shown(name: string, { record, isPlanned }: Shown, now: number): Schedule {
   const { rule, payload, hasCalendar, version, set, isPaused, count, missed } = record;
   return {
     name,
@@ -456,7 +519,7 @@ function shown(name: string, record: StoredRecord, now: number): Schedule {
     count,
     missed,
     plannedUntil: record.until,
-    planAt: record.planAt,
+    planAt: isPlanned ? record.planAt : 0,
     lastAt: record.placed.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
     next: nextOf(record, now),
     tzdata: record.tzdata,

@@ -2,8 +2,9 @@ import type { Call } from "../queue/call.ts";
 import type { Codes } from "../schedules/recipes.ts";
 import type {
   Found,
-  NamedRecord,
-  SetRevision,
+  ListedRecord,
+  NotedSet,
+  SetContent,
   StoredSchedules,
 } from "../schedules/stored-schedules.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -44,27 +45,34 @@ export class Schedules {
     return this.#at(name, change, call);
   }
 
-  /** The revision of a set that was declared last; undefined if none was. */
-  async revisionOf(set: string, call?: Call): Promise<number | undefined> {
+  /** The revisions of all sets that were declared last. */
+  async revisions(call?: Call): Promise<Map<string, SetContent>> {
     const all = await this.#parts.onAll(({ schedules }) => schedules.revisions(call), call);
-    const found = all.flat().filter((one) => one.set === set);
-    return found.length === 0 ? undefined : Math.max(...found.map(({ revision }) => revision));
+    const latest = new Map<string, SetContent>();
+    for (const one of all.flat()) {
+      if ((latest.get(one.set)?.revision ?? -1) < one.revision) latest.set(one.set, one);
+    }
+    return latest;
   }
 
   /**
    * Notes the revision of a set wherever its schedules may be; returns the last one that was noted anywhere, which is later
-   * if this one is outdated.
+   * if this one is outdated, and whether this one was noted with another content anywhere.
    */
-  async raise(set: SetRevision, call?: Call): Promise<number> {
+  async raise(set: SetContent, call?: Call): Promise<NotedSet> {
     const raise = (stored: StoredSchedules, to: Call | undefined) => stored.raise(set, to);
     const everywhere = async () =>
       await this.#routing.everywhere(
         undefined,
         (part, to) => raise(part.schedules, to),
-        (latest) => latest > set.revision,
+        ({ latest, isConflict }) => latest > set.revision || isConflict,
         call,
       );
-    return Math.max(...(await this.#on(async (stored) => [await raise(stored, call)], everywhere)));
+    const noted = await this.#on(async (stored) => [await raise(stored, call)], everywhere);
+    return {
+      latest: Math.max(...noted.map(({ latest }) => latest)),
+      isConflict: noted.some(({ isConflict }) => isConflict),
+    };
   }
 
   /** The server's time (epoch ms). */
@@ -74,7 +82,7 @@ export class Schedules {
   }
 
   /** All schedules, each once, in no particular order. */
-  async *all(call?: Call): AsyncGenerator<NamedRecord, void, void> {
+  async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
     const seen = new Set<string>();
     for (const { schedules } of await this.#parts.all(call)) {
       for await (const one of schedules.all(call)) {

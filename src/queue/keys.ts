@@ -87,7 +87,7 @@ export const KEYS = {
     prefix: "delayline_schedules:",
     type: "hash",
     holds:
-      "schedule -> its record; and, behind a byte 0, a set of schedules -> the revision that was declared last",
+      "schedule -> its record; and, behind a byte 0, a set of schedules -> the revision that was declared last, and a digest of it",
     marksQueue: true,
   },
   planning: {

@@ -1,6 +1,8 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
+import type { Calendar } from "./calendar.ts";
 import type { Placed, ScheduleRecord } from "./record.ts";
-import type { Ticks } from "./ticks.ts";
+import type { Rule } from "./rule.ts";
+import { Ticks } from "./ticks.ts";
 
 /** A tick to place. */
 export interface Put extends Placed {
@@ -30,11 +32,24 @@ export type Declaration = Pick<
   "rule" | "payload" | "hasCalendar" | "version" | "set"
 >;
 
-/** Whether a declaration says what the record says already. What a function does is not compared. */
-export function isSame(record: ScheduleRecord, declared: Declaration): boolean {
+/**
+ * Whether a declaration says what the record says already. What a function does is not compared. A `startAt` that moves no
+ * tick behind `now` is the same: a process may well say that a schedule begins as the process does.
+ */
+export function isSame(
+  name: string,
+  record: ScheduleRecord,
+  declared: Declaration,
+  calendar: Calendar,
+  now: number,
+): boolean {
   const { rule, payload, hasCalendar, version, set } = declared;
+  const { startAt, ...others } = record.rule;
+  const { startAt: declaredStart, ...declaredOthers } = rule;
+  const nextOf = (one: Rule) => new Ticks(name, one, calendar).next(now);
   return (
-    JSON.stringify(rule) === JSON.stringify(record.rule) &&
+    JSON.stringify(declaredOthers) === JSON.stringify(others) &&
+    (startAt === declaredStart || nextOf(record.rule) === nextOf(rule)) &&
     (payload === undefined
       ? record.payload === undefined
       : record.payload !== undefined && payload.equals(record.payload)) &&
@@ -66,6 +81,26 @@ export function declare(
     placed: [],
   };
   return { ...advance(record, recipe, now), withdrawn };
+}
+
+/** Plans a schedule again at once, of which Redis has lost when. */
+export function planAgain(old: ScheduleRecord, now: number): Plan {
+  const planAt = old.planAt === Infinity ? Infinity : now;
+  return { record: { ...old, planAt }, puts: [], withdrawn: [] };
+}
+
+/**
+ * A digest of what a set declares: its schedules by name, without what a function does, and without `startAt`, which may
+ * be another one at each start.
+ */
+export function digestOf(declarations: ReadonlyMap<string, Declaration>): string {
+  const hash = createHash("sha256");
+  for (const [name, declared] of [...declarations].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const { rule, payload, hasCalendar, version } = declared;
+    const { startAt: _, ...others } = rule;
+    hash.update(JSON.stringify([name, others, payload?.toString("base64"), hasCalendar, version]));
+  }
+  return hash.digest("hex").slice(0, 16);
 }
 
 /** Pauses a schedule: withdraws its messages. */

@@ -1,5 +1,5 @@
 import { RedisError, ScheduleError } from "../errors.ts";
-import { schedulesDue, type DueSchedule } from "../lua/schedules/schedules-due.ts";
+import { restorePlanning, schedulesDue, type DueSchedule } from "../lua/schedules/schedules-due.ts";
 import { heldFact, REFUSAL } from "../lua/guarded.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Task } from "../run/task.ts";
@@ -47,6 +47,10 @@ export class Planner {
   #isStandingBy = true;
   /** Whether it looks because it was told to, rather than by its timer. */
   #isCalled = false;
+  /**
+   * What the sweeps miss: one of the two keys may be lost, or only the revisions of sets are there, without any schedule.
+   */
+  #lacks: "nothing" | "a key" | "schedules" = "nothing";
   /** Schedules that this process cannot plan, although it should: reported once. */
   readonly #failing = new Set<string>();
 
@@ -58,10 +62,12 @@ export class Planner {
     this.#task = new Task(() => this.#act(), cannot, queue.server.troubles.work());
   }
 
-  /** A sweep has told whether the queue is paused, and whether it has schedules. */
-  note(isPaused: boolean, hasSchedules: boolean): void {
+  /** A sweep has told whether the queue is paused, and how many it has of the two keys of its schedules. */
+  note(isPaused: boolean, keyCount: number): void {
     this.#isPaused = isPaused;
-    if (isPaused || !hasSchedules) return;
+    if (keyCount !== 1) this.#lacks = "nothing";
+    else if (this.#lacks === "nothing") this.#lacks = "a key";
+    if (isPaused || keyCount === 0 || this.#lacks === "schedules") return;
     this.#isCalled = true;
     this.#task.wake();
   }
@@ -78,6 +84,7 @@ export class Planner {
     if (this.#isPaused) return Infinity;
     if (isCalled && this.#isStandingBy) return standByDelay();
     try {
+      if (this.#lacks === "a key" && !(await this.#restore())) return Infinity;
       const next = await this.#planAll(isCalled);
       return next + (this.#isStandingBy ? standByDelay() : 0);
     } catch (error) {
@@ -85,6 +92,18 @@ export class Planner {
       if (isRefusedAsOld(error)) return REFUSED_PAUSE;
       throw error;
     }
+  }
+
+  /**
+   * Puts back when to plan each schedule, if that key was deleted or evicted: now. Returns whether there is anything to
+   * plan.
+   */
+  async #restore(): Promise<boolean> {
+    const { background } = this.#queue.server.connections;
+    const fact = this.#queue.knownFact();
+    const count = await this.#queue.run(background, restorePlanning, {}, [], fact);
+    this.#lacks = count > 0 ? "nothing" : "schedules";
+    return count > 0;
   }
 
   /** Plans everything that is to be planned by now; returns the milliseconds until something else is. */

@@ -1,10 +1,8 @@
 import { planSchedule, raiseSet } from "../lua/schedules/plan-schedule.ts";
-import { readSchedule } from "../lua/schedules/schedules-due.ts";
+import { readSchedule, schedulesPage } from "../lua/schedules/schedules-due.ts";
 import type { Call } from "../queue/call.ts";
 import { messageIdAt, packMember } from "../queue/message/message.ts";
-import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { RedisClient } from "../redis/client.ts";
 import { performance } from "../time/runtime.ts";
 import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
 import type { Plan } from "./plan.ts";
@@ -16,11 +14,19 @@ export interface NamedRecord {
   readonly record: StoredRecord;
 }
 
+/** A schedule, as a page of them has it. */
+export interface ListedRecord extends NamedRecord {
+  /** Whether Redis knows when to plan it. */
+  readonly isPlanned: boolean;
+}
+
 /** A record, if there is one, and the server's time when it was read (epoch ms). */
 export interface Found {
   readonly record: StoredRecord | undefined;
   /** Also of bytes that are no record; empty if there are none. */
   readonly revision: string;
+  /** Whether Redis knows when to plan it. */
+  readonly isPlanned: boolean;
   readonly serverTime: number;
 }
 
@@ -28,6 +34,19 @@ export interface Found {
 export interface SetRevision {
   readonly set: string;
   readonly revision: number;
+}
+
+/** A revision of a set, with a digest of what it declares. */
+export interface SetContent extends SetRevision {
+  readonly digest: string;
+}
+
+/** What Redis knows of a set. */
+export interface NotedSet {
+  /** The revision that was noted last. */
+  readonly latest: number;
+  /** Whether it is that of the caller, and was noted with another content. */
+  readonly isConflict: boolean;
 }
 
 /** What to do with a schedule: a plan, its removal, or nothing. */
@@ -72,22 +91,18 @@ export class StoredSchedules {
   async get(name: string, call?: Call): Promise<Found> {
     const sentAt = performance.now();
     const doing = "read a schedule of";
-    const { serverTime, record: bytes } = await this.#queue.read(
-      doing,
-      readSchedule,
-      { name },
-      call,
-    );
+    const reply = await this.#queue.read(doing, readSchedule, { name }, call);
+    const { serverTime, record: bytes, isPlanned } = reply;
     this.#queue.clock.observe(serverTime, sentAt);
-    if (bytes === undefined) return { record: undefined, revision: "", serverTime };
-    return { record: parseRecord(bytes), revision: revisionOf(bytes), serverTime };
+    if (bytes === undefined) return { record: undefined, revision: "", isPlanned, serverTime };
+    return { record: parseRecord(bytes), revision: revisionOf(bytes), isPlanned, serverTime };
   }
 
   /** All schedules, each at least once, in no particular order. */
-  async *all(call?: Call): AsyncGenerator<NamedRecord, void, void> {
-    for await (const [field, value] of this.#fields(call)) {
+  async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
+    for await (const { field, value, isPlanned } of this.#fields(call)) {
       const record = field[0] === 0 ? undefined : parseRecord(value);
-      if (record !== undefined) yield { name: field.toString(), record };
+      if (record !== undefined) yield { name: field.toString(), record, isPlanned };
     }
   }
 
@@ -97,12 +112,13 @@ export class StoredSchedules {
    */
   async change(
     name: string,
-    decide: (record: StoredRecord | undefined, now: number) => Decision,
+    decide: (record: StoredRecord | undefined, now: number, isPlanned: boolean) => Decision,
     { set, bring, ...call }: ChangeCall = {},
   ): Promise<Changed> {
     for (;;) {
-      const { record, revision: expected, serverTime } = await this.get(name, call);
-      const decision = decide(record, serverTime);
+      const found = await this.get(name, call);
+      const { record, revision: expected, serverTime } = found;
+      const decision = decide(record, serverTime, found.isPlanned);
       if (decision === undefined) return "nothing";
       const step = { name, before: record, expected, decision, now: serverTime, set, wakes: true };
       const { args, rows } = this.#written(step, call.knownFact);
@@ -117,20 +133,21 @@ export class StoredSchedules {
   }
 
   /** The revisions of all sets. */
-  async revisions(call?: Call): Promise<SetRevision[]> {
-    const sets: SetRevision[] = [];
-    for await (const [field, value] of this.#fields(call)) {
-      const revision = Number(value.toString());
-      if (field[0] === 0 && Number.isSafeInteger(revision))
-        sets.push({ set: field.toString("utf8", 1), revision });
+  async revisions(call?: Call): Promise<SetContent[]> {
+    const sets: SetContent[] = [];
+    for await (const { field, value } of this.#fields(call)) {
+      const [, revision, digest = ""] =
+        /^(\d{1,16})(?: ([0-9a-f]*))?$/.exec(value.toString()) ?? [];
+      if (field[0] === 0 && revision !== undefined)
+        sets.push({ set: field.toString("utf8", 1), revision: Number(revision), digest });
     }
     return sets;
   }
 
-  /** Notes the revision of a set; returns the last one that was noted, which is later if this one is outdated. */
-  async raise({ set, revision }: SetRevision, call?: Call): Promise<number> {
+  /** Notes a revision of a set, unless it is outdated, or was noted with another content; returns what is noted. */
+  async raise({ set, revision, digest }: SetContent, call?: Call): Promise<NotedSet> {
     const isOrdinary = call?.knownFact === undefined ? 1 : 0;
-    const args = { set, revision, isOrdinary };
+    const args = { set, revision, digest, isOrdinary };
     return await this.#queue.read("declare schedules of", raiseSet, args, call);
   }
 
@@ -193,14 +210,13 @@ export class StoredSchedules {
     return { args, rows: [...gone, ...(plan === undefined ? [] : rowsOf(name, plan))] };
   }
 
-  async *#fields(call?: Call): AsyncGenerator<[field: Buffer, value: Buffer], void, void> {
+  async *#fields(call?: Call) {
     let cursor = "0";
-    const scan = (redis: RedisClient, { schedules }: QueueKeys) =>
-      redis.hscanBuffer(schedules, cursor, "COUNT", PAGE);
     do {
-      const [next, found] = await this.#queue.call("read the schedules of", scan, call);
-      cursor = next.toString();
-      for (let i = 0; i < found.length; i += 2) yield [found[i] as Buffer, found[i + 1] as Buffer];
+      const doing = "read the schedules of";
+      const page = await this.#queue.read(doing, schedulesPage, { cursor, count: PAGE }, call);
+      ({ cursor } = page);
+      yield* page.rows;
     } while (cursor !== "0");
   }
 }

@@ -60,7 +60,7 @@ export const transferReply = (more: Partial<TransferReply>): TransferReply => ({
   hasListed: false,
   claimedAt: undefined,
   untidy: undefined,
-  hasSchedules: undefined,
+  scheduleKeys: undefined,
   isListed: undefined,
   isPaused: undefined,
   fact: undefined,

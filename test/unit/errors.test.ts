@@ -144,7 +144,7 @@ const samples = [
     type: ScheduleError,
     error: new ScheduleError("orders", "nightly", new Error("boom")),
     code: "SCHEDULE",
-    message: 'cannot plan schedule "nightly" of queue "orders"',
+    message: 'cannot plan schedule "nightly" of queue "orders": boom',
   },
 ];
 

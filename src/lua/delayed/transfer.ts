@@ -95,8 +95,8 @@ export interface TransferReply {
   readonly fact: string | undefined;
   /** Of a sweep, unless the queue is paused: whether it is reliable, so that its stream exists. */
   readonly isReliable: boolean | undefined;
-  /** Of a sweep: whether the queue has schedules. */
-  readonly hasSchedules: boolean | undefined;
+  /** Of a sweep: how many there are of the two keys that a queue with schedules has; one of them may have been lost. */
+  readonly scheduleKeys: number | undefined;
 }
 
 /**
@@ -406,7 +406,7 @@ return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream an
 
 /** A transfer or a sweep. */
 type TransferScript = Script<
-  (typeof toStream.addresses.keys)[number] | "partitions" | "planning",
+  (typeof toStream.addresses.keys)[number] | "partitions" | "planning" | "schedules",
   (typeof toStream.addresses.args)[number],
   TransferReply,
   never
@@ -432,7 +432,7 @@ function defineSweep(into: Into): ByElements<TransferScript> {
     const { name, keys, args, reply, source } = transfer[into][elements];
     return defineScript({
       name: name.replace("transfer", "sweep"),
-      keys: [...keys, "partitions", "planning"],
+      keys: [...keys, "partitions", "planning", "schedules"],
       args,
       needs: [...source.needs, untidy[elements]],
       lua: /* lua */ `
@@ -440,11 +440,11 @@ function defineSweep(into: Into): ByElements<TransferScript> {
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
 -- One question for queues that have neither.
-local found = redis.call("EXISTS", paused, planning)
+local found = redis.call("EXISTS", paused, planning, schedules)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
-local hasSchedules = found - isPaused
+local scheduleKeys = found - isPaused
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, untidy(), 1, fact, false, false, hasSchedules }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, untidy(), 1, fact, false, false, scheduleKeys }
 end
 local function transfer()
 ${source.body}
@@ -454,7 +454,7 @@ if reply.err then return reply end
 local isListed = checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
 reply[11], reply[12], reply[13], reply[14] = untidy(), 0, fact, isListed
-reply[15], reply[16] = redis.call("EXISTS", stream), hasSchedules
+reply[15], reply[16] = redis.call("EXISTS", stream), scheduleKeys
 return reply
 `,
       reply,
@@ -479,7 +479,7 @@ function asTransfer(raw: RawReply): TransferReply {
     fact: orNothing(asText),
     isListed: orNothing(asFlag),
     isReliable: orNothing(asFlag),
-    hasSchedules: orNothing(asFlag),
+    scheduleKeys: orNothing(asNumber),
   });
 }
 

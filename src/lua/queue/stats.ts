@@ -1,6 +1,7 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { inFlight } from "../fragments/in-flight.ts";
+import { scheduleNames } from "../fragments/schedule-names.ts";
 import { fieldsOf } from "../fragments/stream.ts";
 import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -44,7 +45,10 @@ export interface QueueCounts {
   readonly remembered: number;
   /** Schedules, also those that are paused or over. */
   readonly schedules: number;
-  /** Schedules whose next messages should have been placed a minute ago, and were not: no process can plan them. */
+  /**
+   * Schedules whose next messages should have been placed a minute ago, and were not: no process can plan them, or Redis has
+   * lost when to.
+   */
   readonly unplanned: number;
   /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
   readonly nextDeadline: number | undefined;
@@ -143,9 +147,10 @@ export const stats = defineScript({
     "dead",
     "handled",
     "planning",
+    "schedules",
   ],
   args: ["channel"],
-  needs: [clock, fieldsOf, inFlight, replied],
+  needs: [clock, fieldsOf, inFlight, replied, scheduleNames],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
@@ -212,8 +217,17 @@ local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin", "overlap")
 local function dropsOf(i) return tonumber(drops[i] or 0) or 0 end
 local remembered = redis.pcall("XLEN", handled)
-local scheduled = redis.call("ZCARD", planning)
-local unplanned = scheduled > 0 and redis.call("ZCOUNT", planning, "-inf", latest - 60000) or 0
+local scheduled, unplanned = 0, 0
+if redis.call("EXISTS", planning, schedules) > 0 then
+  scheduled = redis.call("ZCARD", planning)
+  if scheduled > 0 then
+    unplanned = redis.call("ZCOUNT", planning, "-inf", latest - 60000)
+  else
+    -- Records of schedules without anything that says when to plan them: that key was lost.
+    scheduled = #scheduleNames()
+    unplanned = scheduled
+  end
+end
 -- Of another type, the key pauses the queue all the same.
 local pause = redis.pcall("GET", paused)
 local reason = type(pause) == "string" and pause ~= "1" and pause

@@ -6,7 +6,8 @@ import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
 import { takeOut } from "../fragments/key-index.ts";
 import { locate } from "../fragments/locate.ts";
-import { asBuffer, asNumber, asRow, asText, orNothing } from "../reply.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
@@ -53,6 +54,9 @@ export interface PlanReply {
  * fallen due since `asOf` (epoch ms), the instant by which the caller has decided: it may be ready; nor if a later revision
  * than `setRevision` of `set` (may be empty) was declared. A copy of the call finds its own record.
  *
+ * With a record that is new (`expected` is empty), messages that have the keys of those to place are withdrawn: the record
+ * was lost and is declared again, and each tick still comes once.
+ *
  * A row is a message to place, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
  * plan next. With `isWaking` (1 or 0) it wakes all tasks up.
  *
@@ -97,6 +101,7 @@ export const planSchedule = byElements((elements) =>
       mayBeElsewhere,
       packAddress,
       takeOut,
+      unpackMember,
     ],
     lua: /* lua */ `
 local now = clock()
@@ -110,12 +115,13 @@ if record == "" and not held then
 end
 if (held and held:match("^(%x+)|") or "") ~= expected then return { 1, held, now } end
 if set ~= "" then
-  local latest = tonumber(redis.call("HGET", schedules, "\\0" .. set) or nil)
+  local latest = tonumber((redis.call("HGET", schedules, "\\0" .. set) or ""):match("^%d+"))
   if latest and latest > tonumber(setRevision) then return { 3, false, now } end
 end
 
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
 local puts, elements, entries, members, leaving, first = {}, {}, {}, {}, {}, math.huge
+local keys = {}
 for each row do
   if member == "" then
     local due = deadlineOf(address)
@@ -127,7 +133,13 @@ for each row do
     puts[#puts + 1], puts[#puts + 2] = deadline, member
     members[#members + 1], elements[#elements + 1] = member, ${elements === "members" ? "member" : "at"}
     entries[#entries + 1], entries[#entries + 2] = key, at .. "\\0"
+    keys[#keys + 1] = key
   end
+end
+-- The record may have been lost, and declared again: then the messages of its ticks are still there.
+for i, entry in ipairs(expected == "" and #keys > 0 and redis.call("HMGET", businessKeys, unpack(keys)) or {}) do
+  local former = entry and #entry > 24 and locate(entry:sub(1, 24))
+  if former and select(3, unpackMember(former)) == keys[i] then leaving[#leaving + 1] = former end
 end
 local freed = keysOf(leaving)
 
@@ -179,21 +191,25 @@ return { 0, false, now }
 );
 
 /**
- * Notes that a set of schedules is declared in this revision; returns the revision that was declared last: it is later if
- * this one is outdated, and nothing was changed then. `isOrdinary`: see the fragment `mayBeElsewhere`.
+ * Notes that a set of schedules is declared in this revision, with a digest of its content; returns the revision that was
+ * noted last: it is later if this one is outdated; and whether this one was noted with another digest. Nothing was changed
+ * in either case. `isOrdinary`: see the fragment `mayBeElsewhere`.
  */
 export const raiseSet = defineScript({
   name: "raise-set",
   keys: ["schedules", "partitions"],
-  args: ["set", "revision", "isOrdinary"],
+  args: ["set", "revision", "digest", "isOrdinary"],
   needs: [mayBeElsewhere],
   lua: /* lua */ `
 local elsewhere = mayBeElsewhere(isOrdinary)
 if elsewhere then return elsewhere end
-local latest = tonumber(redis.call("HGET", schedules, "\\0" .. set) or nil)
-if latest and latest > tonumber(revision) then return string.format("%.0f", latest) end
-redis.call("HSET", schedules, "\\0" .. set, revision)
-return revision
+local noted = redis.call("HGET", schedules, "\\0" .. set) or ""
+local latest = tonumber(noted:match("^%d+"))
+if latest and latest > tonumber(revision) then return { string.format("%.0f", latest), 0 } end
+local content = noted:match(" (%x+)$")
+if latest == tonumber(revision) and content then return { revision, content == digest and 0 or 1 } end
+redis.call("HSET", schedules, "\\0" .. set, revision .. " " .. digest)
+return { revision, 0 }
 `,
-  reply: (raw) => Number(asText(raw)),
+  reply: (raw) => asRow(raw, { latest: (text) => Number(asText(text)), isConflict: asFlag }),
 });

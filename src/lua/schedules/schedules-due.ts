@@ -1,6 +1,7 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { asBuffer, asRow, asRows, asText, orNothing } from "../reply.ts";
+import { scheduleNames } from "../fragments/schedule-names.ts";
+import { asBuffer, asFlag, asNumber, asRow, asRows, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A schedule, and its record; undefined if it has none. */
@@ -39,14 +40,57 @@ return { now, rows, head and replied(tonumber(head)) }
     }),
 });
 
-/** Returns the record of a schedule, and the server's time (epoch ms). */
+/** Returns the record of a schedule, whether Redis knows when to plan it, and the server's time (epoch ms). */
 export const readSchedule = defineScript({
   name: "read-schedule",
-  keys: ["schedules"],
+  keys: ["schedules", "planning"],
   args: ["name"],
   needs: [clock],
   lua: /* lua */ `
-return { clock(), redis.call("HGET", schedules, name) }
+local record = redis.call("HGET", schedules, name)
+return { clock(), record, record and redis.call("ZSCORE", planning, name) and 1 or 0 }
 `,
-  reply: (raw) => asRow(raw, { serverTime: asInstant, record: orNothing(asBuffer) }),
+  reply: (raw) =>
+    asRow(raw, { serverTime: asInstant, record: orNothing(asBuffer), isPlanned: asFlag }),
+});
+
+/**
+ * Makes every schedule one that is to be planned now, unless Redis knows when; returns how many are to be planned at some
+ * time. For a queue whose `planning` was deleted or evicted: with the records everything else is still there.
+ */
+export const restorePlanning = defineScript({
+  name: "restore-planning",
+  keys: ["schedules", "planning"],
+  args: [],
+  needs: [clock, scheduleNames],
+  lua: /* lua */ `
+local now = math.floor(clock() / 1000)
+for _, name in ipairs(scheduleNames()) do redis.call("ZADD", planning, "NX", now, name) end
+return redis.call("ZCARD", planning)
+`,
+  reply: asNumber,
+});
+
+/**
+ * Reads a page of the schedules, and of the revisions of sets, from a cursor on; and of each schedule whether Redis knows
+ * when to plan it.
+ */
+export const schedulesPage = defineScript({
+  name: "schedules-page",
+  keys: ["schedules", "planning"],
+  args: ["cursor", "count"],
+  lua: /* lua */ `
+local page = redis.call("HSCAN", schedules, cursor, "COUNT", count)
+local found, rows = page[2], {}
+for i = 1, #found, 2 do
+  local isPlanned = redis.call("ZSCORE", planning, found[i]) and 1 or 0
+  rows[#rows + 1], rows[#rows + 2], rows[#rows + 3] = found[i], found[i + 1], isPlanned
+end
+return { page[1], rows }
+`,
+  reply: (raw) =>
+    asRow(raw, {
+      cursor: asText,
+      rows: (rows) => asRows(rows, { field: asBuffer, value: asBuffer, isPlanned: asFlag }),
+    }),
 });

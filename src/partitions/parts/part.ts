@@ -141,8 +141,8 @@ export class Part {
   }
 
   #onTransferred(reply: TransferReply): void {
-    const { wentInto, hasListed, fact, isReliable, isPaused, hasSchedules } = reply;
-    if (hasSchedules !== undefined) this.#planner?.note(isPaused === true, hasSchedules);
+    const { wentInto, hasListed, fact, isReliable, isPaused, scheduleKeys } = reply;
+    if (scheduleKeys !== undefined) this.#planner?.note(isPaused === true, scheduleKeys);
     if (fact !== undefined) this.queue.learn(fact);
     if (isReliable !== undefined) this.queue.noteStream(isReliable);
     // Another process may have made the queue reliable, or plain again.

@@ -125,7 +125,7 @@ export const clients: Readonly<Record<string, Kind>> = {
       const scheduling = { codes: new Map() };
       const planner = new Planner(queue, new StoredSchedules(queue), scheduling);
       return {
-        start: () => planner.note(false, true),
+        start: () => planner.note(false, 2),
         close: () => closeWithin(shared, () => planner.close()),
       };
     },

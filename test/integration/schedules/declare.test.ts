@@ -66,6 +66,80 @@ test("an older revision is told so and does nothing: a rolling deploy does not f
   expect(await old.declare("set", before, { revision: 3 })).toMatchObject({ added: ["gone"] });
 });
 
+test("the same revision with other schedules is a conflict: nothing is done, also by turns", async () => {
+  const name = uniqueName("declare");
+  const [one, other] = [{ a: EACH_HOUR, b: EACH_DAY }, { a: EACH_DAY }];
+  await open(name).declare("set", one, { revision: 1 });
+  const before = await newRedis().hgetall(`delayline_schedules:{${name}}`);
+  for (let i = 0; i < 4; i++) {
+    const dryRun = i > 1;
+    const [same, conflict] = [
+      await open(name).declare("set", { b: EACH_DAY, a: EACH_HOUR }, { revision: 1, dryRun }),
+      await open(name).declare("set", other, { revision: 1, dryRun }),
+    ];
+    expect(same).toEqual({ ...NOTHING, outcome: "declared", unchanged: ["b", "a"] });
+    expect(conflict).toEqual({ ...NOTHING, outcome: "conflict" });
+  }
+  expect(await newRedis().hgetall(`delayline_schedules:{${name}}`)).toEqual(before);
+  expect(await open(name).revisionOf("set")).toBe(1);
+  expect(await open(name).revisionOf("none")).toBeUndefined();
+  const next = await open(name).declare("set", other, { revision: 2 });
+  expect(next).toMatchObject({ outcome: "declared", changed: ["a"], removed: ["b"] });
+  expect(await open(name).declare("set", one, { revision: 1 })).toMatchObject({
+    outcome: "outdated",
+  });
+});
+
+test("a conflict is found in partitions, too, and where the number has changed", async () => {
+  const name = uniqueName("declare");
+  const line = newLine();
+  const { schedules } = line.getReliableQueue<string>(name, { partitions: 2 });
+  await schedules.declare("set", { a: EACH_HOUR }, { revision: 7 });
+  await line.setPartitions(name, 4);
+  expect(await schedules.declare("set", { a: EACH_DAY }, { revision: 7 })).toMatchObject({
+    outcome: "conflict",
+  });
+  expect(await schedules.declare("set", { a: EACH_HOUR }, { revision: 7 })).toMatchObject({
+    outcome: "declared",
+    unchanged: ["a"],
+  });
+  expect(await schedules.revisionOf("set")).toBe(7);
+});
+
+test("startAt of each start is the same declaration: nothing is withdrawn, in a set and without", async () => {
+  const name = uniqueName("declare");
+  const clock = await newClock({ now: "2026-06-10T00:00:30Z" });
+  const { schedules } = newLine({ transfer: false }).getDelayedQueue<string>(name);
+  const start = (ahead = 0) => ({ ...EACH_HOUR, startAt: new Date(clock.now.getTime() + ahead) });
+  await schedules.upsert("a", start());
+  await schedules.declare("set", { b: start() }, { revision: 1 });
+  const before = await newRedis().hgetall(`delayline_schedules:{${name}}`);
+  for (let i = 0; i < 3; i++) {
+    await clock.advance(10 * MINUTE);
+    // A clock that is a little fast.
+    expect(await schedules.upsert("a", start(i * SECOND))).toMatchObject({ outcome: "unchanged" });
+    expect(await schedules.declare("set", { b: start(SECOND) }, { revision: 1 })).toMatchObject({
+      unchanged: ["b"],
+    });
+  }
+  expect(await newRedis().hgetall(`delayline_schedules:{${name}}`)).toEqual(before);
+  // One that leaves a tick out is another one.
+  expect(await schedules.upsert("a", start(HOUR))).toMatchObject({ outcome: "changed" });
+});
+
+test.each<[what: string, payload: unknown, why: string]>([
+  ["that returns nothing", () => undefined, "payload must not be undefined"],
+  ["that is asynchronous", async () => await Promise.resolve("x"), "payload must not be a promise"],
+  ["instead of which there is nothing", undefined, "payload must not be undefined"],
+])("a payload %s is refused, and nothing is stored", async (_, payload, why) => {
+  const name = uniqueName("declare");
+  const schedules = newLine().getDelayedQueue(name).schedules;
+  await expect(schedules.upsert("a", { every: HOUR, payload })).rejects.toThrow(why);
+  const set = schedules.declare("set", { a: { every: HOUR, payload } }, { revision: 1 });
+  await expect(set).rejects.toThrow(why);
+  expect(await namesIn(schedules as ReturnType<typeof open>)).toEqual([]);
+});
+
 test("whatever two releases do at the same time, the newer one's set is what stays", async () => {
   const name = uniqueName("declare");
   for (let i = 1; i <= 6; i++) {
@@ -132,6 +206,33 @@ test("trigger offers a message now, beside the plan, also of a paused schedule",
   await expect(open(name).trigger("f")).rejects.toThrow(
     "which only a process has that has declared it",
   );
+});
+
+test("backfill leaves out what comes by itself, and refuses a span that is longer than meant", async () => {
+  const name = uniqueName("backfill");
+  const clock = await newClock({ now: "2026-06-10T12:30:00Z" });
+  const line = newLine();
+  const orders = line.getReliableQueue<string>(name);
+  await orders.schedules.upsert("hourly", { ...EACH_HOUR, jitter: HOUR / 2, misfire: "all" });
+  const [from, to] = [new Date("2026-06-10T10:00:00Z"), new Date("2026-06-10T16:00:00Z")];
+  const ticks = await orders.schedules.backfill("hourly", { from, to, dryRun: true });
+  expect(await orders.size()).toBe(2);
+  expect(await orders.schedules.backfill("hourly", { from, to })).toEqual(ticks);
+  await clock.advance(5 * HOUR);
+  const keys = (await orders.takeMany({ limit: 100 })).map(({ key = "" }) => key.slice(16, 40));
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(ticks.length).toBeLessThanOrEqual(3);
+
+  const ahead = { from: new Date("2027-06-10T10:00:00Z"), to: new Date("2027-06-11T10:00:00Z") };
+  await expect(orders.schedules.backfill("hourly", ahead)).rejects.toThrow("from must be past");
+  const year = { from: new Date("2025-06-10T10:00:00Z"), to };
+  await expect(orders.schedules.backfill("hourly", year)).rejects.toThrow(
+    "backfill of more than 100 ticks needs a limit",
+  );
+  expect((await orders.stats()).ready).toBe(0);
+  expect(await orders.schedules.backfill("hourly", { ...year, limit: 3 })).toHaveLength(3);
+  const wrong = orders.schedules.backfill("hourly", { from, to, dryRun: 1 as unknown as boolean });
+  await expect(wrong).rejects.toThrow("dryRun must be a boolean");
 });
 
 test("backfill offers the ticks of a span once more, in order, once while they are delayed", async () => {

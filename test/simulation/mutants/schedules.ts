@@ -91,6 +91,50 @@ export const SCHEDULES: readonly Mutant[] = [
     ],
   },
   {
+    name: "planning-stays-lost",
+    breaks:
+      "Nobody puts back when to plan a schedule, once that key was evicted: it ends, and is said to be unchanged.",
+    worlds: [],
+    tests: ["integration/schedules/lost.test.ts"],
+    unseen: "The simulator evicts no keys.",
+    edits: [
+      {
+        file: "handles/schedules.ts",
+        find: `return outcome === "outdated" || isPlanned ? undefined : planAgain(record, now);`,
+        replace: `return undefined;`,
+      },
+    ],
+  },
+  {
+    name: "lost-record-twice",
+    breaks:
+      "A schedule whose record was lost is declared again beside its messages: each tick that is placed comes twice.",
+    worlds: [],
+    tests: ["integration/schedules/lost.test.ts"],
+    unseen: "The simulator evicts no keys.",
+    edits: [
+      {
+        file: SCRIPT,
+        find: `if former and select(3, unpackMember(former)) == keys[i] then leaving[#leaving + 1] = former end`,
+        replace: ``,
+      },
+    ],
+  },
+  {
+    name: "revision-without-content",
+    breaks:
+      "A set is declared by turns with other schedules in one revision: each declaration withdraws what is placed.",
+    worlds: ["schedules"],
+    tests: ["integration/schedules/declare.test.ts"],
+    edits: [
+      {
+        file: SCRIPT,
+        find: `return { revision, content == digest and 0 or 1 }`,
+        replace: `return { revision, 0 }`,
+      },
+    ],
+  },
+  {
     name: "schedule-stays-behind",
     breaks: "A schedule that migrates to another partition stays in its former one as well.",
     worlds: ["schedules"],

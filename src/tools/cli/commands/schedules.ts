@@ -25,7 +25,8 @@ when it comes next, in its zone and here.
   delayline schedules resume orders nightly    begins with now
   delayline schedules remove orders nightly    until a process declares it again
   delayline schedules backfill orders nightly --from 2026-11-01 --to 2026-11-08
-backfill offers the ticks of that time once more, due now.
+backfill offers the ticks of that time once more, due now, but for those that still come by
+themselves. More than 100 need a --limit.
 A queue that is called like one of these words: delayline schedules list <queue>.`,
   words: [0, 1000],
   options: {
@@ -38,12 +39,12 @@ A queue that is called like one of these words: delayline schedules list <queue>
     ...CHANGING_HELP,
     from: "backfills the ticks from this time on",
     to: "backfills the ticks before this time",
-    limit: "backfills so many ticks at most, 1 to 10,000; defaults to 1,000",
+    limit: "backfills so many ticks at most, 1 to 10,000; without it 100, or none",
   },
-  async run(session, words, { from, to, limit = "1000", ...values }) {
+  async run(session, words, { from, to, limit, ...values }) {
     const [word = "", ...rest] = words;
     if (word === "backfill") {
-      const count = parseCount("--limit", limit, 1, 10_000);
+      const count = limit === undefined ? undefined : parseCount("--limit", limit, 1, 10_000);
       return await backfill(session, rest, { from, to, limit: count }, values);
     }
     if (from !== undefined || to !== undefined) {
@@ -140,7 +141,11 @@ async function backfill(
     from,
     to,
     limit,
-  }: { readonly from: string | undefined; readonly to: string | undefined; limit: number },
+  }: {
+    readonly from: string | undefined;
+    readonly to: string | undefined;
+    readonly limit: number | undefined;
+  },
   values: Confirmation,
 ): Promise<ExitCode> {
   if (queueName === undefined || name === undefined || others.length > 0 || from === undefined) {
@@ -160,9 +165,17 @@ async function backfill(
     sayMissing(session, queueName, name);
     return EXIT.nothing;
   }
-  const about = `the ticks of ${quoted(name)} in queue ${quoted(queueName)} from ${formatInstant(span.from)} to ${formatInstant(span.to)}`;
+  const range = { ...span, ...(limit !== undefined && { limit }), signal };
+  const foreseen = await foresee(() =>
+    messages.schedules.backfill(name, { ...range, dryRun: true }),
+  );
+  const about = `${formatCount(foreseen.length, "tick")} of ${quoted(name)} in queue ${quoted(queueName)} from ${formatInstant(span.from)} to ${formatInstant(span.to)}`;
+  if (foreseen.length === 0) {
+    output.say(`There are no ticks to offer: ${about}.`);
+    return EXIT.nothing;
+  }
   if (!(await confirm(session, `offer once more ${about}`, values))) return EXIT.done;
-  const ticks = await messages.schedules.backfill(name, { ...span, limit, signal });
+  const ticks = await messages.schedules.backfill(name, range);
   if (isJson) await output.json({ queue: queueName, schedule: name, ticks });
   else await output.print(`Offered ${formatCount(ticks.length, "run")}, due now.`);
   const last = ticks.at(-1);
@@ -170,6 +183,16 @@ async function backfill(
     output.say(`There may be more: the last one was ${formatInstant(last)}. Go on with --from.`);
   }
   return ticks.length > 0 ? EXIT.done : EXIT.nothing;
+}
+
+/** @throws {UsageError} if the span is not one that may be backfilled. */
+async function foresee(look: () => Promise<number[]>): Promise<number[]> {
+  try {
+    return await look();
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(error.message);
+    throw error;
+  }
 }
 
 async function list(session: Session, queueName: string | undefined): Promise<ExitCode> {
@@ -229,6 +252,7 @@ function rowOf(queue: string, schedule: Schedule, now: number, state: string): s
 
 function stateInWords(schedule: Schedule, now: number, isQueuePaused: boolean): string {
   const state = stateOfSchedule(schedule, now, isQueuePaused);
+  if (state === "unplanned" && schedule.planAt === 0) return "Redis has lost when to plan it";
   if (state === "unplanned") return `nobody plans it, for ${formatDuration(now - schedule.planAt)}`;
   return state === "active" && isQueuePaused ? "queue paused" : state;
 }
@@ -245,15 +269,18 @@ async function show(
     return EXIT.nothing;
   }
   const { isPaused, serverTime: now } = stats;
+  const { set } = schedule;
+  const revision =
+    set === undefined ? undefined : await messages.schedules.revisionOf(set, { signal });
   if (isJson) {
     const state = stateOfSchedule(schedule, now, isPaused);
-    await output.json({ queue, ...schedule, state });
+    await output.json({ queue, ...schedule, revision, state });
     return EXIT.done;
   }
   const { next, timeZone } = schedule;
   await output.print(
     `Schedule ${quoted(name)} of queue ${quoted(queue)}: ${stateInWords(schedule, now, isPaused)}`,
-    ...formatFacts(factsOf(schedule, now)),
+    ...formatFacts(factsOf(schedule, now, revision)),
   );
   for (const tick of next.slice(0, MOST_TICKS)) {
     await output.print(
@@ -269,7 +296,11 @@ async function show(
 /** How many placed ticks are shown. */
 const MOST_TICKS = 10;
 
-function factsOf(schedule: Schedule, now: number): [name: string, value: string][] {
+function factsOf(
+  schedule: Schedule,
+  now: number,
+  revision: number | undefined,
+): [name: string, value: string][] {
   const { startAt, endAt, limit, except, jitter, spread, set, version, lastAt } = schedule;
   const at = (instant: number) => `${formatInstant(instant)} (${formatDistance(instant, now)})`;
   return [
@@ -283,7 +314,9 @@ function factsOf(schedule: Schedule, now: number): [name: string, value: string]
     ["misfire", `${schedule.misfire}, grace ${formatDuration(schedule.misfireGrace)}`],
     ["overlap", schedule.overlap],
     ["version", String(version)],
-    ...given("set", set, String),
+    ...given("set", set, (name) =>
+      revision === undefined ? name : `${name}, declared in revision ${revision}`,
+    ),
     [
       "planned by",
       schedule.needs === "code" ? "processes that declare it" : "every process that moves messages",

@@ -12,15 +12,13 @@ export function* checkSchedules(
   const { serverTime: now } = stats;
   if (problemsOf({ ...stats, listeners }).includes("unplanned")) {
     const stuck = schedules.filter((one) => stateOfSchedule(one, now) === "unplanned");
-    const code = stuck.filter(({ needs }) => needs === "code");
+    const lost = stuck.filter(({ planAt }) => planAt === 0);
+    const late = stuck.filter(({ planAt }) => planAt > 0);
+    const code = late.filter(({ needs }) => needs === "code");
+    const others = late.filter(({ needs }) => needs !== "code");
+    if (lost.length > 0) yield forgotten(name, lost);
     if (code.length > 0) yield undeclared(name, code, now, commandLine);
-    if (code.length < stuck.length) {
-      yield incapable(
-        name,
-        stuck.filter(({ needs }) => needs !== "code"),
-        now,
-      );
-    }
+    if (others.length > 0) yield incapable(name, others, now);
   }
   const missing = schedules
     .filter(({ missed }) => missed > 0)
@@ -30,6 +28,18 @@ export function* checkSchedules(
     ({ cron, tzdata }) => cron !== undefined && tzdata !== undefined,
   );
   if (new Set(planned.map(({ tzdata }) => tzdata)).size > 1) yield unlike(name, planned);
+}
+
+function forgotten(queue: string, schedules: readonly Schedule[]): Finding {
+  return {
+    level: LAWS.unplanned.level,
+    check: "unplanned",
+    queue,
+    what: `Redis has lost when to plan ${about(schedules)}`,
+    why: "the key delayline_planning of the queue was deleted, or evicted; when what is placed has come, nothing follows",
+    repair:
+      "start a process that moves messages of the queue: it puts the key back within half a minute, as an unchanged declaration does; and let Redis evict nothing (maxmemory-policy noeviction)",
+  };
 }
 
 function undeclared(
