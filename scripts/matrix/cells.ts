@@ -24,6 +24,7 @@ const REACHES = {
   "workers-stalled": { ...STANDALONE, against: ["reliable", "partitioned", "exclusive"] },
   "connections-cut": {},
   "replies-lost": {},
+  "link-slow": { on: ["standalone", "Cluster"] },
   "scripts-flushed": STANDALONE,
   "clocks-wrong": STANDALONE,
   "partitions-changed": { on: ["standalone", "Cluster"], against: ["partitioned", "exclusive"] },

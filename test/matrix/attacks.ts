@@ -36,6 +36,10 @@ export interface Attack {
   readonly persistence?: Persistence;
   /** Milliseconds by which the clocks of the producer and the workers are wrong. */
   readonly shifts?: readonly number[];
+  /** Whether every byte arrives: then that a message was on its way when a connection ended excuses nothing. */
+  readonly isHealthy?: boolean;
+  /** The size of each 400th payload, in bytes. Defaults to that of the others. */
+  readonly largeBytes?: number;
   /** Whether a process may fail to reach Redis for as long as a lease lasts. */
   readonly breaksConnections?: boolean;
 }
@@ -45,6 +49,14 @@ const STALL = 4000;
 
 /** Milliseconds that a server stands still: longer than the leases of its consumers. */
 const PAUSE = 5000;
+
+/** Bytes a second that a slow link carries: a large payload takes four seconds. */
+const SLOW = 150_000;
+
+/** Milliseconds. */
+const SLOW_FOR = 8000;
+
+const both = (rate: number) => ({ request: rate, reply: rate });
 
 /** Milliseconds of writes that are lost with the power. */
 const UNSAVED = 1000;
@@ -89,6 +101,16 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
     every: 60,
     moreDelay: 600,
     strike: ({ wire }, n) => wire.loseReply(LOSSES[n % LOSSES.length] as Loss),
+  },
+  "link-slow": {
+    isHealthy: true,
+    largeBytes: 600_000,
+    strike: async ({ site }) => {
+      for (const rate of [SLOW, Infinity]) {
+        for (const { proxy } of site.members) Object.assign(proxy.rate, both(rate));
+        if (rate === SLOW) await sleep(SLOW_FOR);
+      }
+    },
   },
   "scripts-flushed": {
     every: 30,

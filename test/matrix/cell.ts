@@ -50,6 +50,7 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
     program,
     first,
     moreDelay: attack.moreDelay ?? 0,
+    largeBytes: attack.largeBytes ?? 0,
     shifts: attack.shifts ?? [],
   });
   try {
@@ -73,7 +74,7 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
     party.history.epoch = Math.max(party.history.epoch, Date.now() - now());
     const verdict = judge(party.history, {
       inHand: CONCURRENCY + 1,
-      wasSent: (n) => wire.sent.has(`p${n};`),
+      wasSent: (n) => attack.isHealthy === true || wire.sent.has(`p${n};`),
       lease: attack.breaksConnections === true ? LEASE : undefined,
     });
     return { ...verdict, strikes, faults: [...verdict.faults, ...hanging] };

@@ -26,6 +26,7 @@ export interface PartyOptions {
   readonly program: URL;
   readonly first: number;
   readonly moreDelay: number;
+  readonly largeBytes: number;
   /** Milliseconds by which the clocks of the producer and of each worker are wrong. */
   readonly shifts?: readonly number[];
 }
@@ -144,7 +145,7 @@ export class Party {
   async #join(role: Task["role"]): Promise<Member> {
     const member = this.#spares.shift() ?? this.#load(0);
     this.#members.push(member);
-    const { target, first, moreDelay } = this.#options;
+    const { target, first, moreDelay, largeBytes } = this.#options;
     const isProducer = role === "produce";
     const task: Task = {
       ...target,
@@ -152,6 +153,7 @@ export class Party {
       mark: target.queue === "plain" ? "p" : "r",
       first: first + (isProducer ? this.#startedProducers++ * ROOM : 0),
       moreDelay,
+      largeBytes,
     };
     await member.child.next((word) => word === "loaded", 60_000);
     await member.child.send({ ...task });

@@ -8,6 +8,9 @@ export const CONCURRENCY = 8;
 /** Milliseconds after which the messages of a dead consumer go to another one. */
 export const LEASE = 2000;
 
+/** Of so many messages one is large. */
+export const LARGE = 400;
+
 /** A queue of a run, and where it is. */
 export interface Target {
   readonly address: SiteAddress;
@@ -25,6 +28,8 @@ export interface Task extends Target {
   readonly first: number;
   /** Milliseconds by which delays are longer, to outlast an outage. */
   readonly moreDelay: number;
+  /** The size of each {@link LARGE}th payload, if it is larger than others. */
+  readonly largeBytes: number;
 }
 
 /** What a process reports. See `History`. */

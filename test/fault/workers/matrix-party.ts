@@ -9,7 +9,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline, OfferError, type Delivery } from "../../../src/index.ts";
 import { now } from "../../matrix/history.ts";
-import { CONCURRENCY, openDelayed, openReliable, type Task, type Note } from "../../matrix/task.ts";
+import {
+  CONCURRENCY,
+  LARGE,
+  openDelayed,
+  openReliable,
+  type Task,
+  type Note,
+} from "../../matrix/task.ts";
 import { redisAt } from "../partitions/site-address.ts";
 
 /** Milliseconds between two offers: 200 a second. */
@@ -29,7 +36,7 @@ endWithParent();
 const note = (one: Note): void => void tell(one);
 
 async function handle(payload: string, delivery?: Delivery<string>): Promise<void> {
-  const n = Number(payload.slice(1, -1));
+  const n = Number(payload.slice(1, payload.indexOf(";")));
   const { attempt = 1, fence = 0 } = delivery ?? {};
   const startedAt = now();
   note({ what: "start", n, attempt, fence, startedAt });
@@ -71,7 +78,7 @@ function produce(line: Delayline, task: Task): void {
     note({ what: "offer", n: own, key, sentAt: now(), delay });
     try {
       const { deadline } = await queue.offer(
-        `${task.mark}${own};`,
+        `${task.mark}${own};`.padEnd(own % LARGE === 0 ? task.largeBytes : 0, "."),
         delay,
         isExclusive ? { partitionKey: key } : {},
       );
