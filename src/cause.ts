@@ -142,6 +142,14 @@ const CAUSES = [
       "pass an ioredis Cluster as `redis` in place of an address; on the command line, add --cluster",
   },
   {
+    kind: "slot",
+    // Behind the words of a Cluster client: "Last error: ReplyError: MOVED ...".
+    pattern: reply("TRYAGAIN|MOVED|ASK"),
+    what: "is moving a slot to another node, and serves it only in part meanwhile",
+    repair:
+      "wait until the move has ended (docs/operations/deploying.md says how to move the slot of a big queue)",
+  },
+  {
     kind: "connections",
     pattern: /max number of clients|MAXCLIENTS/,
     what: "accepts no more connections (maxclients)",
@@ -175,6 +183,13 @@ const CAUSES = [
     what: "does not know a command that is needed",
     repair:
       "remove its rename-command from redis.conf, or use Redis 6.2 or later, or Valkey; a Sentinel, too, knows only its own commands",
+  },
+  {
+    kind: "engine",
+    pattern: /Could not find scripting engine/,
+    what: "has no Lua, and so cannot run any script",
+    repair:
+      "load the engine, which is a module of Valkey 9.1 and later (loadmodule in valkey.conf), or use a build that has it",
   },
   {
     kind: "type",

@@ -3,10 +3,14 @@
  * file knows the names and texts of ioredis's errors.
  */
 
-/** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */
+/**
+ * The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. Of a Cluster client that
+ * gave up after many attempts, the reply to the last one.
+ */
 export function replyOf(error: unknown): string | undefined {
-  if (!(error instanceof Error) || error.name !== "ReplyError") return undefined;
-  return error.message.split(" ", 1)[0];
+  if (!(error instanceof Error)) return undefined;
+  if (error.name === "ReplyError") return error.message.split(" ", 1)[0];
+  return INNER.exec(error.message)?.[1];
 }
 
 /**
@@ -14,8 +18,28 @@ export function replyOf(error: unknown): string | undefined {
  * a failover, a migration of slots, or the loading of data.
  */
 export function isRefusedForNow(error: unknown): boolean {
-  const reply = replyOf(error) ?? lastRedirection(error);
+  const reply = replyOf(error);
   return reply !== undefined && FOR_NOW.has(reply);
+}
+
+/** Whether a node of a Cluster refused a command because another node serves the slot, or is about to. */
+export function isRedirection(error: unknown): boolean {
+  const reply = replyOf(error);
+  return reply === "MOVED" || reply === "ASK";
+}
+
+/**
+ * The error of a redirection on a connection that a Cluster client keeps to one node. Redis's text alone would mean that
+ * the client knows nothing of the Cluster.
+ */
+export function ofMovedSlot(redirection: Error): Error {
+  return new Error(`${ELSEWHERE}${redirection.message}`);
+}
+
+/** Whether a Cluster refused a command because a slot is moving from one node to another. The move will end. */
+export function isOfMovingSlot(error: unknown): boolean {
+  if (replyOf(error) === "TRYAGAIN") return true;
+  return isRedirection(error) && (error as Error).name !== "ReplyError";
 }
 
 /**
@@ -104,6 +128,8 @@ export class UnansweredError extends Error {
 export function hadNoEffect(error: unknown): boolean {
   if (error instanceof Error && ofLaterCopies.has(error)) return false;
   if (error instanceof UnansweredError) return !error.wasSent;
+  // An attempt before the last one may have lost its reply.
+  if (isLostInCluster(error)) return false;
   return replyOf(error) !== undefined && !(error as Error).message.includes(IN_PART);
 }
 
@@ -117,17 +143,16 @@ const ofLaterCopies = new WeakSet<Error>();
 /** What a script appends to the error of a refusal that came after a part of the work was done. */
 export const IN_PART = " (a part of it may be done)";
 
-/** "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served" */
-function lastRedirection(error: unknown): string | undefined {
-  if (!isLostInCluster(error)) return undefined;
-  return /Last error: ReplyError: (\w+)/.exec((error as Error).message)?.[1];
-}
-
 const CUT: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
 const NOT_LET_IN: ReadonlySet<string> = new Set(["WRONGPASS", "NOAUTH"]);
 
 const REDIRECTIONS = "Too many Cluster redirections.";
+
+const ELSEWHERE = "another node of the Cluster serves the slot: ";
+
+/** "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served" */
+const INNER = new RegExp(`^(?:${REDIRECTIONS} Last error: ReplyError: |${ELSEWHERE})(\\w+)`);
 
 /** Refusals during a failover, a migration of slots, or the loading of data. */
 const FOR_NOW: ReadonlySet<string> = new Set([

@@ -75,6 +75,8 @@ export class BlockingClient {
     this.#block = { sentAt: performance.now(), watch };
     try {
       return await send(block.seconds);
+    } catch (error) {
+      throw await this.#connections.ofNode(error);
     } finally {
       watch.noteReply();
       block.end();
@@ -87,6 +89,8 @@ export class BlockingClient {
     const watch = this.#watch(0);
     try {
       return await reply;
+    } catch (error) {
+      throw await this.#connections.ofNode(error);
     } finally {
       watch.noteReply();
     }

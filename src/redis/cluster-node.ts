@@ -15,7 +15,7 @@ export async function nodeOf(cluster: Cluster, key: string | undefined): Promise
 }
 
 /** Refreshes the map of slots; resolves after a second even without a reply. */
-async function refreshed(cluster: Cluster): Promise<void> {
+export async function refreshed(cluster: Cluster): Promise<void> {
   await new Promise<void>((resolve) => {
     const timeout = setTimeout(resolve, 1000);
     cluster.refreshSlotsCache(() => {

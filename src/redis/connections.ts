@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from "ioredis";
-import { isSameNode, nodeOf, ownerOf, peerOf } from "./cluster-node.ts";
+import { isSameNode, nodeOf, ownerOf, peerOf, refreshed } from "./cluster-node.ts";
 import type { ConnectionOptions } from "./address.ts";
 import { Blocks } from "./blocks.ts";
 import { ClosedError } from "../errors.ts";
@@ -7,9 +7,11 @@ import {
   isEnded,
   isGivenUp,
   isNotLetIn,
+  isRedirection,
   isRefusedForNow,
   messageOf,
   noteEarlierCopy,
+  ofMovedSlot,
   UnansweredError,
 } from "../failure.ts";
 import { callWithin, type CallLimit } from "./call.ts";
@@ -164,6 +166,17 @@ export class Connections {
     if (isGivenUp(error)) return new Error(`Redis cannot be reached: ${why}`);
     if (!(error instanceof UnansweredError) || error.cause !== undefined) return error;
     return new UnansweredError(`${error.message}: ${why}`, error.wasSent);
+  }
+
+  /**
+   * Returns the error of a command on a dedicated connection. If the node refused it since it no longer serves the slot,
+   * the error says so, and it is known which node does.
+   */
+  async ofNode(error: unknown): Promise<unknown> {
+    const { background } = this;
+    if (!isRedirection(error) || !isCluster(background)) return error;
+    await refreshed(background);
+    return ofMovedSlot(error as Error);
   }
 
   /** Whether the server, or the Cluster node that serves `key`, can be reached and replies, as far as is known. */

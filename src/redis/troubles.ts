@@ -1,5 +1,5 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
-import { EarlyEndError, isConnectionCut, isOfWholeServer } from "../failure.ts";
+import { EarlyEndError, isConnectionCut, isOfMovingSlot, isOfWholeServer } from "../failure.ts";
 import { clearTimeout, performance, setTimeout } from "../time/network.ts";
 
 /** A state of trouble that is over. */
@@ -45,6 +45,13 @@ interface Trouble {
   readonly since: number;
 }
 
+interface Outage extends Trouble {
+  /** Whether all that is known of it is that slots of a Cluster move. */
+  readonly isMove: boolean;
+  /** Runs while it is not reported yet. */
+  grace: NodeJS.Timeout | undefined;
+}
+
 /**
  * The troubles between one client and Redis. Each one is reported once when it begins and once when it is over, however
  * many tasks meet it and however often.
@@ -58,7 +65,8 @@ interface Trouble {
  *   over when the task has succeeded or {@link Work.ended}.
  *
  * The first sign of an outage is often a lost connection, which does not reveal the cause. So the report waits for a
- * moment: an attempt to connect may reveal it.
+ * moment: an attempt to connect may reveal it. It waits longer while the slots of a Cluster move: nothing is lost then, so
+ * a move that ends soon is not reported at all.
  */
 export class Troubles {
   readonly #listener: TroublesListener;
@@ -66,11 +74,9 @@ export class Troubles {
   readonly #unserved = new Set<Work>();
   /** Whether a task that met the outage has stopped, and Redis has not been heard since. */
   #isSilent = false;
-  #outage: Trouble | undefined;
+  #outage: Outage | undefined;
   #isClosing = false;
   #isClosed = false;
-  /** Runs while the outage is not reported yet. */
-  #grace: NodeJS.Timeout | undefined;
 
   constructor(listener: TroublesListener) {
     this.#listener = listener;
@@ -158,7 +164,7 @@ export class Troubles {
 
   /** Reports an outage whose report is still waiting, and nothing after that. */
   close(): void {
-    this.#reportOutage();
+    this.#settleReport();
     this.#isClosed = true;
   }
 
@@ -166,14 +172,22 @@ export class Troubles {
   #meetOutage(work: Work, failure: RedisError, isTelling = true): void {
     if (this.#isClosed) return;
     this.#unserved.add(work);
-    if (this.#outage === undefined) {
-      this.#outage = { error: failure, since: performance.now() };
-      this.#grace = setTimeout(() => this.#reportOutage(), GRACE);
-    }
-    if (this.#grace === undefined || !revealsCause(failure)) return;
+    const isMove = isOfMovingSlot(failure.cause);
+    const met = this.#outage;
+    // Whatever comes on top of a move is more than a move.
+    const isMore = met === undefined || (met.grace !== undefined && met.isMove && !isMove);
+    const outage = isMore ? this.#beginOutage(failure, isMove) : met;
+    if (outage.grace === undefined || isMove || !revealsCause(failure)) return;
     const isUnreachable = failure.reply === undefined;
-    this.#outage.error = isUnreachable ? new RedisError(UNREACHABLE, failure.cause) : failure;
+    outage.error = isUnreachable ? new RedisError(UNREACHABLE, failure.cause) : failure;
     if (isTelling) this.#reportOutage();
+  }
+
+  #beginOutage(error: RedisError, isMove: boolean): Outage {
+    clearTimeout(this.#outage?.grace);
+    const since = this.#outage?.since ?? performance.now();
+    const grace = setTimeout(() => this.#reportOutage(), isMove ? MOVE : GRACE);
+    return (this.#outage = { error, since, isMove, grace });
   }
 
   #serve(work: Work): void {
@@ -184,17 +198,26 @@ export class Troubles {
   }
 
   #reportOutage(): void {
-    if (this.#grace === undefined || this.#outage === undefined) return;
-    clearTimeout(this.#grace);
-    this.#grace = undefined;
+    if (this.#outage?.grace === undefined) return;
+    clearTimeout(this.#outage.grace);
+    this.#outage.grace = undefined;
     this.#listener.report(this.#outage.error);
   }
 
-  #endOutage(): void {
-    if (this.#outage === undefined || this.#unserved.size > 0 || this.#isSilent) return;
+  /** Ends the grace of an outage that waits no longer. Returns whether the outage is reported. */
+  #settleReport(): boolean {
+    const outage = this.#outage;
+    const isShortMove = outage?.grace !== undefined && outage.isMove;
+    if (isShortMove) clearTimeout(outage.grace);
     // Also if the next connection was there at once: a message may have been lost with the connection before it.
-    this.#reportOutage();
-    this.#recover(this.#outage);
+    else this.#reportOutage();
+    return !isShortMove;
+  }
+
+  #endOutage(): void {
+    const outage = this.#outage;
+    if (outage === undefined || this.#unserved.size > 0 || this.#isSilent) return;
+    if (this.#settleReport()) this.#recover(outage);
     this.#outage = undefined;
   }
 
@@ -215,3 +238,6 @@ const UNREACHABLE = "cannot reach Redis";
 
 /** Milliseconds that the report of an outage waits for the cause. */
 const GRACE = 300;
+
+/** Milliseconds that slots may move before that is reported. */
+const MOVE = 5000;

@@ -2,7 +2,7 @@ import { ReplyError } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { causeOf, type CauseKind } from "../../src/cause.ts";
 import { RedisError } from "../../src/errors.ts";
-import { UnansweredError } from "../../src/failure.ts";
+import { ofMovedSlot, UnansweredError } from "../../src/failure.ts";
 
 /** What Redis, Valkey and a Sentinel reply, and what they mean. */
 const REPLIES: readonly (readonly [reply: string, kind: CauseKind | undefined])[] = [
@@ -35,6 +35,8 @@ const REPLIES: readonly (readonly [reply: string, kind: CauseKind | undefined])[
   ["NOREPLICAS Not enough good replicas to write.", "few-replicas"],
   ["CLUSTERDOWN Hash slot not served", "cluster-down"],
   ["MOVED 866 127.0.0.1:7001", "cluster"],
+  ["TRYAGAIN Multiple keys request during rehashing of slot", "slot"],
+  ["ERR Could not find scripting engine 'lua'", "engine"],
   ["CROSSSLOT Keys in request don't hash to the same slot", "cluster"],
   ["ERR max number of clients reached", "connections"],
   ["DENIED Redis is running in protected mode because protected mode is enabled", "protected"],
@@ -85,6 +87,15 @@ describe("a reply", () => {
     }
     expect(causeOf(new RedisError('cannot offer to queue "q"', refusal))?.kind).toBe(kind);
   });
+});
+
+test("a Cluster client is not told to become one", () => {
+  const moved = new ReplyError("MOVED 866 127.0.0.1:7001");
+  expect(causeOf(ofMovedSlot(moved))?.kind).toBe("slot");
+  const gaveUp = new Error(`Too many Cluster redirections. Last error: ${String(moved)}`);
+  expect(causeOf(gaveUp)?.kind).toBe("slot");
+  expect(new RedisError("cannot take", gaveUp).reply).toBe("MOVED");
+  expect(new RedisError("cannot take", ofMovedSlot(moved)).reply).toBe("MOVED");
 });
 
 describe("a failed connection", () => {

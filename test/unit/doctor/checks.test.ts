@@ -36,6 +36,8 @@ it.each<[string, Record<string, string>, string[]]>([
   ["Redis 6.0", { redis_version: "6.0.16" }, ["error version"]],
   ["Redis 6.2", { redis_version: "6.2.14" }, []],
   ["Redis 8", { redis_version: "8.0.1" }, []],
+  ["Valkey 9.1", { engines_count: "1", engine_0: "name=LUA,module=lua,abi_version=4" }, []],
+  ["Valkey without Lua", { engines_count: "0" }, ["error scripts"]],
   ["a snapshot that failed", { rdb_last_bgsave_status: "err" }, ["error persistence"]],
   ["a full disk", { aof_last_write_status: "err" }, ["error persistence"]],
   ["a rewrite that failed", { aof_last_bgrewrite_status: "err" }, ["warning persistence"]],

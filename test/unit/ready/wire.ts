@@ -87,10 +87,11 @@ export class Wire {
   }
 
   get connections(): Connections {
-    const connections: Pick<Connections, "open" | "peerOf" | "explain" | "blocks"> & {
+    const connections: Pick<Connections, "open" | "peerOf" | "explain" | "ofNode" | "blocks"> & {
       background: unknown;
     } = {
       explain: (error) => error,
+      ofNode: (reason) => Promise.resolve(reason),
       // Nobody tells it of messages, so all blocks are short.
       blocks: new Blocks(30_000, () => Promise.resolve()),
       background: {

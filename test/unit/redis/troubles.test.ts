@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RedisError } from "../../../src/errors.ts";
-import { EarlyEndError } from "../../../src/failure.ts";
+import { EarlyEndError, ofMovedSlot } from "../../../src/failure.ts";
 import { Troubles, type Work } from "../../../src/redis/troubles.ts";
 
 let events: string[];
@@ -35,6 +35,8 @@ const refusal = (doing: string, message: string) =>
   failure(doing, Object.assign(new Error(message), { name: "ReplyError" }));
 
 const refuseTake = (work: Work) => work.failed(refusal("cannot take", "WRONGTYPE no list"));
+
+const GAVE_UP = "Too many Cluster redirections. Last error: ReplyError:";
 
 const UNREACHABLE = "cannot reach Redis: connect ECONNREFUSED 127.0.0.1:6379";
 
@@ -250,4 +252,56 @@ test("the cause is named even if Node.js tried several addresses, or a cluster c
   expect(news()).toEqual([
     "cannot reach Redis: Failed to refresh slots cache. connect ECONNREFUSED 127.0.0.1:6379",
   ]);
+});
+
+const moved = (doing: string) =>
+  failure(doing, ofMovedSlot(Object.assign(new Error("MOVED 1 a:1"), { name: "ReplyError" })));
+const MOVED = "another node of the Cluster serves the slot: MOVED 1 a:1";
+
+test("slots of a Cluster that move are no trouble unless that takes long", () => {
+  const [take, transfer] = [troubles.work(), troubles.work()];
+  const refusals = [
+    moved("cannot take"),
+    refusal("cannot take", "TRYAGAIN Multiple keys request during rehashing of slot"),
+    failure("cannot take", new Error(`${GAVE_UP} TRYAGAIN Multiple keys`)),
+    failure("cannot take", new Error(`${GAVE_UP} MOVED 1 a:1`)),
+  ];
+  for (const one of refusals) {
+    take.failed(one);
+    transfer.failed(one);
+    vi.advanceTimersByTime(4000);
+    take.succeeded();
+    transfer.succeeded();
+  }
+  vi.advanceTimersByTime(10_000);
+  expect(news()).toEqual([]);
+
+  take.failed(moved("cannot take"));
+  vi.advanceTimersByTime(6000);
+  expect(news()).toEqual([`cannot take: ${MOVED}`]);
+  take.succeeded();
+  expect(news()).toEqual([`6000 ms: cannot take: ${MOVED}`]);
+});
+
+test("a node of a Cluster that a client takes for a single server is reported at once", () => {
+  troubles.work().failed(refusal("cannot take", "MOVED 1 a:1"));
+  expect(news()).toEqual(["cannot take: MOVED 1 a:1"]);
+});
+
+test("a connection that is lost while slots move is reported as ever", () => {
+  const work = troubles.work();
+  work.failed(moved("cannot take"));
+  vi.advanceTimersByTime(1000);
+  work.failed(reset("cannot take"));
+  vi.advanceTimersByTime(300);
+  expect(news()).toEqual(["cannot take: read ECONNRESET"]);
+  work.succeeded();
+  expect(news()).toEqual(["1300 ms: cannot take: read ECONNRESET"]);
+});
+
+test("a client that closes while slots move reports nothing", () => {
+  troubles.work().failed(moved("cannot take"));
+  troubles.close();
+  vi.advanceTimersByTime(10_000);
+  expect(news()).toEqual([]);
 });

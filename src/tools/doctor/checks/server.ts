@@ -16,6 +16,7 @@ import {
 /** Checks one server, by its description of itself. */
 export function* checkServer(server: ServerReport, commandLine: CommandLine): Generator<Finding> {
   yield* checkVersion(server);
+  yield* checkLua(server);
   yield* checkClusterMode(server, commandLine);
   if (server.configRefusal !== undefined) yield configHidden(server);
   yield* checkReplication(server);
@@ -38,6 +39,21 @@ function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
     what: `${address} is Redis ${version}`,
     why: "the scripts need commands that came with Redis 6.2; older servers refuse them",
     repair: "upgrade to Redis 6.2 or later, or Valkey",
+  };
+}
+
+/** Checks whether the server runs Lua, which is a module of Valkey 9.1 and later. */
+function* checkLua({ address, info }: ServerReport): Generator<Finding> {
+  // `engine_0:name=LUA,module=lua,...`; other servers know no engines, and always have Lua.
+  const [count, engine] = [info.get("engines_count"), /^name=lua,/i];
+  if (count === undefined || [...info.values()].some((value) => engine.test(value))) return;
+  yield {
+    level: "error",
+    check: "scripts",
+    what: `${address} has no Lua`,
+    why: "every move of a message is a script: nothing is offered, moved or taken",
+    repair:
+      "load the engine: loadmodule in valkey.conf, with the path of Valkey's module for Lua; or use a build that has it",
   };
 }
 

@@ -9,7 +9,7 @@ export interface ServerReport extends Endpoint {
   readonly role: "master" | "slave";
   /** Whether the client is a Cluster client. */
   readonly isAskedAsCluster: boolean;
-  /** The fields of `INFO`. */
+  /** The fields of `INFO`, with those of the section `scriptingengines`. */
   readonly info: ReadonlyMap<string, string>;
   /** The settings that the checks need; undefined if Redis refuses to show them. */
   readonly config: ReadonlyMap<string, string> | undefined;
@@ -49,6 +49,7 @@ export async function readEntrance(node: SiteNode): Promise<EntranceReport> {
 /** Reads a server: about twenty short commands. Rejects if it does not reply. */
 export async function readServer(node: SiteNode): Promise<ServerReport> {
   const info = parseInfo(await node.ask((redis) => redis.info()));
+  const engines = parseInfo(await node.ask((redis) => redis.info("scriptingengines")));
   const settings = await readConfig(node);
   return {
     address: node.address,
@@ -56,7 +57,7 @@ export async function readServer(node: SiteNode): Promise<ServerReport> {
     tls: node.tls,
     role: node.role,
     isAskedAsCluster: node.site.isCluster,
-    info,
+    info: new Map([...info, ...engines]),
     ...settings,
     ...(await readClock(node).catch((error: unknown) => {
       // Another finding names the missing right.
