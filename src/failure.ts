@@ -128,8 +128,6 @@ export class UnansweredError extends Error {
 export function hadNoEffect(error: unknown): boolean {
   if (error instanceof Error && ofLaterCopies.has(error)) return false;
   if (error instanceof UnansweredError) return !error.wasSent;
-  // An attempt before the last one may have lost its reply.
-  if (isLostInCluster(error)) return false;
   return replyOf(error) !== undefined && !(error as Error).message.includes(IN_PART);
 }
 

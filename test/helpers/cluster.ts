@@ -81,8 +81,19 @@ export async function masterOf(
   return find() as OwnServer;
 }
 
-/** Moves a key's slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
-export async function moveSlotOf(masters: readonly OwnServer[], key: string): Promise<void> {
+/** A move of a slot from one master to another that has begun. */
+interface SlotMove {
+  readonly slot: number;
+  readonly source: Redis;
+  readonly target: Redis;
+  readonly targetId: string;
+  /** Moves some of its keys; returns how many. */
+  readonly moveKeys: (most: number) => Promise<number>;
+  /** To be called when it has no key left. */
+  readonly end: () => Promise<void>;
+}
+
+async function slotMoveOf(masters: readonly OwnServer[], key: string): Promise<SlotMove> {
   const nodes = masters.map(({ url }) => newRedis(url));
   // Ask a node: a client's own map of the slots may be old.
   const [first] = nodes as [Redis];
@@ -92,18 +103,59 @@ export async function moveSlotOf(masters: readonly OwnServer[], key: string): Pr
   const from = masters.findIndex(({ port }) => port === master?.[1]);
   const to = from === 0 ? 1 : 0;
   const [source, target] = [nodes[from], nodes[to]] as [Redis, Redis];
-  const ids = await Promise.all([source, target].map((node) => node.cluster("MYID")));
-  await target.cluster("SETSLOT", slot, "IMPORTING", String(ids[0]));
-  await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
-  for (;;) {
-    // A few at a time, so that some keys are here and some there.
-    const keys = await source.cluster("GETKEYSINSLOT", slot, 2);
-    if (keys.length === 0) break;
-    await source.call("MIGRATE", "127.0.0.1", masters[to]!.port, "", 0, 5000, "KEYS", ...keys);
-    await sleep(50);
-  }
-  await target.cluster("SETSLOT", slot, "NODE", String(ids[1]));
-  for (const node of nodes) await node.cluster("SETSLOT", slot, "NODE", String(ids[1]));
+  const targetId = await target.cluster("MYID");
+  return {
+    slot,
+    source,
+    target,
+    targetId,
+    moveKeys: async (most) => {
+      const keys = await source.cluster("GETKEYSINSLOT", slot, most);
+      const { port } = masters[to] as OwnServer;
+      if (keys.length > 0) {
+        await source.call("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", ...keys);
+      }
+      return keys.length;
+    },
+    end: async () => {
+      for (const node of [target, ...nodes]) await node.cluster("SETSLOT", slot, "NODE", targetId);
+    },
+  };
+}
+
+/**
+ * Begins to move a key's slot to another master, as `redis-cli --cluster reshard` does: every key is here or there, and
+ * none of the two serves a command for keys in both.
+ */
+export async function beginSlotMove(
+  masters: readonly OwnServer[],
+  key: string,
+): Promise<Pick<SlotMove, "moveKeys" | "end">> {
+  const move = await slotMoveOf(masters, key);
+  const { slot, source, target, targetId } = move;
+  await target.cluster("SETSLOT", slot, "IMPORTING", await source.cluster("MYID"));
+  await source.cluster("SETSLOT", slot, "MIGRATING", targetId);
+  return move;
+}
+
+/** Moves a key's slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
+export async function moveSlotOf(masters: readonly OwnServer[], key: string): Promise<void> {
+  const { moveKeys, end } = await beginSlotMove(masters, key);
+  // A few at a time, so that some keys are here and some there.
+  while ((await moveKeys(2)) > 0) await sleep(50);
+  await end();
+}
+
+/** Moves a key's slot with all its keys to another master in one step, as Valkey 9 can. */
+export async function moveSlotAtOnce(masters: readonly OwnServer[], key: string): Promise<void> {
+  const { slot, source, target, targetId } = await slotMoveOf(masters, key);
+  await source.call("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", targetId);
+  const hasSlot = async () => {
+    const ranges = await target.cluster("SLOTS");
+    const [, , master] = ranges.find(([from, to]) => from <= slot && slot <= to) ?? [];
+    return master?.[2] === targetId;
+  };
+  await eventually(hasSlot, { within: 30_000, what: `slot ${slot} has moved` });
 }
 
 /** Waits until a node knows `count` replicas. A node does not vote for a replica that it does not know. */

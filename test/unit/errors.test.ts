@@ -339,3 +339,16 @@ test("the code identifies the error, in TypeScript as well", () => {
   expectTypeOf<DelaylineEvents["error"]>().toEqualTypeOf<[error: AnyDelaylineError]>();
   for (const { error } of samples) expect(() => told(error as AnyDelaylineError)).not.toThrow();
 });
+
+test("a Cluster client that gave up says whether the last attempt was refused, and with what", () => {
+  expect(gaveUp("ReplyError: TRYAGAIN Multiple keys request")).toMatchObject({
+    reply: "TRYAGAIN",
+    stored: "not-stored",
+  });
+  expect(gaveUp("Error: Connection is closed.").stored).toBe("unknown");
+});
+
+function gaveUp(last: string): OfferError {
+  const reason = new Error(`Too many Cluster redirections. Last error: ${last}`);
+  return new OfferError("cannot offer", reason);
+}

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { moveSlotOf, startCluster } from "../../helpers/cluster.ts";
-import { newLine } from "../../helpers/delayline.ts";
+import { beginSlotMove, moveSlotOf, startCluster } from "../../helpers/cluster.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
@@ -33,3 +33,25 @@ test.each(["plain", "reliable"] as const)(
   },
   90_000,
 );
+
+test("an offer that a half-moved slot refuses until its time is over is not stored", async () => {
+  const { cluster, nodes } = await startCluster();
+  const line = newLineThatMayFail({ redis: cluster, transfer: false, callTimeout: 2500 });
+  const name = uniqueName();
+  const queue = line.getDelayedQueue<number>(name);
+  await queue.offer(0, 60_000);
+  const { moveKeys, end } = await beginSlotMove(nodes, `{${name}}`);
+  await moveKeys(1);
+  // Redis serves none of them: some of their keys are here, and some there.
+  const refused = await Promise.allSettled([1, 2, 3].map((n) => queue.offer(n, 60_000)));
+  while ((await moveKeys(1)) > 0);
+  await end();
+
+  const reasons = refused.map((one) => one.status === "rejected" && one.reason);
+  expect(reasons).toEqual([1, 2, 3].map(() => expect.objectContaining(REFUSED)));
+  await eventually(async () => (await queue.size()) === 1);
+  await queue.offer(4, 60_000);
+  expect(await queue.size()).toBe(2);
+}, 90_000);
+
+const REFUSED = { code: "OFFER", reply: "TRYAGAIN", stored: "not-stored" };
