@@ -57,6 +57,14 @@ export const COMMANDS = {
     summary: "resumes a paused queue",
     load: async () => (await commands()).resume,
   },
+  overdue: {
+    summary: "counts what is overdue, and releases or drops it",
+    load: async () => (await commands()).overdue,
+  },
+  restore: {
+    summary: "pauses queues after Redis was restored from a backup",
+    load: async () => (await commands()).restore,
+  },
   dead: {
     summary: "lists, redrives or removes dead letters",
     load: async () => (await commands()).dead,

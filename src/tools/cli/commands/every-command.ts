@@ -8,6 +8,8 @@ export { cancel } from "./cancel.ts";
 export { reschedule, deliverNow } from "./reschedule.ts";
 export { schedules } from "./schedules.ts";
 export { pause, resume } from "./pause.ts";
+export { overdue } from "./overdue.ts";
+export { restore } from "./restore.ts";
 export { dead } from "./dead.ts";
 export { quarantine } from "./quarantine.ts";
 export { exportCommand } from "./export.ts";

@@ -1,5 +1,6 @@
 import { problemsOf, type Problem } from "../../../observe/health.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { escapeControl } from "../../inspect/text.ts";
 import { formatDistance, formatDuration } from "./format-time.ts";
 import { formatCount } from "./output.ts";
 
@@ -8,7 +9,9 @@ export function stateOf(found: QueueStats): string {
   const { nextDeadline, serverTime } = found;
   const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
   const [worst] = problemsOf(found);
-  return worst === undefined || worst === "dead-letters" ? next : PROBLEM_WORDS[worst](found);
+  if (worst === undefined || worst === "dead-letters") return next;
+  // A reason would be wider than the table.
+  return PROBLEM_WORDS[worst]({ ...found, pauseReason: undefined });
 }
 
 /** What the numbers of a queue show, and for how long it has lasted. */
@@ -17,7 +20,8 @@ export const PROBLEM_WORDS: Readonly<Record<Problem, (found: QueueStats) => stri
     `overdue by ${formatDuration(serverTime - nextDeadline)}${listeners === 0 ? ", no process moves it" : ""}`,
   "no-consumer": ({ ready }) => `${formatCount(ready)} ready, no consumer`,
   unplanned: ({ unplanned }) => `nobody plans ${formatCount(unplanned, "schedule")}`,
-  paused: () => "paused",
+  paused: ({ pauseReason }) =>
+    pauseReason === undefined ? "paused" : `paused (${escapeControl(pauseReason)})`,
   "no-transfer": () => "no process moves it",
   backlog: ({ oldestReadyAge = NaN }) => `backlog ${formatDuration(oldestReadyAge)}`,
   "long-in-flight": ({ oldestInFlightAge = NaN }) =>

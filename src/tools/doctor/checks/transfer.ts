@@ -1,6 +1,6 @@
 import { isOverdue, LAWS, problemsOf } from "../../../observe/health.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { shellWord } from "../../inspect/text.ts";
+import { escapeControl, shellWord } from "../../inspect/text.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import {
@@ -78,7 +78,7 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
     level: LAWS.paused.level,
     check: "paused",
     queue: name,
-    what: `the queue is paused; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
+    what: `the queue is paused${stats.pauseReason === undefined ? "" : ` (${escapeControl(stats.pauseReason)})`}; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
     why: "nothing becomes ready and nothing is delivered until somebody resumes it; messages can still be offered",
     repair: `find out who paused it, and why; then: ${commandLine("resume", name)}`,
   };
