@@ -4,7 +4,7 @@ import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { newServer } from "../helpers/server.ts";
-import { startTransferTask } from "../helpers/transfer-task.ts";
+import { SELDOM, startTransferTask } from "../helpers/transfer-task.ts";
 
 const HOUR = 3_600_000;
 
@@ -29,10 +29,13 @@ test("the server's clock steps forward, the head is cancelled, and a message beh
   const server = newServer();
   const { clock } = server;
   const redis = newRedis();
-  startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { server });
-  await eventually(() => clock.isSet);
+  startTransferTask(name, SELDOM, { server });
+  // By then the new connections have been asked for their first sign of life. The next one is a minute away.
+  await eventually(() => clock.isSet && clock.age > 1200);
   const queue = newLine({ transfer: false }).getDelayedQueue<string>(name);
   const head = await queue.offer("the head", 2000);
+  // The task has heard of it, and asks for the time.
+  await eventually(() => clock.age < 1000);
 
   // The step happens while nothing does, so the task believes that the head is an hour away. It takes an estimate for old
   // after a second.
