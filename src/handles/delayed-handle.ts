@@ -298,7 +298,10 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return await this.#messages.nextDeadline(checkCall(options));
   }
 
-  /** Drops all delayed messages; returns how many. Ready messages stay. */
+  /**
+   * Drops all delayed messages; returns how many. Ready messages stay. Runs of schedules that are placed go as well; a
+   * schedule goes on with the ticks behind them.
+   */
   async clear(options?: CallOptions): Promise<number> {
     return await this.#messages.clear(checkCall(options));
   }

@@ -82,10 +82,16 @@ export interface Schedule extends Rule {
   /** How many ticks were placed, without those that were withdrawn before they were due. */
   readonly count: number;
   /**
-   * How many ticks were skipped, since they were late and `misfire` says so, or nobody had placed them. Of each outage 100
-   * count at most.
+   * How many ticks did not come, since they were late and `misfire` says so: those that nobody had placed, of which of each
+   * outage 100 count at most, and those whose messages were dropped when they were moved. The latter begin at 0 again when
+   * the schedule goes to another partition.
    */
   readonly missed: number;
+  /**
+   * How many runs were dropped, with `overlap: "skip"`, since another one was ready or in flight. Begins at 0 again when the
+   * schedule goes to another partition.
+   */
+  readonly droppedOverlap: number;
   /** Up to this instant ticks are placed; those behind it come later. */
   readonly plannedUntil: number;
   /**
@@ -95,7 +101,10 @@ export interface Schedule extends Rule {
   readonly planAt: number;
   /** The last tick that was due when it was planned last. */
   readonly lastAt: number | undefined;
-  /** The next ticks, as far as they are placed. */
+  /**
+   * The next ticks, as far as they are placed, and their messages still wait: without those that were cancelled, or cleared
+   * with the queue. Those behind them come nevertheless, once they are placed.
+   */
   readonly next: readonly number[];
   /** The time zone data of the process that planned it last, such as `2026a`. */
   readonly tzdata: string | undefined;
@@ -229,15 +238,23 @@ export class Schedules<T = unknown> {
   /** Returns the schedule of this name; undefined if there is none. */
   async get(name: string, options?: CallOptions): Promise<Schedule | undefined> {
     checkScheduleName(name);
-    const { record, isPlanned, serverTime } = await this.#all.get(name, checkCall(options));
-    return record && shown(name, { record, isPlanned }, serverTime);
+    const call = checkCall(options);
+    const { record, serverTime, ...others } = await this.#all.get(name, call);
+    if (record === undefined) return undefined;
+    const ahead = aheadOf(name, record, serverTime);
+    const waiting = await this.#waiting(name, ahead, call);
+    return shown({ ...others, name, record }, ahead, waiting, serverTime);
   }
 
   /** Iterates over all schedules, each once, in no particular order. Not a snapshot. */
   async *list(options?: CallOptions): AsyncGenerator<Schedule, void, void> {
     const call = checkCall(options);
     const now = await this.#all.now(call);
-    for await (const one of this.#all.all(call)) yield shown(one.name, one, now);
+    const ticksOf = ({ name, record }: Shown) => aheadOf(name, record, now);
+    const keysOf = (one: Shown) => ticksOf(one).map(({ key }) => key);
+    for await (const { page, waiting } of this.#all.pages(keysOf, call)) {
+      for (const one of page) yield shown(one, ticksOf(one), waiting, now);
+    }
   }
 
   /** Returns the revision in which a set was declared last; undefined if it never was. */
@@ -346,6 +363,16 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
+  /** Those of the placed ticks, by their keys, of which a message waits. */
+  async #waiting(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
+    if (ahead.length === 0) return new Set();
+    return await this.#all.waiting(
+      name,
+      ahead.map(({ key }) => key),
+      call,
+    );
+  }
+
   async #recordsOf(call: CallOptions): Promise<Map<string, ListedRecord>> {
     const records = new Map<string, ListedRecord>();
     for await (const one of this.#all.all(call)) records.set(one.name, one);
@@ -412,7 +439,10 @@ export class Schedules<T = unknown> {
       return plan;
     };
     const changed = await this.#all.change(name, decide, call);
-    return changed === "outdated" ? { outcome: "outdated", next: [] } : result;
+    if (changed === "outdated") return { outcome: "outdated", next: [] };
+    if (changed === "changed" || result.next.length === 0 || call.set !== undefined) return result;
+    const ahead = result.next.map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
+    return { ...result, next: stillThere(ahead, await this.#waiting(name, ahead, call)) };
   }
 
   /** Changes a schedule; returns whether there is one. */
@@ -455,7 +485,13 @@ interface Prepared extends CheckedSchedule {
   readonly calendar: Calendar;
 }
 
-type Shown = Pick<ListedRecord, "record" | "isPlanned">;
+type Shown = ListedRecord;
+
+/** A placed tick that is ahead. */
+interface Ahead {
+  readonly tick: number;
+  readonly key: string;
+}
 
 type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
 
@@ -507,7 +543,12 @@ function outcomeOf(
   return isSame(name, record, declaration, calendar, now) ? "unchanged" : "changed";
 }
 
-function shown(name: string, { record, isPlanned }: Shown, now: number): Schedule {
+function shown(
+  { name, record, isPlanned, droppedLate, droppedOverlap }: Shown,
+  ahead: readonly Ahead[],
+  waiting: ReadonlySet<string>,
+  now: number,
+): Schedule {
   const { rule, payload, hasCalendar, version, set, isPaused, count, missed } = record;
   return {
     name,
@@ -517,13 +558,23 @@ function shown(name: string, { record, isPlanned }: Shown, now: number): Schedul
     set,
     isPaused,
     count,
-    missed,
+    missed: missed + droppedLate,
+    droppedOverlap,
     plannedUntil: record.until,
     planAt: isPlanned ? record.planAt : 0,
     lastAt: record.placed.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
-    next: nextOf(record, now),
+    next: stillThere(ahead, waiting),
     tzdata: record.tzdata,
   };
+}
+
+function aheadOf(name: string, record: ScheduleRecord, now: number): Ahead[] {
+  return nextOf(record, now).map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
+}
+
+/** Those of which a message waits: someone may have cancelled others, or cleared the queue. */
+function stillThere(ahead: readonly Ahead[], waiting: ReadonlySet<string>): number[] {
+  return ahead.filter(({ key }) => waiting.has(key)).map(({ tick }) => tick);
 }
 
 /** The placed ticks that are ahead. */

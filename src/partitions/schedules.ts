@@ -81,6 +81,26 @@ export class Schedules {
     return queue.call("ask the time of", (redis) => queue.time(redis), call);
   }
 
+  /** Those of the ticks of a schedule, by their keys, of which a message waits. */
+  waiting(name: string, keys: readonly string[], call?: Call): Promise<Set<string>> {
+    return this.#at(name, (stored, to) => stored.waiting(keys, to), call);
+  }
+
+  /** All schedules as {@link all}, a page at a time, with the keys of those of its ticks of which a message waits. */
+  async *pages(
+    keysOf: (one: ListedRecord) => readonly string[],
+    call?: Call,
+  ): AsyncGenerator<{ readonly page: ListedRecord[]; readonly waiting: Set<string> }, void, void> {
+    const seen = new Set<string>();
+    for (const { schedules } of await this.#parts.all(call)) {
+      for await (const all of schedules.pages(call)) {
+        const page = all.filter(({ name }) => !seen.has(name));
+        for (const { name } of page) seen.add(name);
+        yield { page, waiting: await schedules.waiting(page.flatMap(keysOf), call) };
+      }
+    }
+  }
+
   /** All schedules, each once, in no particular order. */
   async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
     const seen = new Set<string>();

@@ -1,5 +1,6 @@
 import { planSchedule, raiseSet } from "../lua/schedules/plan-schedule.ts";
-import { readSchedule, schedulesPage } from "../lua/schedules/schedules-due.ts";
+import { areWaiting } from "../lua/delayed/get.ts";
+import { readSchedule, schedulesPage, type DroppedRuns } from "../lua/schedules/schedules-due.ts";
 import type { Call } from "../queue/call.ts";
 import { messageIdAt, packMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -15,13 +16,13 @@ export interface NamedRecord {
 }
 
 /** A schedule, as a page of them has it. */
-export interface ListedRecord extends NamedRecord {
+export interface ListedRecord extends NamedRecord, DroppedRuns {
   /** Whether Redis knows when to plan it. */
   readonly isPlanned: boolean;
 }
 
 /** A record, if there is one, and the server's time when it was read (epoch ms). */
-export interface Found {
+export interface Found extends DroppedRuns {
   readonly record: StoredRecord | undefined;
   /** Also of bytes that are no record; empty if there are none. */
   readonly revision: string;
@@ -92,17 +93,36 @@ export class StoredSchedules {
     const sentAt = performance.now();
     const doing = "read a schedule of";
     const reply = await this.#queue.read(doing, readSchedule, { name }, call);
-    const { serverTime, record: bytes, isPlanned } = reply;
-    this.#queue.clock.observe(serverTime, sentAt);
-    if (bytes === undefined) return { record: undefined, revision: "", isPlanned, serverTime };
-    return { record: parseRecord(bytes), revision: revisionOf(bytes), isPlanned, serverTime };
+    const { record: bytes, ...others } = reply;
+    this.#queue.clock.observe(reply.serverTime, sentAt);
+    if (bytes === undefined) return { ...others, record: undefined, revision: "" };
+    return { ...others, record: parseRecord(bytes), revision: revisionOf(bytes) };
+  }
+
+  /** Those of the ticks of schedules, by their keys, of which a message waits. */
+  async waiting(keys: readonly string[], call?: Call): Promise<Set<string>> {
+    const waiting = new Set<string>();
+    for (let from = 0; from < keys.length; from += PAGE) {
+      const some = keys.slice(from, from + PAGE);
+      const rows = some.map((key) => ({ key }));
+      const flags = await this.#queue.read("look into", areWaiting, {}, { ...call, rows });
+      some.forEach((key, i) => flags[i] && waiting.add(key));
+    }
+    return waiting;
   }
 
   /** All schedules, each at least once, in no particular order. */
   async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
-    for await (const { field, value, isPlanned } of this.#fields(call)) {
-      const record = field[0] === 0 ? undefined : parseRecord(value);
-      if (record !== undefined) yield { name: field.toString(), record, isPlanned };
+    for await (const page of this.pages(call)) yield* page;
+  }
+
+  /** As {@link all}, a page at a time. */
+  async *pages(call?: Call): AsyncGenerator<ListedRecord[], void, void> {
+    for await (const rows of this.#pages(call)) {
+      yield rows.flatMap(({ field, value, ...others }) => {
+        const record = field[0] === 0 ? undefined : parseRecord(value);
+        return record === undefined ? [] : [{ ...others, name: field.toString(), record }];
+      });
     }
   }
 
@@ -211,12 +231,16 @@ export class StoredSchedules {
   }
 
   async *#fields(call?: Call) {
+    for await (const rows of this.#pages(call)) yield* rows;
+  }
+
+  async *#pages(call?: Call) {
     let cursor = "0";
     do {
       const doing = "read the schedules of";
       const page = await this.#queue.read(doing, schedulesPage, { cursor, count: PAGE }, call);
       ({ cursor } = page);
-      yield* page.rows;
+      yield page.rows;
     } while (cursor !== "0");
   }
 }

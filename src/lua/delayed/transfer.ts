@@ -175,7 +175,7 @@ local function sinceWhen(deadline, id, now)
 end
 local function unpackDue(members, scores, isStream, now)
   local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
-  local unfit = { rows = {} }
+  local unfit = { rows = {}, runs = {} }
   local function scoreOf(i)
     if not scores[i] then
       local found = redis.call("ZRANGE", timeouts, 0, #members - 1, "WITHSCORES")
@@ -195,6 +195,7 @@ local function unpackDue(members, scores, isStream, now)
     if trailer and trailer:byte(1) == 255 then trailer, reason = ask(trailer, i) end
     if reason then
       unfit[#unfit + 1] = member
+      unfit.runs[#unfit] = runIn(trailer)
       for _, value in ipairs({ addressOf(scoreOf(i), id), reason, key or "" }) do unfit.rows[#unfit.rows + 1] = value end
     elseif payload then
       if #messages == 0 and scores[i] then since = sinceWhen(scores[i], id, now) end
@@ -226,6 +227,11 @@ local function drop(unfit)
   for i, before in ipairs(redis.pcall("HMGET", dropped, unpack(reasons))) do
     local sum = (tonumber(before or 0) or 0) + counts[i]
     if counts[i] > 0 then redis.pcall("HSET", dropped, reasons[i], string.format("%.0f", sum)) end
+  end
+  for i, name in pairs(unfit.runs) do
+    local field = reasons[unfit.rows[3 * i - 1]] .. "\\0" .. name
+    local sum = (tonumber(redis.pcall("HGET", dropped, field) or 0) or 0) + 1
+    redis.pcall("HSET", dropped, field, string.format("%.0f", sum))
   end
 end
 `,

@@ -14,6 +14,7 @@ const MOST = 16;
 
 /**
  * `nameIn(trailer)`: the schedule of the run with this trailer.
+ * `runIn(trailer)`: the same of any trailer that begins with 255; nil if its message is no run.
  * `runsOf(name)`: the entries of the schedule that are in the stream, so ready or in flight. A script asks Redis once for
  * each schedule; what Redis does not say counts as gone.
  * `noteRun(trailer, id)`: notes the entry that was appended for a message with this trailer, if it is such a run. If Redis
@@ -25,6 +26,9 @@ export const noteRun = defineFragment({
 local runs = {}
 local function nameIn(trailer)
   return trailer:sub(17, 7 + struct.unpack("<I4", trailer, 4))
+end
+local function runIn(trailer)
+  return trailer:byte(3) == 9 and #trailer > 16 and nameIn(trailer) or nil
 end
 local function runsOf(name)
   if runs[name] then return runs[name] end

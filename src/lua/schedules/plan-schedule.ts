@@ -77,6 +77,7 @@ export const planSchedule = byElements((elements) =>
       "schedules",
       "planning",
       "running",
+      "dropped",
       "partitions",
     ],
     args: [
@@ -155,6 +156,7 @@ if record == "" then
   redis.call("HDEL", schedules, name)
   redis.pcall("ZREM", planning, name)
   redis.pcall("HDEL", running, name)
+  redis.pcall("HDEL", dropped, "deliverWithin\\0" .. name, "overlap\\0" .. name)
   withdraw()
   return { 0, false, now }
 end

@@ -2,6 +2,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { scheduleNames } from "../fragments/schedule-names.ts";
 import { asBuffer, asFlag, asNumber, asRow, asRows, asText, orNothing } from "../reply.ts";
+import { defineFragment } from "../fragment.ts";
 import { defineScript } from "../script.ts";
 
 /** A schedule, and its record; undefined if it has none. */
@@ -40,18 +41,43 @@ return { now, rows, head and replied(tonumber(head)) }
     }),
 });
 
+/** What became of a schedule's ticks that were placed, since it is in its partition. */
+export interface DroppedRuns {
+  /** How many were dropped since they were too late: no process moved them, or the queue was paused. */
+  readonly droppedLate: number;
+  /** How many were dropped since another run was ready or in flight. */
+  readonly droppedOverlap: number;
+}
+
+/** `dropsOf(name)`: how many runs of a schedule the move has dropped, because they were late, and because of others. */
+const drops = defineFragment({
+  keys: ["dropped"],
+  lua: /* lua */ `
+local function dropsOf(name)
+  local found = redis.pcall("HMGET", dropped, "deliverWithin\\0" .. name, "overlap\\0" .. name)
+  return tonumber(found[1] or 0) or 0, tonumber(found[2] or 0) or 0
+end
+`,
+});
+
 /** Returns the record of a schedule, whether Redis knows when to plan it, and the server's time (epoch ms). */
 export const readSchedule = defineScript({
   name: "read-schedule",
-  keys: ["schedules", "planning"],
+  keys: ["schedules", "planning", "dropped"],
   args: ["name"],
-  needs: [clock],
+  needs: [clock, drops],
   lua: /* lua */ `
 local record = redis.call("HGET", schedules, name)
-return { clock(), record, record and redis.call("ZSCORE", planning, name) and 1 or 0 }
+return { clock(), record, record and redis.call("ZSCORE", planning, name) and 1 or 0, dropsOf(name) }
 `,
   reply: (raw) =>
-    asRow(raw, { serverTime: asInstant, record: orNothing(asBuffer), isPlanned: asFlag }),
+    asRow(raw, {
+      serverTime: asInstant,
+      record: orNothing(asBuffer),
+      isPlanned: asFlag,
+      droppedLate: asNumber,
+      droppedOverlap: asNumber,
+    }),
 });
 
 /**
@@ -73,24 +99,32 @@ return redis.call("ZCARD", planning)
 
 /**
  * Reads a page of the schedules, and of the revisions of sets, from a cursor on; and of each schedule whether Redis knows
- * when to plan it.
+ * when to plan it, and how many of its runs were dropped.
  */
 export const schedulesPage = defineScript({
   name: "schedules-page",
-  keys: ["schedules", "planning"],
+  keys: ["schedules", "planning", "dropped"],
   args: ["cursor", "count"],
+  needs: [drops],
   lua: /* lua */ `
 local page = redis.call("HSCAN", schedules, cursor, "COUNT", count)
 local found, rows = page[2], {}
 for i = 1, #found, 2 do
   local isPlanned = redis.call("ZSCORE", planning, found[i]) and 1 or 0
-  rows[#rows + 1], rows[#rows + 2], rows[#rows + 3] = found[i], found[i + 1], isPlanned
+  for _, value in ipairs({ found[i], found[i + 1], isPlanned, dropsOf(found[i]) }) do rows[#rows + 1] = value end
 end
 return { page[1], rows }
 `,
   reply: (raw) =>
     asRow(raw, {
       cursor: asText,
-      rows: (rows) => asRows(rows, { field: asBuffer, value: asBuffer, isPlanned: asFlag }),
+      rows: (rows) =>
+        asRows(rows, {
+          field: asBuffer,
+          value: asBuffer,
+          isPlanned: asFlag,
+          droppedLate: asNumber,
+          droppedOverlap: asNumber,
+        }),
     }),
 });

@@ -135,6 +135,21 @@ export const SCHEDULES: readonly Mutant[] = [
     ],
   },
   {
+    name: "dropped-untold",
+    breaks:
+      "What the move drops of a schedule is not counted for it: three nights were skipped, and one is told as missed.",
+    worlds: [],
+    tests: ["integration/schedules/told.test.ts"],
+    unseen: "The simulator does not ask how many ticks were missed.",
+    edits: [
+      {
+        file: "lua/delayed/transfer.ts",
+        find: `      unfit.runs[#unfit] = runIn(trailer)`,
+        replace: ``,
+      },
+    ],
+  },
+  {
     name: "schedule-stays-behind",
     breaks: "A schedule that migrates to another partition stays in its former one as well.",
     worlds: ["schedules"],

@@ -287,6 +287,11 @@ async function show(
       `  next      ${formatInstantIn(tick, timeZone)} (here ${formatInstant(tick)}, ${formatDistance(tick, now)})`,
     );
   }
+  if (next.length === 0 && stateOfSchedule(schedule, now, isPaused) === "active") {
+    output.say(
+      `What was placed has been cancelled. Ticks after ${formatInstant(schedule.plannedUntil)} are placed from ${formatInstant(schedule.planAt)} on.`,
+    );
+  }
   if (next.length > MOST_TICKS) {
     output.say(`${formatCount(next.length - MOST_TICKS)} more are placed.`);
   }
@@ -323,6 +328,11 @@ function factsOf(
     ],
     ["placed", `${formatCount(schedule.count, "tick")}, until ${at(schedule.plannedUntil)}`],
     ["missed", formatCount(schedule.missed, "tick")],
+    ...given(
+      "dropped",
+      schedule.droppedOverlap || undefined,
+      (runs) => `${formatCount(runs, "run")}, while another one was ready or in flight`,
+    ),
     ["last", lastAt === undefined ? "none" : at(lastAt)],
   ];
 }

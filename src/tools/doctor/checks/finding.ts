@@ -51,6 +51,7 @@ export const CHECKS = [
   "dropped-late",
   "unplanned",
   "missed-ticks",
+  "dropped-runs",
   "tzdata",
   "partitions",
 ] as const;

@@ -24,6 +24,10 @@ export function* checkSchedules(
     .filter(({ missed }) => missed > 0)
     .toSorted((a, b) => b.missed - a.missed);
   if (missing.length > 0) yield ticksMissed(name, missing, commandLine);
+  const overlapping = schedules
+    .filter(({ droppedOverlap }) => droppedOverlap > 0)
+    .toSorted((a, b) => b.droppedOverlap - a.droppedOverlap);
+  if (overlapping.length > 0) yield runsDropped(name, overlapping);
   const planned = schedules.filter(
     ({ cron, tzdata }) => cron !== undefined && tzdata !== undefined,
   );
@@ -70,6 +74,20 @@ function incapable(queue: string, schedules: readonly Schedule[], now: number): 
   };
 }
 
+/** The schedules of which runs were dropped because of others, the worst first. */
+function runsDropped(queue: string, schedules: readonly Schedule[]): Finding {
+  const total = schedules.reduce((sum, one) => sum + one.droppedOverlap, 0);
+  return {
+    level: "notice",
+    check: "dropped-runs",
+    queue,
+    what: `${count(total, "run")} of ${shares(schedules, ({ droppedOverlap }) => droppedOverlap)} ${agree(total, "was", "were")} dropped, ever, while another one was ready or in flight`,
+    why: "overlap is skip, and a handler takes longer than the interval, or hangs, or nobody takes what is ready",
+    repair:
+      "look for how long the oldest message has been ready or in flight (delayline stats); let the handler end sooner, or the schedule come less often",
+  };
+}
+
 /** The schedules that missed any, the worst first. */
 function ticksMissed(
   queue: string,
@@ -82,7 +100,7 @@ function ticksMissed(
     level: "notice",
     check: "missed-ticks",
     queue,
-    what: `${count(total, "tick")} of ${shares(schedules)} ${agree(total, "was", "were")} missed, ever`,
+    what: `${count(total, "tick")} of ${shares(schedules, ({ missed }) => missed)} ${agree(total, "was", "were")} missed, ever`,
     why: "no process moved messages then, or the queue was paused; of late ticks, misfire decides which still come",
     repair: `if the work of that time is still wanted: ${commandLine("schedules", "backfill", queue, worst?.name ?? "", ["--from", "2026-01-31T00:00"], ["--to", "2026-02-01T00:00"])} with the time that was missed`,
   };
@@ -113,12 +131,12 @@ function about(schedules: readonly Schedule[]): string {
     : `${count(schedules.length, "schedule")} (${first}, ...)`;
 }
 
-/** As {@link about}; of several the worst, each with how many ticks it has missed. They are in that order. */
-function shares(schedules: readonly Schedule[]): string {
+/** As {@link about}; of several the worst, each with its number. They are in that order. */
+function shares(schedules: readonly Schedule[], numberOf: (one: Schedule) => number): string {
   if (schedules.length === 1) return about(schedules);
   const worst = schedules
     .slice(0, MOST_NAMED)
-    .map(({ name, missed }) => `${JSON.stringify(name)} ${missed}`);
+    .map((one) => `${JSON.stringify(one.name)} ${numberOf(one)}`);
   const others = schedules.length > MOST_NAMED ? ", ..." : "";
   return `${count(schedules.length, "schedule")} (${worst.join(", ")}${others})`;
 }

@@ -31,7 +31,9 @@ const CHANGES = {
     one: "Cancel message",
     all: "Cancel all",
     title: (what) => `Cancel ${what}?`,
-    text: "What is chosen is deleted and never delivered. This cannot be undone.",
+    text:
+      "What is chosen is deleted and never delivered. This cannot be undone. A schedule whose runs are among it goes on " +
+      "with those behind them.",
     done: "cancelled",
     isDestructive: true,
   },
