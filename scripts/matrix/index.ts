@@ -21,9 +21,10 @@ import { delimiter, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { findExecutables, findServer } from "../../src/adapters/testing/find-server.ts";
 import { putServerOnPath } from "../server/on-path.ts";
-import { allCells, nameOf } from "./cells.ts";
+import { allCells, isOn, nameOf } from "./cells.ts";
 import { writePages } from "./page.ts";
-import { keepResults, readResults, seriesOf, type Result } from "./results.ts";
+import { keepResults, readResults, type Result } from "./results.ts";
+import { seriesOf, type Series } from "./series.ts";
 
 /** Seconds that a cell takes beside its attack: processes start, leases run out. */
 const OVERHEAD = 4;
@@ -48,13 +49,11 @@ for (const name of ["minutes", "seconds"] as const) {
 }
 
 const wanted = values.only.split(",");
-const cells = allCells()
-  .map(nameOf)
-  .filter((name) => wanted.some((part) => name.includes(part)));
+const cells = allCells().filter((cell) => wanted.some((part) => nameOf(cell).includes(part)));
 if (cells.length === 0) throw new RangeError(`--only must name a cell, got "${values.only}"`);
 
-if (values.list) console.log(cells.join("\n"));
-else if (values.pages) await writePages(readResults());
+if (values.list) console.log(cells.map(nameOf).join("\n"));
+else if (values.pages) await writePages(keepResults([]));
 else await runAll();
 
 async function runAll(): Promise<void> {
@@ -63,8 +62,10 @@ async function runAll(): Promise<void> {
   const paths = [path, ...serverDirectories().map((directory) => directory + delimiter + path)];
   const plans = await Promise.all(
     paths.map(async (PATH) => {
-      const done = values.missing ? await cellsDoneOn(PATH) : new Set<string>();
-      return { PATH, names: cells.filter((name) => !done.has(name)) };
+      const series = await seriesAt(PATH);
+      const done = values.missing ? cellsDoneOn(series) : new Set<string>();
+      const names = cells.filter((cell) => isOn(series, cell)).map(nameOf);
+      return { PATH, names: names.filter((name) => !done.has(name)) };
     }),
   );
   let left = plans.reduce((sum, { names }) => sum + names.length, 0);
@@ -104,13 +105,17 @@ function commitOfCode(): string {
   return execFileSync("git", args, { encoding: "utf8" }).trim();
 }
 
-/** The cells that have a result on the server of a PATH. */
-async function cellsDoneOn(PATH: string): Promise<Set<string>> {
+/** The series of the server of a PATH. */
+async function seriesAt(PATH: string): Promise<Series> {
   const { path } = await findServer({ ...process.env, PATH });
   // "Valkey server v=8.1.1 sha=..."
   const text = execFileSync(path, ["--version"], { encoding: "utf8" });
   const [, name, version] = /^(\w+) server v=([\d.]+)/.exec(text) ?? [];
-  const series = seriesOf({ server: `${name} ${version}` });
+  return seriesOf({ server: `${name} ${version}` });
+}
+
+/** The cells that have a result on a server of this series. */
+function cellsDoneOn(series: Series): Set<string> {
   const some = readResults().filter((result) => seriesOf(result) === series);
   return new Set(some.map(({ cell }) => cell));
 }

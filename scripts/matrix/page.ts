@@ -1,8 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { format, resolveConfig } from "prettier";
-import { allCells, ATTACKS, nameOf, type AttackName } from "./cells.ts";
-import { seriesOf, type Result } from "./results.ts";
+import { allCells, ATTACKS, isOn, nameOf, type AttackName } from "./cells.ts";
+import type { Result } from "./results.ts";
+import { SERIES, seriesOf } from "./series.ts";
 
 /*
  * The pages that show results are written by hand, but for what stands between `<!-- matrix: name -->` and
@@ -13,9 +14,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The pages that show results. */
 export const PAGES: readonly string[] = ["docs/reliability.md", "README.md"];
-
-/** The servers that the matrix is meant for. */
-export const SERIES: readonly string[] = ["Redis 7", "Redis 8", "Valkey 8"];
 
 /** Writes the results into all pages. */
 export async function writePages(results: readonly Result[]): Promise<void> {
@@ -45,20 +43,29 @@ function part(name: string, results: readonly Result[]): string {
 
 /** The result of all cells in one sentence. */
 function headline(results: readonly Result[]): string {
-  const { messages, strikes, lost, twice, early, disordered } = sumOf(results);
+  const { messages, strikes, lost, twice, early, unwanted, disordered } = sumOf(results);
+  const attacks = unique(results.map(({ cell }) => cell.replace(/\/.*/, ""))).length;
   return (
-    `${results.length} runs, ${count(ATTACKS.length)} kinds of attack, ${count(strikes)} strikes, ` +
+    `${results.length} runs (${daysOf(results)}), ${count(attacks)} kinds of attack, ${count(strikes)} strikes, ` +
     `${count(messages)} messages: ${count(lost)} lost, ${count(twice)} delivered twice, ` +
-    `${count(early)} early, ${count(disordered)} out of order that should not have been.`
+    `${count(early)} early, ${count(unwanted)} against their condition, ` +
+    `${count(disordered)} out of order that should not have been.`
   );
+}
+
+/** The day of the runs, or the first and the last one. */
+function daysOf(results: readonly Result[]): string {
+  const [first = "none yet", ...others] = unique(results.map(({ date }) => date));
+  const last = others.at(-1);
+  return last === undefined ? first : `${first} to ${last}`;
 }
 
 /** A row for each server. */
 function summary(results: readonly Result[]): string {
-  const cellCount = allCells().length;
   const rows = SERIES.map((series) => {
     const some = results.filter((result) => seriesOf(result) === series);
     const versions = unique(some.map(({ server }) => server)).join(", ") || series;
+    const cellCount = allCells().filter((cell) => isOn(series, cell)).length;
     return [versions, `${some.length} of ${cellCount}`, ...figuresOf(some)];
   });
   return table(["server", "runs", ...FIGURES], rows);
@@ -69,7 +76,8 @@ function attackTable(attack: AttackName, results: readonly Result[]): string {
   const cells = allCells().filter((cell) => cell.attack === attack);
   const rows = cells.map((cell) => {
     const some = results.filter((result) => result.cell === nameOf(cell));
-    const missing = SERIES.filter((series) => !some.some((one) => seriesOf(one) === series));
+    const wanted = SERIES.filter((series) => isOn(series, cell));
+    const missing = wanted.filter((series) => !some.some((one) => seriesOf(one) === series));
     const note = missing.length === 0 ? "" : ` (not run: ${missing.join(", ")})`;
     return [cell.queue, cell.topology + note, count(sumOf(some).strikes), ...figuresOf(some)];
   });
@@ -99,6 +107,7 @@ const FIGURES = [
   "**lost**",
   "**twice**",
   "**early**",
+  "**unwanted**",
   "**order**",
   "lost, not promised",
   "again",
@@ -107,11 +116,14 @@ const FIGURES = [
 
 function figuresOf(some: readonly Result[]): string[] {
   if (some.length === 0) return FIGURES.map(() => "not run");
-  const { messages, lost, twice, early, disordered, forfeited, again, latest } = sumOf(some);
+  const sums = sumOf(some);
+  const { messages, lost, twice, early, forfeited, again, latest } = sums;
   const isOrdered = some.some((result) => result.disordered !== null);
-  const order = isOrdered ? count(disordered) : "-";
+  const isConditional = some.some(({ unwanted = null }) => unwanted !== null);
+  const unwanted = isConditional ? count(sums.unwanted) : "-";
+  const order = isOrdered ? count(sums.disordered) : "-";
   const figures = [messages, lost, twice, early].map(count);
-  return [...figures, order, count(forfeited), count(again), (latest / 1000).toFixed(1)];
+  return [...figures, unwanted, order, count(forfeited), count(again), (latest / 1000).toFixed(1)];
 }
 
 function sumOf(results: readonly Result[]) {
@@ -123,6 +135,7 @@ function sumOf(results: readonly Result[]) {
     lost: sum(({ lost }) => lost),
     twice: sum(({ twice }) => twice),
     early: sum(({ early }) => early),
+    unwanted: sum(({ unwanted }) => unwanted ?? 0),
     disordered: sum(({ disordered }) => disordered ?? 0),
     forfeited: sum(({ forfeited }) => forfeited),
     again: sum(({ again }) => again),

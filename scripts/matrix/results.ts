@@ -1,5 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { allCells, isOn, nameOf } from "./cells.ts";
+import { seriesOf } from "./series.ts";
 
 /** The results of all cells, the newest of each. */
 const PATH = fileURLToPath(new URL("../../docs/reliability/results.json", import.meta.url));
@@ -32,6 +34,8 @@ export interface Result {
   /** Second runs with an excuse. */
   readonly again: number;
   readonly early: number;
+  /** Handlers of messages whose condition had not held any more; null where there are no conditions. */
+  readonly unwanted?: number | null;
   /** Out of order; null where no order is promised. */
   readonly disordered: number | null;
   /** Milliseconds by which the latest message was handled too late, outages included. */
@@ -40,21 +44,21 @@ export interface Result {
   readonly faults: readonly string[];
 }
 
-/** The server of a result without the minor version: `Redis 7`. A newer minor version replaces an older one. */
-export function seriesOf({ server }: Pick<Result, "server">): string {
-  return server.replace(/\..*/, "");
-}
-
 /** Reads the results that are kept; none if there is no file. */
 export function readResults(): Result[] {
   return existsSync(PATH) ? (JSON.parse(readFileSync(PATH, "utf8")) as Result[]) : [];
 }
 
-/** Replaces older results of the same cells on the same servers, and keeps the others. */
+/** Replaces older results of the same cells on the same servers, and keeps the others that the matrix still has. */
 export function keepResults(more: readonly Result[]): Result[] {
   const key = (result: Result) => `${result.cell} ${seriesOf(result)}`;
   const all = new Map([...readResults(), ...more].map((result) => [key(result), result]));
-  const sorted = [...all.values()].toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+  const cells = new Map(allCells().map((cell) => [nameOf(cell), cell]));
+  const isWanted = (result: Result) => {
+    const cell = cells.get(result.cell);
+    return cell !== undefined && isOn(seriesOf(result), cell);
+  };
+  const sorted = [...all.values()].filter(isWanted).toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
   // One line each, so that a change shows the cells that it changes.
   writeFileSync(PATH, `[\n${sorted.map((one) => JSON.stringify(one)).join(",\n")}\n]\n`);
   return sorted;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PartitionNames } from "../../src/partitions/ring/ring.ts";
-import { moveSlotOf } from "../helpers/cluster.ts";
+import { moveSlotAtOnce, moveSlotOf } from "../helpers/cluster.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import type { Member, Site } from "../fault/partitions/site.ts";
 import type { Loss, Wire } from "../fault/partitions/wire.ts";
@@ -8,7 +8,7 @@ import type { AttackName } from "../../scripts/matrix/cells.ts";
 import { now } from "./history.ts";
 import type { Party } from "./party.ts";
 import { forgetSince, sizeOfLog } from "./power-loss.ts";
-import type { Target } from "./task.ts";
+import { isWhole, type Target } from "./task.ts";
 
 /** What an attack has to do with. */
 export interface Scene {
@@ -135,6 +135,14 @@ export const STRIKES: Readonly<Record<AttackName, Attack>> = {
       await moveSlotOf(masters, keyOf(target));
     },
   },
+  "slots-moved-at-once": {
+    breaksConnections: true,
+    every: 300,
+    strike: async ({ site, target }) => {
+      const masters = (await site.masters()).map(({ server }) => server);
+      await moveSlotAtOnce(masters, keyOf(target));
+    },
+  },
   "server-stalled": {
     breaksConnections: true,
     strike: async ({ site }) => {
@@ -232,6 +240,5 @@ async function replace(
 
 /** A key of the queue. Partitions have several masters; it belongs to one of them. */
 function keyOf({ name, queue }: Target): string {
-  const isWhole = queue === "plain" || queue === "reliable";
-  return isWhole ? `{${name}}` : new PartitionNames(name).at(1);
+  return isWhole(queue) ? `{${name}}` : new PartitionNames(name).at(1);
 }

@@ -12,6 +12,7 @@ import { now } from "./history.ts";
 import { judge, type Verdict } from "./judge.ts";
 import { Party } from "./party.ts";
 import { CONCURRENCY, LEASE, type Target } from "./task.ts";
+import { tickBefore } from "./ticks.ts";
 
 /** Milliseconds until nothing may be left in Redis. Leases of two seconds run out, several times at worst. */
 const DRAINED_WITHIN = 40_000;
@@ -42,13 +43,14 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
     queue: cell.queue,
     name: uniqueName("matrix"),
     partitions: site.partitions,
+    first,
+    since: tickBefore(Date.now()),
   };
   const { redis, end } = redisAt(site.address);
   const line = newLineThatMayFail({ redis, transfer: false });
   const party = await Party.start({
     target,
     program,
-    first,
     moreDelay: attack.moreDelay ?? 0,
     largeBytes: attack.largeBytes ?? 0,
     shifts: attack.shifts ?? [],

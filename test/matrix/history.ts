@@ -13,6 +13,9 @@ export interface Offered {
   readonly delay: number;
   deadline?: number;
   acknowledgedAt?: number;
+  /** When Redis was told that it is not wanted any more, and when Redis had acknowledged that. */
+  forbidSentAt?: number;
+  forbiddenAt?: number;
   /** Why it was rejected: `stored` of the error. */
   rejected?: "not-stored" | "unknown";
 }

@@ -16,6 +16,9 @@ import type { History, Offered, Run, Span } from "./history.ts";
  *   again when its first copy may already have moved; or connections were broken, and a lease later the message came
  *   again.
  *
+ * A message whose condition was ended may be dropped. Once Redis has acknowledged that before the deadline, the message must
+ * not be delivered, unless the server forgot that time, or the offer was sent again.
+ *
  * Nothing excuses a handler that starts before its deadline, a message that is delivered although its offer was
  * certainly not stored, or, with exclusive consumption, an order that is broken.
  */
@@ -49,6 +52,7 @@ export type Verdict = Pick<
   | "twice"
   | "again"
   | "early"
+  | "unwanted"
   | "disordered"
   | "latest"
   | "faults"
@@ -62,7 +66,10 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
   );
   const all = [...offers.values()];
   const acknowledged = all.filter(({ acknowledgedAt }) => acknowledgedAt !== undefined);
-  const missing = acknowledged.filter(({ n }) => !(runsOf.get(n) ?? []).some(isDone));
+  const isDropped = ({ n, forbidSentAt }: Offered) => forbidSentAt !== undefined && !runsOf.has(n);
+  const missing = acknowledged.filter(
+    (offer) => !isDropped(offer) && !(runsOf.get(offer.n) ?? []).some(isDone),
+  );
   const excusesOfLoss = lossExcuses(history, runsOf, circumstances);
   const lost = missing.filter((offer) => !excusesOfLoss(offer));
 
@@ -81,6 +88,8 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
     return startedAt + history.epoch + ROUNDING < offer.deadline;
   });
 
+  const unwanted = all.filter((offer) => runsOf.has(offer.n) && isForbidden(history, offer));
+
   // What the server has forgotten, and what may be stored twice, comes when it likes.
   const replayed = new Set(
     repeats.flatMap(({ run, excuse }) =>
@@ -98,6 +107,7 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
     twice: twice.length,
     again: repeats.length - twice.length,
     early: early.length,
+    unwanted: queue === "conditional" ? unwanted.length : null,
     disordered: disordered?.length ?? null,
     latest: Math.round(Math.max(0, ...acknowledged.map((offer) => lateness(offer, runsOf)))),
     faults: [
@@ -108,6 +118,7 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
       ),
       ...some("not stored, and delivered", against.map(named)),
       ...some("early", early.map(named)),
+      ...some("unwanted, and delivered", unwanted.map(named)),
       ...some("out of order", disordered ?? []),
     ],
   };
@@ -135,6 +146,14 @@ function lossExcuses(
     const dueAt = sentAt + delay;
     return take(left.find(({ at, count }) => count > 0 && Math.abs(at - dueAt) < ON_ITS_WAY));
   };
+}
+
+/** Whether it was certain before the deadline that a message is not wanted any more. */
+function isForbidden({ rollbacks, epoch }: History, offer: Offered): boolean {
+  const { forbiddenAt, deadline } = offer;
+  if (forbiddenAt === undefined || deadline === undefined || mayBeStoredTwice(offer)) return false;
+  if (rollbacks.some((span) => isWithin(forbiddenAt, span))) return false;
+  return forbiddenAt + epoch + ROUNDING < deadline;
 }
 
 /** Why a message may have come again, or undefined. */

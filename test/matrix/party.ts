@@ -4,6 +4,7 @@ import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { now, type History, type Run } from "./history.ts";
 import type { Note, Target, Task } from "./task.ts";
+import { offeredTick, ticksBetween } from "./ticks.ts";
 
 /** How many processes consume. */
 const WORKERS = 2;
@@ -24,7 +25,6 @@ interface Member {
 export interface PartyOptions {
   readonly target: Target;
   readonly program: URL;
-  readonly first: number;
   readonly moreDelay: number;
   readonly largeBytes: number;
   /** Milliseconds by which the clocks of the producer and of each worker are wrong. */
@@ -41,6 +41,8 @@ export class Party {
   #producer: Member | undefined;
   #spares: Member[] = [];
   #startedProducers = 0;
+  /** Since when schedules are declared (epoch ms). */
+  #flowsSince = Infinity;
   #loaded = 0;
 
   private constructor(options: PartyOptions) {
@@ -63,6 +65,7 @@ export class Party {
     party.#spares = Array.from({ length: 1 + WORKERS }, (_, i) => party.#load(shifts[i] ?? 0));
     for (let i = 0; i < WORKERS; i++) party.#workers.push(await party.#join("consume"));
     party.#producer = await party.#join("produce");
+    party.#flowsSince = Date.now();
     await party.isFlowing();
     return party;
   }
@@ -113,10 +116,26 @@ export class Party {
     this.#workers.push(...this.#members.filter((one) => one.name === name));
   }
 
-  /** Stops offering. Resolves when every offer is settled. */
+  /** Stops offering. Resolves when every offer is settled, and when every tick of a schedule until now has come. */
   async stopOffering(): Promise<void> {
+    await this.#expectTicks();
     await this.#producer?.child.send("stop");
     await this.#producer?.child.next((word) => word === "stopped", 90_000);
+  }
+
+  /** A tick that is not due yet is withdrawn with its schedule, so those that have to come are waited for. */
+  async #expectTicks(): Promise<void> {
+    const { target } = this.#options;
+    if (target.queue !== "scheduled") return;
+    const { offers, runs, epoch } = this.history;
+    const ticks = ticksBetween(target, this.#flowsSince, Date.now());
+    for (const n of ticks) if (!offers.has(n)) offers.set(n, offeredTick(target, n, epoch));
+    const areDone = () => {
+      const done = new Set(runs.filter(({ doneAt }) => doneAt !== undefined).map(({ n }) => n));
+      return ticks.every((n) => done.has(n));
+    };
+    // What has not come by then is lost.
+    await eventually(areDone, { within: 30_000 }).catch(() => {});
   }
 
   /** Whether a living worker runs a handler. */
@@ -145,13 +164,13 @@ export class Party {
   async #join(role: Task["role"]): Promise<Member> {
     const member = this.#spares.shift() ?? this.#load(0);
     this.#members.push(member);
-    const { target, first, moreDelay, largeBytes } = this.#options;
+    const { target, moreDelay, largeBytes } = this.#options;
     const isProducer = role === "produce";
     const task: Task = {
       ...target,
       role,
       mark: target.queue === "plain" ? "p" : "r",
-      first: first + (isProducer ? this.#startedProducers++ * ROOM : 0),
+      firstOwn: target.first + (isProducer ? this.#startedProducers++ * ROOM : 0),
       moreDelay,
       largeBytes,
     };
@@ -186,8 +205,18 @@ export class Party {
       case "rejected":
         if (offer) offer.rejected = note.stored;
         return;
+      case "forbid":
+        if (offer) offer.forbidSentAt = note.at;
+        return;
+      case "forbidden":
+        if (offer) offer.forbiddenAt = note.at;
+        return;
       case "start": {
         const { n, attempt, fence, startedAt } = note;
+        const { target } = this.#options;
+        if (target.queue === "scheduled" && offer === undefined) {
+          offers.set(n, offeredTick(target, n, this.history.epoch));
+        }
         const run: Run = { n, by, attempt, fence, startedAt };
         runs.push(run);
         this.#running.set(`${by} ${n} ${startedAt}`, run);

@@ -17,6 +17,10 @@ export interface Target {
   readonly queue: Queue;
   readonly name: string;
   readonly partitions: number;
+  /** The number of the first message. */
+  readonly first: number;
+  /** When the ticks of a scheduled queue are counted from (epoch ms). */
+  readonly since: number;
 }
 
 /** What a process of a run is to do. */
@@ -25,7 +29,7 @@ export interface Task extends Target {
   /** How payloads begin, so that the wire can recognise them. */
   readonly mark: "p" | "r";
   /** The number of a producer's first message. */
-  readonly first: number;
+  readonly firstOwn: number;
   /** Milliseconds by which delays are longer, to outlast an outage. */
   readonly moreDelay: number;
   /** The size of each {@link LARGE}th payload, if it is larger than others. */
@@ -53,6 +57,12 @@ export type Note =
       readonly stored: "not-stored" | "unknown";
     }
   | {
+      /** The message is not wanted any more: it has been sent to Redis, or Redis has acknowledged it. */
+      readonly what: "forbid" | "forbidden";
+      readonly n: number;
+      readonly at: number;
+    }
+  | {
       readonly what: "start";
       readonly n: number;
       readonly attempt: number;
@@ -71,6 +81,16 @@ export type Note =
       readonly to: number;
     };
 
+/** Whether a queue has no partitions. */
+export function isWhole(queue: Queue): boolean {
+  return queue !== "partitioned" && queue !== "exclusive";
+}
+
+/** The HASH that says which messages of a conditional queue are not wanted any more, by their numbers. */
+export function unwantedOf({ name }: Pick<Target, "name">): string {
+  return `{${name}}:unwanted`;
+}
+
 export function openDelayed(line: Delayline, { name }: Target): DelayedQueue<string> {
   return line.getDelayedQueue<string>(name, { codec: "string" });
 }
@@ -85,7 +105,7 @@ export function openReliable(
     retry: [100],
     maxAttempts: 1000,
   } as const;
-  if (queue === "reliable") return line.getReliableQueue<string>(name, settings);
+  if (isWhole(queue)) return line.getReliableQueue<string>(name, settings);
   const own = queue === "exclusive" ? { exclusive: true, strict: true } : {};
   return line.getReliableQueue<string>(name, { ...settings, partitions, ...own });
 }

@@ -6,6 +6,7 @@
 // oxlint-disable-next-line import/no-unassigned-import -- It does its work by being imported.
 import "./shift-clock.ts";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Redis, type Cluster } from "ioredis";
 import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline, OfferError, type Delivery } from "../../../src/index.ts";
 import { now } from "../../matrix/history.ts";
@@ -14,9 +15,11 @@ import {
   LARGE,
   openDelayed,
   openReliable,
-  type Task,
+  unwantedOf,
   type Note,
+  type Task,
 } from "../../matrix/task.ts";
+import { declarationsOf } from "../../matrix/ticks.ts";
 import { redisAt } from "../partitions/site-address.ts";
 
 /** Milliseconds between two offers: 200 a second. */
@@ -65,10 +68,68 @@ function consume(line: Delayline, task: Task): void {
   }
 }
 
+/** The revision of the schedules, and that of none. */
+const [DECLARED, REMOVED] = [1, 2];
+
+/** Sends until Redis has acknowledged it. */
+async function insist(send: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await send();
+      return;
+    } catch {
+      await sleep(100);
+    }
+  }
+}
+
+/** Every process declares the schedules: any of them may be the last one that lives. */
+async function declare(line: Delayline, task: Task): Promise<void> {
+  const { schedules } = openReliable(line, task);
+  const declared = declarationsOf(task);
+  await insist(() => schedules.declare("matrix", declared, { revision: DECLARED }));
+}
+
+/** Ends the schedules when it hears "stop". */
+function schedule(line: Delayline, task: Task): void {
+  const { schedules } = openReliable(line, task);
+  process.on("message", (word) => {
+    if (word !== "stop") return;
+    void insist(() => schedules.declare("matrix", {}, { revision: REMOVED })).then(() =>
+      tell("stopped"),
+    );
+  });
+}
+
+/** A client that says which messages are not wanted any more. */
+function clientFor({ address }: Task): Redis | Cluster {
+  const { redis } = redisAt(address);
+  if (address.cluster !== undefined) return redis as Cluster;
+  const [group] = address.groups ?? [];
+  const client = new Redis({
+    ...group,
+    maxRetriesPerRequest: null,
+    failoverDetector: true,
+    reconnectOnError: ({ message }) => message.startsWith("READONLY"),
+  });
+  client.on("error", () => {});
+  return client;
+}
+
 function produce(line: Delayline, task: Task): void {
+  const forbidder = task.queue === "conditional" ? clientFor(task) : undefined;
+  const forbid = async (n: number): Promise<void> => {
+    note({ what: "forbid", n, at: now() });
+    try {
+      await forbidder?.hset(unwantedOf(task), String(n), "");
+      note({ what: "forbidden", n, at: now() });
+    } catch {
+      // Nobody knows whether Redis has it.
+    }
+  };
   const queue = task.queue === "plain" ? openDelayed(line, task) : openReliable(line, task);
   const calls = new Set<Promise<void>>();
-  let n = task.first;
+  let n = task.firstOwn;
   const offer = async (): Promise<void> => {
     const own = n++;
     const key = `k${own % KEYS}`;
@@ -77,12 +138,17 @@ function produce(line: Delayline, task: Task): void {
     const delay = task.moreDelay + (isExclusive ? 150 : 50 + Math.random() * 200);
     note({ what: "offer", n: own, key, sentAt: now(), delay });
     try {
-      const { deadline } = await queue.offer(
-        `${task.mark}${own};`.padEnd(own % LARGE === 0 ? task.largeBytes : 0, "."),
-        delay,
-        isExclusive ? { partitionKey: key } : {},
-      );
+      const payload = `${task.mark}${own};`.padEnd(own % LARGE === 0 ? task.largeBytes : 0, ".");
+      const { deadline } = await queue.offer(payload, delay, {
+        ...(isExclusive && { partitionKey: key }),
+        ...(forbidder && {
+          onlyIf: { key: unwantedOf(task), field: String(own), exists: false },
+        }),
+      });
       note({ what: "acknowledged", n: own, at: now(), deadline });
+      if (forbidder === undefined || own % 2 === 0) return;
+      await sleep(Math.random() * delay);
+      await forbid(own);
     } catch (error) {
       if (!(error instanceof OfferError)) throw error;
       note({ what: "rejected", n: own, stored: error.stored });
@@ -103,7 +169,9 @@ function produce(line: Delayline, task: Task): void {
   });
 }
 
-process.once("message", (task: Task) => {
+process.once("message", (task: Task) => void begin(task));
+
+async function begin(task: Task): Promise<void> {
   const isProducer = task.role === "produce";
   const { redis } = redisAt(task.address);
   const line = new Delayline({
@@ -111,11 +179,13 @@ process.once("message", (task: Task) => {
     ...(isProducer ? { transfer: false, callTimeout: OUTLAST } : {}),
   });
   line.on("error", () => {});
-  if (isProducer) produce(line, task);
+  if (task.queue === "scheduled") await declare(line, task);
+  if (isProducer) (task.queue === "scheduled" ? schedule : produce)(line, task);
   else {
     watchForStalls();
     consume(line, task);
   }
   void tell("begun");
-});
+}
+
 void tell("loaded");

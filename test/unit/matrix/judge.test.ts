@@ -55,6 +55,7 @@ test("a quiet run is without faults", () => {
     twice: 0,
     again: 0,
     early: 0,
+    unwanted: null,
     disordered: null,
     latest: 5,
     faults: [],
@@ -183,5 +184,36 @@ describe("order", () => {
       run(2, { by: "b", fence: 2, startedAt: 1130 }),
     ];
     expect(verdictOf({ ...exclusive, runs: overlapping })).toMatchObject({ disordered: 1 });
+  });
+});
+
+describe("a message that is not wanted any more", () => {
+  const queue = "conditional" as const;
+  const inTime = { forbidSentAt: 1050, forbiddenAt: 1051 };
+
+  test("may be dropped", () => {
+    const verdict = verdictOf({ queue, offers: [offer(1, 1000, inTime)], runs: [] });
+    expect(verdict).toMatchObject({ lost: 0, unwanted: 0, faults: [] });
+  });
+
+  test("must not be delivered once Redis knew it before the deadline", () => {
+    const verdict = verdictOf({ queue, offers: [offer(1, 1000, inTime)], runs: [run(1)] });
+    expect(verdict).toMatchObject({
+      unwanted: 1,
+      faults: ["1 unwanted, and delivered: message 1"],
+    });
+  });
+
+  test("may be delivered if Redis knew it at the deadline, or has forgotten it", () => {
+    const late = offer(1, 1000, { forbidSentAt: 1090, forbiddenAt: 1100 });
+    expect(verdictOf({ queue, offers: [late], runs: [run(1)] }).faults).toEqual([]);
+    const rollbacks = [{ from: 1040, to: 1060 }];
+    const forgotten = { queue, offers: [offer(1, 1000, inTime)], runs: [run(1)], rollbacks };
+    expect(verdictOf(forgotten).faults).toEqual([]);
+  });
+
+  test("is lost if its handler was begun and never ends", () => {
+    const verdict = verdictOf({ queue, offers: [offer(1, 1000, inTime)], runs: [broken(1)] });
+    expect(verdict.lost).toBe(1);
   });
 });
