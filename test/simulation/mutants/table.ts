@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
 import { PLAIN } from "./plain.ts";
 import { RELIABLE } from "./reliable.ts";
+import { RESTORE } from "./restore.ts";
 import { SCHEDULES } from "./schedules.ts";
 
 /** All mutants, by their rooms, and behind them the faults that there were once. */
@@ -14,5 +15,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...PARTITIONS,
   ...EXCLUSIVE,
   ...SCHEDULES,
+  ...RESTORE,
   ...HISTORY,
 ];

@@ -46,7 +46,7 @@ export function QueueFrame({ name, page, children }) {
         queue &&
         html`<p>
           ${queue.isPaused && html`<span class="badge warning">paused</span>`}${" "}
-          ${queue.pauseReason !== undefined && html`<span><${Text} of=${queue.pauseReason} length=${200} /></span>`}${" "}
+          ${queue.isPaused && queue.pauseReason && html`<span><${Text} of=${queue.pauseReason} length=${200} /></span>`}${" "}
           <span class="badge">${queue.kind}</span>${" "}
           ${queue.partitions > 0 && html`<span class="badge">${many(queue.partitions, "partition")}</span>`}
         </p>`

@@ -1,0 +1,55 @@
+import type { Mutant } from "./mutant.ts";
+
+const unseen = "no world restores a copy that is older than a failover may lose";
+
+/** Slips of what notices that Redis went back to an older copy. */
+export const RESTORE: readonly Mutant[] = [
+  {
+    name: "restore-taken-for-failover",
+    breaks: "A failover that loses the last half second is taken for a restored backup.",
+    worlds: ["plain"],
+    tests: ["unit/queue/memory.test.ts", "fault/restored.long.test.ts"],
+    unseen,
+    edits: [
+      {
+        file: "queue/memory.ts",
+        find: `Math.max(heardAt, last?.at ?? -Infinity) - BOUND;`,
+        replace: `Math.max(heardAt, last?.at ?? -Infinity);`,
+      },
+    ],
+  },
+  {
+    name: "restore-goes-on-unpaused",
+    breaks: "With onRestore: pause, messages move on although the pause was refused.",
+    worlds: ["plain"],
+    tests: ["unit/redis/fuse.test.ts"],
+    unseen,
+    edits: [
+      {
+        file: "redis/fuse.ts",
+        find: `if (this.#isBlown) await this.#listener.beforeGoingOn();
+      this.#isBlown = false;`,
+        replace: `if (this.#isBlown) {
+        this.#isBlown = false;
+        await this.#listener.beforeGoingOn();
+      }`,
+      },
+    ],
+  },
+  {
+    name: "restore-moved-first",
+    breaks: "A restored backup's messages are moved before the process looks.",
+    worlds: ["plain"],
+    tests: ["fault/restored.long.test.ts"],
+    unseen,
+    edits: [
+      {
+        file: "delayed/transfer/transfer-task.ts",
+        find: `      await passing;
+`,
+        replace: `      passing.catch(() => {});
+`,
+      },
+    ],
+  },
+];
