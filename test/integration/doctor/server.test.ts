@@ -177,6 +177,17 @@ it("explains that CLIENT and CONFIG are renamed", async () => {
   expect(config?.repair).not.toContain("+config|get");
 });
 
+it("repairs without CONFIG where there is none", async () => {
+  const settings = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru", "--timeout", "5"];
+  const own = await startOwnServer({ args: [...settings, "--rename-command", "CONFIG", ""] });
+  const findings = await diagnosis({ redis: own.url });
+  const checks = findings.map(({ check }) => check);
+  expect(checks).toEqual(expect.arrayContaining(["config", "persistence", "eviction"]));
+  expect(findings.filter(({ repair }) => /CONFIG (SET|REWRITE|GET)/.test(repair))).toEqual([]);
+  const eviction = findings.find(({ check }) => check === "eviction");
+  expect(eviction?.repair).toContain('set "maxmemory-policy noeviction" in redis.conf');
+});
+
 /** Makes a user for one test; `rules` restrict what the user may do. */
 async function newUser(...rules: string[]): Promise<string> {
   const user = uniqueName("user");

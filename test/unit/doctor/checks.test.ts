@@ -52,6 +52,21 @@ it.each<[string, Record<string, string>, string[]]>([
   expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual(expected);
 });
 
+it.each([
+  ["memory that is used up", { maxmemory: "1000", used_memory: "990" }],
+  ["no append-only file", { aof_enabled: "0" }],
+  ["a policy that evicts", { maxmemory: "1000", maxmemory_policy: "allkeys-lru" }],
+])("repairs %s in redis.conf where CONFIG was renamed or removed", (_, info) => {
+  const configRefusal = "ERR unknown command 'config', with args beginning with: 'GET' 'save' ";
+  const missing = report(info, { config: undefined, configRefusal });
+  const repairs = [...checkServer(missing, commandLine)].map(({ repair }) => repair);
+  expect(repairs.join()).toMatch(/set ".*" in redis.conf and restart Redis/);
+  expect(repairs.join()).not.toMatch(/CONFIG (SET|REWRITE)/);
+  const denied = report(info, { config: undefined, configRefusal: "NOPERM no permissions" });
+  const asAdmin = [...checkServer(denied, commandLine)].map(({ repair }) => repair);
+  expect(asAdmin.join()).toContain("as an administrator");
+});
+
 it("tells a server that loads its data from one that is down", () => {
   const endpoint = { address: "10.0.0.7:6379", user: undefined, tls: "" };
   const info = new Map([

@@ -135,7 +135,7 @@ function* checkMaster(server: ServerReport): Generator<Finding> {
       check: CHECK,
       what: `${address} requires ${least} replicas in sync (min-replicas-to-write), and has ${good}`,
       why: "it refuses every write (NOREPLICAS): nothing is offered, moved or taken",
-      repair: `restart the replicas, or run ${setConfig(server, `min-replicas-to-write ${good}`)}`,
+      repair: `restart the replicas, or: ${setConfig(server, `min-replicas-to-write ${good}`)}`,
     };
   }
   if (least === 0 && replicas.length > 0 && config !== undefined) {

@@ -104,8 +104,18 @@ export function asAdmin({ address, tls }: Endpoint): Endpoint {
   return { address, tls, user: undefined };
 }
 
-/** Commands that change settings now, and keep them for the next start. */
+/** Whether a server has no CONFIG command: it was renamed or removed. */
+export function lacksConfig({ configRefusal = "" }: ServerReport): boolean {
+  return /unknown command/i.test(configRefusal);
+}
+
+/** Commands that change settings now, and keep them for the next start; or where to change them if there are none. */
 export function setConfig(server: ServerReport, ...settings: readonly string[]): string {
+  if (lacksConfig(server)) {
+    // In the file a value with spaces has no quotes around it.
+    const lines = settings.map((setting) => `"${setting.replaceAll("'", "")}"`);
+    return `set ${lines.join(" and ")} in redis.conf and restart Redis, or set it in the console of your Redis host: this server has no CONFIG command`;
+  }
   const isAllowed = server.config !== undefined;
   const at = isAllowed ? server : asAdmin(server);
   const now = settings.map((setting) => redisCli(at, `CONFIG SET ${setting}`)).join("; ");

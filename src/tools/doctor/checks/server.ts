@@ -7,6 +7,7 @@ import {
   inBackticks,
   inWords,
   redisCli,
+  lacksConfig,
   setConfig,
   type CheckName,
   type CommandLine,
@@ -71,12 +72,13 @@ function* checkClusterMode(
   };
 }
 
-function configHidden({ address, configRefusal }: ServerReport): Finding {
+function configHidden(server: ServerReport): Finding {
+  const { address, configRefusal } = server;
   return hidden(
     "config",
     `${address} does not show its settings: ${configRefusal}`,
     "appendfsync, save, timeout, tcp-keepalive, client-output-buffer-limit and min-replicas-to-write were not checked",
-    /unknown command/i.test(configRefusal ?? "")
+    lacksConfig(server)
       ? "the command was renamed or removed (rename-command): read redis.conf, or the console of your Redis host"
       : "run the doctor as a user with +config|get, or read the settings in the console of your Redis host",
   );
