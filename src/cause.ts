@@ -2,6 +2,7 @@
  * Why Redis refuses a command, or cannot be used: what an error's text means, and the way out. The errors and events of
  * the library, the doctor, the command line and the dashboard take both from here.
  */
+import { fieldOf, isError, textField } from "./values/thrown.ts";
 import { messageOf } from "./failure.ts";
 
 /** A reason for which Redis refuses commands or cannot be used. */
@@ -29,11 +30,11 @@ interface Row {
  * undefined if its text says nothing that is known.
  */
 export function causeOf(error: unknown): Cause | undefined {
-  if (!(error instanceof Error)) return undefined;
+  if (!isError(error)) return undefined;
   // The cause first: our own texts also name the queue, which may be called anything.
-  const inner = causeOf(error.cause);
+  const inner = causeOf(fieldOf(error, "cause"));
   if (inner !== undefined) return inner;
-  const text = `${"code" in error ? String(error.code) : ""} ${messageOf(error)}`;
+  const text = `${textField(error, "code") ?? ""} ${messageOf(error)}`;
   return CAUSES.find(({ pattern }) => pattern.test(text));
 }
 

@@ -5,10 +5,10 @@
  * `JSON.stringify`. ioredis's errors carry the arguments of the failed command, and so the payload: they are never
  * passed on unchanged.
  */
-import { UnreadableError } from "./codecs/unreadable-error.ts";
-import { UnwritableError } from "./codecs/unwritable-error.ts";
+import { isBranded } from "./codecs/brand.ts";
 import { causeOf } from "./cause.ts";
 import { hadNoEffect, isGivenUp, messageOf, replyOf, UnansweredError } from "./failure.ts";
+import { fieldOf, isError, textField, textOfThrown } from "./values/thrown.ts";
 
 /** The stable codes of Delayline's errors. */
 export type ErrorCode =
@@ -91,7 +91,7 @@ export class EncodeError extends DelaylineError {
   declare readonly code: "ENCODE";
 
   constructor(queue: string, codec: string, cause: unknown, cycle?: string) {
-    const why = cause instanceof UnwritableError ? cause.message : cycle;
+    const why = isBranded(cause, "UnwritableError") ? textField(cause, "message") : cycle;
     const what = `cannot encode a payload for queue "${queue}" with codec "${codec}"`;
     super("ENCODE", why === undefined ? what : `${what}: ${why}`, { cause });
   }
@@ -114,8 +114,9 @@ export class DecodeError extends DelaylineError {
   readonly #bytes: Buffer;
 
   constructor(queue: string, codec: string, bytes: Buffer, cause: unknown, isKept = true) {
-    const kind = cause instanceof Error ? cause.name : typeof cause;
-    const why = cause instanceof UnreadableError ? `: ${cause.message}` : ` (${kind})`;
+    const kind = isError(cause) ? (textField(cause, "name") ?? "Error") : typeof cause;
+    const isOurs = isBranded(cause, "UnreadableError");
+    const why = isOurs ? `: ${textField(cause, "message")}` : ` (${kind})`;
     super(
       "DECODE",
       `cannot decode a message of ${bytes.length} bytes from queue "${queue}" with codec "${codec}"${why}${isKept ? "" : NOT_KEPT}`,
@@ -188,7 +189,7 @@ export class RedisError extends DelaylineError {
   ) {
     const copy = withoutArguments(error);
     // The reason of an abort is the caller's own.
-    const cause = (error instanceof UnansweredError && error.cause) || copy;
+    const cause = (isError(error) && error instanceof UnansweredError && error.cause) || copy;
     super(code, `${doing}: ${withWayOut(copy)}`, { cause });
     this.reply = replyOf(copy);
     this.effect = effect;
@@ -328,7 +329,7 @@ export class ScheduleError extends DelaylineError {
     readonly schedule: string,
     cause: unknown,
   ) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = textOfThrown(cause, "its code");
     const what = `cannot plan schedule ${JSON.stringify(schedule)} of queue "${queue}": ${why}`;
     super("SCHEDULE", what, { cause });
   }
@@ -347,13 +348,16 @@ function withWayOut(error: Error): string {
  * them.
  */
 function withoutArguments(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error("unknown failure");
+  if (!isError(error)) return new Error("unknown failure");
   const message = isGivenUp(error)
     ? "the connection was lost before the reply came"
     : messageOf(error).replace(/,? with args beginning with:.*/s, "");
   const copy = new Error(message);
-  Object.defineProperty(copy, "name", { value: error.name, configurable: true });
-  const code: unknown = "code" in error ? error.code : undefined;
+  Object.defineProperty(copy, "name", {
+    value: textField(error, "name") ?? "Error",
+    configurable: true,
+  });
+  const code = fieldOf(error, "code");
   if (typeof code === "string") Object.assign(copy, { code });
   return copy;
 }

@@ -3,14 +3,17 @@
  * file knows the names and texts of ioredis's errors.
  */
 
+import { isError, textField } from "./values/thrown.ts";
+
 /**
  * The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. Of a Cluster client that
  * gave up after many attempts, the reply to the last one.
  */
 export function replyOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  if (error.name === "ReplyError") return error.message.split(" ", 1)[0];
-  return INNER.exec(error.message)?.[1];
+  if (!isError(error)) return undefined;
+  const message = textField(error, "message") ?? "";
+  if (textField(error, "name") === "ReplyError") return message.split(" ", 1)[0];
+  return INNER.exec(message)?.[1];
 }
 
 /**
@@ -47,12 +50,12 @@ export function isOfMovingSlot(error: unknown): boolean {
  * may have carried out the command.
  */
 export function isLostInCluster(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith(REDIRECTIONS);
+  return isError(error) && textField(error, "message")?.startsWith(REDIRECTIONS) === true;
 }
 
 /** Whether ioredis has ended the client, and rejected its commands. */
 export function isEnded(error: unknown): boolean {
-  return error instanceof Error && error.message === "Connection is closed.";
+  return isError(error) && textField(error, "message") === "Connection is closed.";
 }
 
 /** Whether the server refused a write because it has become a replica. It keeps its connections. */
@@ -62,7 +65,7 @@ export function isFromReplica(error: unknown): boolean {
 
 /** Whether an established connection was lost, for a reason that the error does not reveal. */
 export function isConnectionCut(error: unknown): boolean {
-  return error instanceof Error && "code" in error && CUT.has(String(error.code));
+  return isError(error) && CUT.has(textField(error, "code") ?? "");
 }
 
 /**
@@ -83,12 +86,13 @@ export function isNotLetIn(error: unknown): boolean {
  * the cause is not in `message`.
  */
 export function messageOf(error: Error): string {
-  const { message } = error;
-  if (error instanceof AggregateError && message === "") {
+  const message = textField(error, "message") ?? "";
+  // Of Node's own modules, which in Jest are of another realm.
+  if (message === "" && "errors" in error && Array.isArray(error.errors)) {
     return error.errors.map((each: unknown) => messageOf(each as Error)).join("; ");
   }
   const last: unknown = "lastNodeError" in error ? error.lastNodeError : undefined;
-  return last instanceof Error ? `${message} ${last.message}` : message;
+  return isError(last) ? `${message} ${last.message}` : message;
 }
 
 /** Whether a blocked read ended because its stream was deleted. Later reads get NOGROUP. */
@@ -98,7 +102,7 @@ export function isStreamDeleted(error: unknown): boolean {
 
 /** Whether ioredis gave up a command after `maxRetriesPerRequest` attempts to connect. */
 export function isGivenUp(error: unknown): boolean {
-  return error instanceof Error && error.name === "MaxRetriesPerRequestError";
+  return isError(error) && textField(error, "name") === "MaxRetriesPerRequestError";
 }
 
 /**
@@ -126,14 +130,14 @@ export class UnansweredError extends Error {
  * command ({@link noteEarlierCopy}).
  */
 export function hadNoEffect(error: unknown): boolean {
-  if (error instanceof Error && ofLaterCopies.has(error)) return false;
+  if (!isError(error) || ofLaterCopies.has(error)) return false;
   if (error instanceof UnansweredError) return !error.wasSent;
-  return replyOf(error) !== undefined && !(error as Error).message.includes(IN_PART);
+  return replyOf(error) !== undefined && !error.message.includes(IN_PART);
 }
 
 /** Notes that Redis may have carried out an earlier copy of the command that has failed with this error. */
 export function noteEarlierCopy(error: unknown): void {
-  if (error instanceof Error) ofLaterCopies.add(error);
+  if (isError(error)) ofLaterCopies.add(error);
 }
 
 const ofLaterCopies = new WeakSet<Error>();

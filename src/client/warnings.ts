@@ -1,10 +1,11 @@
+import { isError, textField } from "../values/thrown.ts";
 import type { DelaylineError } from "../errors.ts";
 import type { FallBack } from "../observe/events.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /** Emits a process warning for an error. It shows the stack of what a handler threw, which is the user's own error. */
 export function warn({ message, name, code, cause }: DelaylineError): void {
-  const detail = code === "HANDLER" && cause instanceof Error ? cause.stack : undefined;
+  const detail = code === "HANDLER" && isError(cause) ? textField(cause, "stack") : undefined;
   process.emitWarning(message, { type: name, code, ...(detail && { detail }) });
 }
 

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import type { Codec } from "./codec.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
@@ -5,7 +6,7 @@ import { UnwritableError } from "./unwritable-error.ts";
 export const bytes: Codec<Uint8Array> = {
   name: "bytes",
   encode(payload) {
-    if (!(payload instanceof Uint8Array)) {
+    if (!types.isUint8Array(payload)) {
       throw new UnwritableError(`the bytes codec takes a Uint8Array, got ${typeof payload}`);
     }
     return Buffer.from(payload);

@@ -1,5 +1,7 @@
+import { types } from "node:util";
 import { C1, Packr } from "msgpackr";
 import type { Codec } from "./codec.ts";
+import { ForeignTypeError, readMessagePack } from "./message-pack-reader.ts";
 import { plainData } from "./plain-data.ts";
 import { UnreadableError } from "./unreadable-error.ts";
 
@@ -29,8 +31,10 @@ const packr = new Packr({
  * an object with a `toJSON` is written as the value that it returns.
  *
  * A value that would be read as something else is refused, and the error names its place in the payload: functions and
- * symbols, `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text
- * that is not well-formed Unicode, and a property `__proto__`.
+ * symbols, `Map`, `Set`, `Error`, `RegExp`, `Promise` and all other instances of classes without `toJSON`, invalid
+ * dates, text or names of properties that are not well-formed Unicode, and a property `__proto__`.
+ *
+ * Bytes in which a text is not UTF-8 are refused, too.
  */
 export const msgpack: Codec = {
   name: "msgpack",
@@ -48,21 +52,26 @@ export const msgpack: Codec = {
 };
 
 /**
- * Reads bytes that hold exactly one MessagePack value.
+ * Reads bytes that hold exactly one MessagePack value, or one of msgpackr's own types.
  *
  * @throws {UnreadableError} if they hold anything else; the error does not quote them.
  */
 export function unpackMessage(bytes: Buffer): unknown {
   try {
-    const value = packr.unpack(bytes) as unknown;
-    return RARE_TYPES.test(bytes.toString("latin1")) ? withoutOddities(value) : value;
+    return readMessagePack(bytes);
+  } catch (error) {
+    if (!(error instanceof ForeignTypeError)) throw unreadable();
+  }
+  try {
+    return withoutOddities(packr.unpack(bytes));
   } catch {
-    throw new UnreadableError("the bytes are not MessagePack, or nested too deeply");
+    throw unreadable();
   }
 }
 
-// Bytes of 0xc1, which MessagePack never uses, and of extension types; they may also occur inside of other values.
-const RARE_TYPES = /[\xc1\xc7-\xc9\xd4-\xd8]/;
+function unreadable(): UnreadableError {
+  return new UnreadableError("the bytes are not MessagePack, or nested too deeply");
+}
 
 /**
  * Replaces `undefined`, which msgpackr's own extension in the bytes of other writers yields, by null; and throws where
@@ -72,11 +81,11 @@ function withoutOddities(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value !== "object" || value === null) return value;
   if (value === C1) throw new UnreadableError("0xc1 is not MessagePack");
-  if (value instanceof Date) {
+  if (types.isDate(value)) {
     if (Number.isNaN(value.getTime())) throw new UnreadableError("not a MessagePack timestamp");
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) value[index] = withoutOddities(item);
-  } else if (value instanceof Set) {
+  } else if (types.isSet(value)) {
     const items = [...value].map(withoutOddities);
     value.clear();
     for (const item of items) value.add(item);

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { placeOf, type Step } from "./place.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
@@ -37,16 +38,25 @@ function isPlain(value: unknown): boolean {
   if (hasPlainPrototype(value)) {
     // Twice as fast as Object.keys. Inherited properties, if there are any, are merely checked, too.
     for (const key in value) {
-      if (key === PROTO || !isPlain((value as Record<string, unknown>)[key])) return false;
+      if (key === PROTO || !key.isWellFormed()) return false;
+      if (!isPlain((value as Record<string, unknown>)[key])) return false;
     }
     return true;
   }
   return isScalar(value);
 }
 
-/** Whether a value is bytes or a valid date. */
+/** Whether a value is bytes or a valid date, of this realm: msgpackr knows no others. */
 function isScalar(value: object): boolean {
   return value instanceof Uint8Array || (value instanceof Date && !Number.isNaN(value.getTime()));
+}
+
+/** Bytes or a valid date of another realm, as those of this one; undefined for other values. */
+function scalarFromAbroad(value: object): Uint8Array | Date | undefined {
+  if (types.isUint8Array(value)) return Buffer.from(value.buffer, value.byteOffset, value.length);
+  if (!types.isDate(value)) return undefined;
+  const at = Date.prototype.getTime.call(value);
+  return Number.isNaN(at) ? undefined : new Date(at);
 }
 
 /**
@@ -70,7 +80,9 @@ function copied(value: unknown, path: readonly Step[]): unknown {
     throw unwritable("a text that is not well-formed Unicode", path);
   }
   if (typeof value !== "object" || value === null || isScalar(value)) return value;
-  if ("toJSON" in value && typeof value.toJSON === "function" && !(value instanceof Date)) {
+  const scalar = scalarFromAbroad(value);
+  if (scalar !== undefined) return scalar;
+  if ("toJSON" in value && typeof value.toJSON === "function" && !types.isDate(value)) {
     return copied(value.toJSON(String(path.at(-1) ?? "")), path);
   }
   if (Array.isArray(value)) {
@@ -80,6 +92,8 @@ function copied(value: unknown, path: readonly Step[]): unknown {
   const copy: Record<string, unknown> = {};
   for (const [key, item] of Object.entries(value)) {
     if (key === PROTO) throw unwritable(`a property named ${PROTO}`, path);
+    if (!key.isWellFormed())
+      throw unwritable("a property with a name that is not well-formed Unicode", path);
     const kept = copied(item, [...path, key]);
     if (kept !== undefined) copy[key] = kept;
   }
@@ -91,8 +105,10 @@ function unwritable(kind: string, path: readonly Step[]): UnwritableError {
   return new UnwritableError(`${kind}${where} has no MessagePack form`);
 }
 
-function kindOf(value: object): string {
-  if (value instanceof Date) return "an invalid Date";
+/** What an object is that is neither plain nor bytes nor a valid date. */
+export function kindOf(value: object): string {
+  if (types.isDate(value)) return "an invalid Date";
+  if (types.isPromise(value)) return "a Promise (await it)";
   const { constructor } = Object.getPrototypeOf(value) as { constructor?: unknown };
   const name = typeof constructor === "function" ? constructor.name : "";
   return name === "" ? "an instance of a class" : `an instance of ${name}`;

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { checkInstant, checkOptions, checkWhole } from "../queue/checks.ts";
 import {
   QUEUE_OPTIONS,
@@ -189,7 +190,7 @@ function checkGroup(value: unknown): asserts value is string {
 function startId(start: unknown): string {
   if (start === "0") return "0";
   if (start === "new") return "$";
-  if (!(start instanceof Date)) {
+  if (!types.isDate(start)) {
     throw new TypeError(
       `start must be "0", "new" or a Date, got ${typeof start === "string" ? `"${start}"` : typeof start}`,
     );

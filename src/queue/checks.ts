@@ -2,6 +2,8 @@
  * Checks of users' arguments. Each throws an error that names the argument, the rule and the value, before anything is
  * sent.
  */
+import { types } from "node:util";
+import { isAbortSignal } from "../time/abort.ts";
 import { localIn, Zone } from "../time/zone.ts";
 import { wayOutOf } from "../words/did-you-mean.ts";
 import { isMessageId, type MessageId } from "./message/message.ts";
@@ -34,7 +36,7 @@ export function checkDuration(
   if (typeof value === "number" && value >= 0 && value <= most) return;
   const ifInstant = `; an instant? ${instant}`;
   if (typeof value !== "number") {
-    const wayOut = value instanceof Date ? ifInstant : call === undefined ? "" : `; call ${call}`;
+    const wayOut = types.isDate(value) ? ifInstant : call === undefined ? "" : `; call ${call}`;
     throw new TypeError(`${name} must be a number of milliseconds, got ${kindOf(value)}${wayOut}`);
   }
   const isInstant = most === THIRTY_YEARS && value > most && value < Infinity;
@@ -67,7 +69,7 @@ export function checkInstant(
   value: unknown,
   { delay, anyTime }: InstantHints = {},
 ): number {
-  if (value instanceof Date) return checkDate(name, value, anyTime);
+  if (types.isDate(value)) return checkDate(name, value, anyTime);
   if (typeof value === "object" && value !== null && "local" in value)
     return checkLocalTime(name, value);
   if (typeof value !== "number") {
@@ -192,7 +194,7 @@ export function checkKey(value: unknown, name = "key"): asserts value is string 
 
 /** What to do with an object where a key or an id belongs. */
 function wayToKey(value: unknown): string {
-  if (value instanceof Promise) return "; await it";
+  if (types.isPromise(value)) return "; await it";
   if (typeof value === "number") return "; convert it with String";
   const { id } = (value ?? {}) as { readonly id?: unknown };
   return typeof id === "string" && isMessageId(id) ? "; of the result of an offer pass its id" : "";
@@ -241,7 +243,7 @@ export function checkOptions(what: string, options: unknown, known: readonly str
  * @throws {TypeError} unless it is an AbortSignal or undefined.
  */
 export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
-  if (value === undefined || value instanceof AbortSignal) return;
+  if (value === undefined || isAbortSignal(value)) return;
   const got = value instanceof AbortController ? "a controller; pass its signal" : kindOf(value);
   throw new TypeError(`signal must be an AbortSignal, got ${got}`);
 }
@@ -304,8 +306,8 @@ const SECONDS_OF_2286 = 10_000_000_000;
 /** The type of a refused value. The value itself may be a payload, if the arguments were swapped. */
 function kindOf(value: unknown): string {
   if (value === null) return "null";
-  if (value instanceof Date) return "a Date";
-  if (value instanceof Promise) return "a Promise";
+  if (types.isDate(value)) return "a Date";
+  if (types.isPromise(value)) return "a Promise";
   const isNumeric = typeof value === "string" && value.trim() !== "" && !Number.isNaN(+value);
   return isNumeric ? "string; convert it with Number" : typeof value;
 }

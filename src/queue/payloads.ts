@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import type { Codec } from "../codecs/codec.ts";
 import { findCycle } from "../codecs/cycle.ts";
 import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
@@ -27,7 +28,7 @@ export class Payloads<T> {
     let encoded: Uint8Array;
     try {
       encoded = this.#codec.encode(payload);
-      if (!(encoded instanceof Uint8Array)) throw new TypeError("encode gave no Uint8Array");
+      if (!types.isUint8Array(encoded)) throw new TypeError("encode gave no Uint8Array");
     } catch (error) {
       throw new EncodeError(this.#queue.name, this.#codec.name, error, findCycle(payload));
     }

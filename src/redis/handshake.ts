@@ -1,3 +1,4 @@
+import { isError } from "../values/thrown.ts";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
@@ -86,7 +87,7 @@ function refuseUnlessSelected(client: Redis): void {
 
 /** The error of a connection whose database does not exist, or is not allowed to its user. */
 export function noDatabase(database: number, error: unknown): HandshakeError {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = isError(error) ? error.message : String(error);
   return new HandshakeError(`database ${database} cannot be selected: ${why}`);
 }
 

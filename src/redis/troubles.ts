@@ -1,3 +1,4 @@
+import { isError } from "../values/thrown.ts";
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { EarlyEndError, isConnectionCut, isOfMovingSlot, isOfWholeServer } from "../failure.ts";
 import { clearTimeout, performance, setTimeout } from "../time/network.ts";
@@ -231,7 +232,7 @@ export class Troubles {
 function revealsCause({ reply, message, cause }: RedisError): boolean {
   if (reply !== undefined) return true;
   if (isConnectionCut(cause)) return false;
-  return message.startsWith(UNREACHABLE) || (cause instanceof Error && "code" in cause);
+  return message.startsWith(UNREACHABLE) || (isError(cause) && "code" in cause);
 }
 
 const UNREACHABLE = "cannot reach Redis";

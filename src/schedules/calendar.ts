@@ -1,3 +1,4 @@
+import { isError } from "../values/thrown.ts";
 import { checkZone } from "../queue/checks.ts";
 import { loading } from "../time/runtime.ts";
 import { notCron, readCron } from "./cron-pattern.ts";
@@ -56,7 +57,7 @@ function newCalendar({ Cron }: Croner, pattern: string, timeZone: string): Calen
       },
     };
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = isError(error) ? error.message : String(error);
     throw notCron(pattern, why.replace(/^CronPattern: /, ""), { cause: error });
   }
 }

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { hashOf } from "../queue/message/bucket.ts";
 import { dayOf, Zone } from "../time/zone.ts";
 import type { Calendar } from "./calendar.ts";
@@ -101,7 +102,7 @@ export class Ticks {
   #nextOfCalendar(from: number): number | undefined {
     const next: unknown = this.#calendar.next(new Date(from));
     if (next === null) return undefined;
-    const tick = next instanceof Date ? next.getTime() : NaN;
+    const tick = types.isDate(next) ? next.getTime() : NaN;
     if (tick > from) return tick;
     throw new TypeError(
       `the calendar of schedule ${JSON.stringify(this.#name)} must return a later Date or null`,

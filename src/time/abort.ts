@@ -1,9 +1,15 @@
 import { setMaxListeners } from "node:events";
 
+/** Whether a value is an AbortSignal, also one that a test environment such as jsdom has of its own. */
+export function isAbortSignal(value: unknown): value is AbortSignal {
+  if (value instanceof AbortSignal) return true;
+  return Object.prototype.toString.call(value) === "[object AbortSignal]";
+}
+
 /** Calls `listener` when the signal is aborted from now on. Returns how to stop listening. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
-  setMaxListeners(0, signal);
+  if (signal instanceof EventTarget) setMaxListeners(0, signal);
   signal.addEventListener("abort", listener, { once: true });
   return () => signal.removeEventListener("abort", listener);
 }

@@ -72,6 +72,7 @@ export const FOUNDATIONS: Readonly<Record<string, string>> = {
   time: "Clocks and timers; no Redis.",
   codecs: "Bytes and values.",
   words: "What an unknown name may mean.",
+  values: "What was thrown: any value, read without throwing.",
 };
 
 export interface Annex {
@@ -285,7 +286,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/opentelemetry": {
     rule: "Spans and metrics of OpenTelemetry.",
-    imports: ["time", "observe"],
+    imports: ["time", "values", "observe"],
   },
   "adapters/prometheus": {
     rule: "Metrics of Prometheus.",
@@ -293,6 +294,6 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/nestjs": {
     rule: "A module for NestJS.",
-    imports: ["time", "client", "handles", "queue", "observe"],
+    imports: ["time", "values", "client", "handles", "queue", "observe"],
   },
 };

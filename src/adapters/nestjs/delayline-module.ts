@@ -1,3 +1,4 @@
+import { textField } from "../../values/thrown.ts";
 import {
   Logger,
   Module,
@@ -231,7 +232,7 @@ function log(line: Delayline, connection?: string): void {
   line.on("error", (error) => {
     // The stack of a handler's own error shows where it failed.
     const { cause } = error;
-    logger.error(error.message, cause instanceof Error ? cause.stack : error.stack);
+    logger.error(error.message, textField(cause, "stack") ?? error.stack);
   });
   line.on("recovered", ({ error, duration }) => {
     logger.log(`over after ${Math.round(duration)} ms: ${error.message}`);

@@ -1,3 +1,4 @@
+import { isError, textField } from "../../values/thrown.ts";
 import type { Attributes } from "@opentelemetry/api";
 
 /** Operations on a queue, and their types in the messaging conventions. */
@@ -65,8 +66,6 @@ export function withError(attributes: Attributes, error: unknown): Attributes {
 
 /** The value of `error.type`: the stable code of a `DelaylineError`, or the name of another error. */
 export function errorTypeOf(error: unknown): string {
-  if (!(error instanceof Error)) return "_OTHER";
-  const { code, name } = error as Error & { readonly code?: unknown };
-  if (typeof code === "string" && code !== "") return code;
-  return typeof name === "string" && name !== "" ? name : "_OTHER";
+  if (!isError(error)) return "_OTHER";
+  return textField(error, "code") || textField(error, "name") || "_OTHER";
 }

@@ -1,3 +1,4 @@
+import { isError, textField } from "../../values/thrown.ts";
 import {
   context,
   metrics,
@@ -164,9 +165,9 @@ function on(channel: Channel, listener: (event: never) => void): () => void {
  * abort with a custom reason cannot be distinguished from an error.
  */
 function isWaitCutShort(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const { code, name } = error as Error & { readonly code?: unknown };
-  return code === "CLOSED" || name === "AbortError" || name === "TimeoutError";
+  if (!isError(error)) return false;
+  const name = textField(error, "name");
+  return textField(error, "code") === "CLOSED" || name === "AbortError" || name === "TimeoutError";
 }
 
 /** The event of a failed take, as if that take had returned nothing. */
@@ -179,5 +180,5 @@ function storedOf(event: OfferEvent): number {
   if (!("error" in event)) return event.count;
   // An OfferManyError has a result for each message.
   const { results } = Object(event.error) as { readonly results?: readonly unknown[] };
-  return Array.isArray(results) ? results.filter((one) => !(one instanceof Error)).length : 0;
+  return Array.isArray(results) ? results.filter((one) => !isError(one)).length : 0;
 }

@@ -1,3 +1,4 @@
+import { isError, textField } from "../../values/thrown.ts";
 import {
   context,
   diag,
@@ -9,6 +10,7 @@ import {
   trace,
   type Attributes,
   type Context,
+  type Exception,
   type Link,
   type Span,
   type Tracer,
@@ -120,10 +122,10 @@ export class Spans {
     guarded("end a span", () => {
       if ("error" in event) {
         const { error } = event;
-        const message = error instanceof Error ? error.message : undefined;
+        const message = isError(error) ? textField(error, "message") : undefined;
         span.setAttribute("error.type", errorTypeOf(error));
         span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
-        if (error instanceof Error) span.recordException(error);
+        if (isError(error)) span.recordException(exceptionOf(error));
       }
       span.end();
     });
@@ -175,4 +177,16 @@ export function guarded<Result>(what: string, work: () => Result): Result | unde
     diag.error(`delayline: cannot ${what}`, error);
     return undefined;
   }
+}
+
+/** What a span keeps of an error. A getter of it that throws must not keep the span from ending. */
+function exceptionOf(error: Error): Exception {
+  const code = textField(error, "code");
+  const stack = textField(error, "stack");
+  return {
+    name: textField(error, "name") ?? "Error",
+    message: textField(error, "message") ?? "",
+    ...(code !== undefined && { code }),
+    ...(stack !== undefined && { stack }),
+  };
 }

@@ -11,16 +11,20 @@
  * In the fields of a bean the declared type decides: a `Long`, `Date` or `List` has its class, a `long`, `int`,
  * `String`, `byte[]` or `String[]` has none.
  */
+import { types } from "node:util";
+import { hasPlainPrototype, kindOf } from "../../codecs/plain-data.ts";
 import { UnreadableError } from "../../codecs/unreadable-error.ts";
 import { wayOutOf } from "../../words/did-you-mean.ts";
+import { UnwritableError } from "../../codecs/unwritable-error.ts";
 import { isClassName, isNatural, isWrapper } from "./java-class.ts";
-import { JavaValue } from "./java-value.ts";
+import { isJavaValue, JavaValue } from "./java-value.ts";
 
 /** How a codec with type ids treats JavaScript objects. */
 export interface JacksonOptions {
   /**
    * Returns the fully qualified name of the Java class to write an object as, or undefined for a map
-   * (`java.util.LinkedHashMap`). Called for plain objects and instances of classes. Defaults to maps.
+   * (`java.util.LinkedHashMap`). Called for plain objects and instances of classes. Defaults to maps, which only plain
+   * objects are written as: of an instance of a class, an `Error` for example, a map would hold a part at best.
    *
    * Java instantiates whatever class is named, so the name must not come from untrusted input.
    */
@@ -115,9 +119,9 @@ export class JavaTypes {
   }
 
   #objectToJava(value: object, position: Position, depth: number): Tree {
-    if (value instanceof JavaValue) return this.#javaValue(value, depth);
-    if (value instanceof Date) return ["java.util.Date", milliseconds(value)];
-    if (value instanceof Uint8Array) {
+    if (isJavaValue(value)) return this.#javaValue(value, depth);
+    if (types.isDate(value)) return ["java.util.Date", milliseconds(value)];
+    if (types.isUint8Array(value)) {
       const plain = this.#plainBytes(value);
       // A field declared byte[] has no class. A whole payload of bytes needs none, unless the format is text.
       const isPlain = position === FIELD || (depth === 0 && !this.#isText);
@@ -125,13 +129,17 @@ export class JavaTypes {
     }
     if (ArrayBuffer.isView(value)) throw new TypeError("bytes must be a Uint8Array");
     if (Array.isArray(value)) return ["java.util.ArrayList", this.#items(value, depth)];
-    if (value instanceof Set) return ["java.util.LinkedHashSet", this.#items([...value], depth)];
-    if (value instanceof Map) return this.#fields(MAP, value, depth);
+    if (types.isSet(value)) return ["java.util.LinkedHashSet", this.#items([...value], depth)];
+    if (types.isMap(value)) return this.#fields(MAP, value, depth);
     if ("toJSON" in value && typeof value.toJSON === "function") {
       return this.#toJava(value.toJSON(), position, depth + 1);
     }
+    if (types.isPromise(value)) throw withoutForm(value);
     const javaClass = this.#classOf(value);
-    if (javaClass === undefined) return this.#fields(MAP, Object.entries(value), depth);
+    if (javaClass === undefined) {
+      if (!hasPlainPrototype(value)) throw withoutForm(value);
+      return this.#fields(MAP, Object.entries(value), depth);
+    }
     if (typeof javaClass !== "string" || !isClassName(javaClass)) {
       throw new TypeError("classOf must return the name of a Java class, or undefined");
     }
@@ -145,12 +153,12 @@ export class JavaTypes {
       throw new TypeError("a JavaValue must have the name of a Java class, or undefined");
     }
     if (isPlainObject(value)) return this.#fields(javaClass, Object.entries(value), depth);
-    if (value instanceof Map) return this.#fields(javaClass, value, depth);
+    if (types.isMap(value)) return this.#fields(javaClass, value, depth);
     let plain: Tree;
     if (Array.isArray(value)) plain = this.#items(value, depth);
-    else if (value instanceof Set) plain = this.#items([...value], depth);
-    else if (value instanceof Date) plain = milliseconds(value);
-    else if (value instanceof Uint8Array) plain = this.#plainBytes(value);
+    else if (types.isSet(value)) plain = this.#items([...value], depth);
+    else if (types.isDate(value)) plain = milliseconds(value);
+    else if (types.isUint8Array(value)) plain = this.#plainBytes(value);
     else if (typeof value === "bigint") plain = value;
     else if (typeof value === "number" && this.#isText && !Number.isFinite(value)) {
       plain = String(value);
@@ -261,9 +269,14 @@ function isScalar(value: unknown): value is string | boolean | number | null {
 }
 
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
+  return typeof value === "object" && value !== null && hasPlainPrototype(value);
+}
+
+/** The error about an object whose content no Java class is named for. */
+function withoutForm(value: object): UnwritableError {
+  return new UnwritableError(
+    `${kindOf(value)} has no Java form: use a plain object, classOf or JavaValue`,
+  );
 }
 
 function milliseconds(date: Date): number {

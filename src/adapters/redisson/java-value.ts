@@ -1,3 +1,7 @@
+import { brand, isBranded } from "../../codecs/brand.ts";
+
+const NAME = "JavaValue";
+
 /**
  * A value with its Java class.
  *
@@ -13,4 +17,13 @@ export class JavaValue<T = unknown> {
     readonly javaClass: string | undefined,
     readonly value: T,
   ) {}
+
+  static {
+    brand(this, NAME);
+  }
+}
+
+/** Whether a value is a JavaValue of this copy of the library, or of another one. */
+export function isJavaValue(value: unknown): value is JavaValue {
+  return isBranded(value, NAME);
 }

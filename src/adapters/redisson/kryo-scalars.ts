@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { UnreadableError } from "../../codecs/unreadable-error.ts";
 import { text, unzigzag, varint, varlong, zigzag, type KryoReader } from "./kryo-bytes.ts";
 import { compact } from "./long-codec.ts";
@@ -96,7 +97,7 @@ export const SCALARS: readonly Scalar[] = [
     id: BY_NAME,
     javaClass: "[B",
     write(value) {
-      if (!(value instanceof Uint8Array)) throw new TypeError("a byte[] takes a Uint8Array");
+      if (!types.isUint8Array(value)) throw new TypeError("a byte[] takes a Uint8Array");
       return Buffer.concat([varint(value.length + 1), value]);
     },
     read: (reader) => sized(reader, (size) => Buffer.from(reader.take(size))),
@@ -105,7 +106,7 @@ export const SCALARS: readonly Scalar[] = [
     id: BY_NAME,
     javaClass: "java.util.Date",
     write(value) {
-      if (!(value instanceof Date)) throw new TypeError("a Date takes a Date");
+      if (!types.isDate(value)) throw new TypeError("a Date takes a Date");
       if (Number.isNaN(value.getTime())) throw new RangeError("the date is invalid");
       return varlong(BigInt(value.getTime()));
     },

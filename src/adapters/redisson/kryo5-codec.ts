@@ -1,6 +1,7 @@
+import { types } from "node:util";
 import type { Codec } from "../../codecs/codec.ts";
 import { UnreadableError } from "../../codecs/unreadable-error.ts";
-import { JavaValue } from "./java-value.ts";
+import { isJavaValue, JavaValue } from "./java-value.ts";
 import { KryoReader, text } from "./kryo-bytes.ts";
 import { BY_NAME, SCALARS, type KryoScalar } from "./kryo-scalars.ts";
 
@@ -23,7 +24,7 @@ export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implement
   /** @throws {TypeError | RangeError} for objects, and for values that their Java class cannot hold. */
   encode(payload: T): Uint8Array {
     if (payload === null || payload === undefined) return Buffer.of(NULL);
-    const { javaClass, value } = payload instanceof JavaValue ? payload : natural(payload);
+    const { javaClass, value } = isJavaValue(payload) ? payload : natural(payload);
     const scalar = SCALARS.find((each) => each.javaClass === javaClass);
     if (scalar === undefined) throw new TypeError(`Kryo5Codec carries scalars only: ${REMEDY}`);
     const head =
@@ -64,8 +65,8 @@ function natural(value: unknown): JavaValue {
       return new JavaValue((value | 0) === value ? "java.lang.Integer" : "java.lang.Long", value);
     }
     default:
-      if (value instanceof Date) return new JavaValue("java.util.Date", value);
-      if (value instanceof Uint8Array) return new JavaValue("[B", value);
+      if (types.isDate(value)) return new JavaValue("java.util.Date", value);
+      if (types.isUint8Array(value)) return new JavaValue("[B", value);
       return new JavaValue(undefined, value);
   }
 }

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import type { Tree } from "./java-types.ts";
 
 /**
@@ -21,7 +22,7 @@ function write(tree: Tree, parts: Uint8Array[]): void {
   else if (typeof tree === "number") {
     const isWhole = Number.isSafeInteger(tree) && !Object.is(tree, -0);
     parts.push(isWhole ? whole(BigInt(tree)) : double(tree));
-  } else if (tree instanceof Uint8Array) {
+  } else if (types.isUint8Array(tree)) {
     parts.push(head(BIN, tree.length), tree);
   } else if (isMap(tree)) {
     parts.push(head(MAP, tree.size));

@@ -1,3 +1,4 @@
+import { fieldOf, isError } from "../../values/thrown.ts";
 import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { handlings, tracedQuietly, type HandleEvent } from "../../observe/events.ts";
@@ -34,7 +35,7 @@ export function tracedHandling(
  * cause, as Node's own functions do.
  */
 export function isCutShortBy({ aborted, reason }: AbortSignal, error: unknown): boolean {
-  return aborted && (error === reason || (error instanceof Error && error.cause === reason));
+  return aborted && (error === reason || (isError(error) && fieldOf(error, "cause") === reason));
 }
 
 /** Passes a handler's failure to `onError`, or else to an `error` event. Never rejects. */

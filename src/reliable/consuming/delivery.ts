@@ -1,3 +1,4 @@
+import { isError, textOfThrown } from "../../values/thrown.ts";
 import {
   settlements,
   traced,
@@ -237,20 +238,6 @@ export function deliveredMessageOf({ delivery, held }: Delivered<unknown>): Deli
 
 /** Returns the text of a reason. */
 function checkReason(reason: unknown): string {
-  if (typeof reason === "string" || reason instanceof Error) return textOfThrown(reason);
+  if (typeof reason === "string" || isError(reason)) return textOfThrown(reason);
   throw new TypeError(`reason must be a string or an Error, got ${typeof reason}`);
-}
-
-/** The reason to keep for what a handler threw. An error class of the user may have set any `message`. */
-export function textOfThrown(error: unknown): string {
-  if (error instanceof Error) {
-    const texts: unknown[] = [error.message, error.name];
-    return (
-      (texts.find((text) => typeof text === "string" && text !== "") as string | undefined) ??
-      "Error"
-    );
-  }
-  return typeof error === "string"
-    ? error
-    : `the handler threw ${error === null ? "null" : typeof error}`;
 }

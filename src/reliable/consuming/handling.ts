@@ -1,3 +1,4 @@
+import { brand, isBranded } from "../../codecs/brand.ts";
 import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { handlings } from "../../observe/events.ts";
@@ -10,7 +11,6 @@ import {
 import type { Call } from "../../queue/call.ts";
 import {
   deliveredMessageOf,
-  textOfThrown,
   type Delivered,
   type Delivery,
   type DeliveryHost,
@@ -18,6 +18,7 @@ import {
 } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 import type { Held } from "../group/held.ts";
+import { textOfThrown } from "../../values/thrown.ts";
 import { performance } from "../../time/runtime.ts";
 
 /** Called with each payload and its delivery, which is acknowledged when the handler has returned. */
@@ -30,6 +31,15 @@ export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
 export class RejectError extends Error {
   // A literal, since bundlers may rename the class.
   override readonly name = "RejectError";
+
+  static {
+    brand(this, "RejectError");
+  }
+}
+
+/** Whether a handler threw a RejectError of this copy of the library, or of another one. */
+function isRejection(thrown: unknown): boolean {
+  return isBranded(thrown, "RejectError");
 }
 
 /** The outcome of a failed delivery: a retry in `delay` milliseconds, or without a delay a dead letter. */
@@ -268,8 +278,8 @@ async function settleFailed<T, Input>(
   const { settler } = host;
   const { counters } = settler;
   const isCutShort = isCutShortBy(closing, error);
-  if (error instanceof RejectError || !isCutShort) counters.failed++;
-  if (error instanceof RejectError) {
+  if (isRejection(error) || !isCutShort) counters.failed++;
+  if (isRejection(error)) {
     await each(delivered, (held) => settler.bury(held, textOfThrown(error)));
   } else if (isCutShort) {
     await each(delivered, (held) => settler.release(held));

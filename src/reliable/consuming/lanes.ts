@@ -3,6 +3,8 @@
  *
  * A key for which nothing waits or runs is forgotten, so there may be any number of keys.
  */
+import { types } from "node:util";
+
 export class Lanes {
   /** The end of the last function of each key. None rejects. */
   readonly #ends = new Map<string, Promise<void>>();
@@ -38,6 +40,6 @@ export class Lanes {
 export function laneOf(value: unknown): string | undefined {
   if (value === undefined || typeof value === "string") return value;
   // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
-  if (value instanceof Promise) value.catch(() => {});
+  if (types.isPromise(value)) value.catch(() => {});
   throw new TypeError(`orderBy must return a string or undefined, got ${typeof value}`);
 }

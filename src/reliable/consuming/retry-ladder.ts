@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { checkDuration, checkOptions } from "../../queue/checks.ts";
 
 /**
@@ -66,7 +67,7 @@ export class RetryLadder {
     const pause = this.#rule(attempt, error);
     if (pause === undefined) return undefined;
     // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
-    if (pause instanceof Promise) pause.catch(() => {});
+    if (types.isPromise(pause)) pause.catch(() => {});
     checkDuration("the pause that retry returns", pause);
     return pause;
   }

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { resolveCodec } from "../../codecs/built-in.ts";
 import { stringifyJson } from "../../codecs/json-text.ts";
 import { decodeUtf8 } from "../../codecs/utf8.ts";
@@ -55,11 +56,11 @@ export function readablePayload(payload: Uint8Array): ReadablePayload {
 
 /** Replaces what JSON cannot represent: bytes by hex, Maps by objects, Sets by arrays, undefined by null. */
 function toJsonValue(value: unknown): unknown {
-  if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`;
-  if (value instanceof Map) return Object.fromEntries(Array.from(value, toJsonPair));
-  if (value instanceof Set) return Array.from(value, toJsonValue);
+  if (types.isUint8Array(value)) return `0x${Buffer.from(value).toString("hex")}`;
+  if (types.isMap(value)) return Object.fromEntries(Array.from(value, toJsonPair));
+  if (types.isSet(value)) return Array.from(value, toJsonValue);
   if (Array.isArray(value)) return value.map(toJsonValue);
-  if (typeof value === "object" && value !== null && !(value instanceof Date)) {
+  if (typeof value === "object" && value !== null && !types.isDate(value)) {
     return Object.fromEntries(Object.entries(value).map(toJsonPair));
   }
   return value === undefined ? null : value;

@@ -134,9 +134,10 @@ describe("msgpack", () => {
     ["an instance of Number", Object(4111)],
     ["an instance of ArrayBuffer", new ArrayBuffer(3)],
     ["an instance of Float64Array", new Float64Array([4111])],
-    ["an instance of Promise", Promise.resolve("4111")],
+    ["a Promise (await it)", Promise.resolve("4111")],
     ["an invalid Date", new Date("4111-41-11")],
     ["a text that is not well-formed Unicode", "4111 \ud800"],
+    ["a property with a name that is not well-formed Unicode", { "\ud83d": 4111 }],
     ["a property named __proto__", JSON.parse('{"__proto__":4111}')],
   ])("refuses %s and says where, but does not quote it", (kind, value) => {
     const places: [string, unknown][] = [
@@ -148,6 +149,50 @@ describe("msgpack", () => {
     for (const [place, payload] of places) {
       const message = `${kind}${place} has no MessagePack form`;
       expect(() => msgpack.encode(payload)).toThrow(new UnwritableError(message));
+    }
+  });
+
+  test("gives back a byte order mark, and any text, at every length and place", () => {
+    for (let length = 0; length < 300; length = length < 70 ? length + 1 : length * 2) {
+      for (const text of ["\ufeff", "x\ufeff", "\ufffd\u0000", "é😀"]) {
+        const long = text + "x".repeat(length);
+        expect(roundTrip(msgpack, { [long]: [long] })).toEqual({ [long]: [long] });
+        expect(roundTrip(msgpack, long)).toBe(long);
+      }
+    }
+  });
+
+  test.each(["a1ff", "a1c3", "a3eda080", "81a1ff01", "d921" + "ff".repeat(33)])(
+    "refuses a text that is not UTF-8, as the other codecs do: %s",
+    (hex) => {
+      expect(() => msgpack.decode(Buffer.from(hex, "hex"))).toThrow(UnreadableError);
+    },
+  );
+
+  test("reads every form of the specification", () => {
+    const forms: Record<string, unknown> = {
+      cc80: 128,
+      cdffff: 65_535,
+      d080: -128,
+      d28000: undefined,
+      d280000000: -(2 ** 31),
+      d3ffffffffffffffff: -1,
+      ca3fc00000: 1.5,
+      dc000101: [1],
+      dd0000000101: [1],
+      de00010101: { 1: 1 },
+      df0000000101c0: { 1: null },
+      c50001aa: Buffer.of(0xaa),
+      c600000001aa: Buffer.of(0xaa),
+      da000161: "a",
+      db0000000161: "a",
+      c70cff3b9ac9ff00000000000003e8: new Date(1_000_999),
+      dd7fffffff: undefined,
+    };
+    for (const [hex, value] of Object.entries(forms)) {
+      const read = () => msgpack.decode(Buffer.from(hex, "hex"));
+      if (value === undefined) expect(read, hex).toThrow(UnreadableError);
+      else expect(read(), hex).toEqual(value);
     }
   });
 
@@ -175,6 +220,7 @@ describe("msgpack", () => {
   test.each([
     ["the byte that MessagePack never uses", "c1"],
     ["the same, inside something", "92c101"],
+    ["a map whose key is a map", "8180c0"],
     ["a timestamp of a length that there is not", "c705ff0000000000"],
     ["an extension that nobody knows", "d40501"],
     ["a value that holds itself", "d6690000000191d67000000001"],

@@ -1,3 +1,4 @@
+import { types } from "node:util";
 import { inspect } from "node:util";
 import { durationIn } from "../../../time/duration.ts";
 import { LAST_DATE } from "../../../time/last-date.ts";
@@ -431,7 +432,7 @@ function checkDuration(call: string, duration: unknown): number {
 /** Returns epoch milliseconds. */
 function instantOf(name: string, value: unknown): number {
   const instant =
-    value instanceof Date || typeof value === "string" || typeof value === "number"
+    types.isDate(value) || typeof value === "string" || typeof value === "number"
       ? new Date(value).getTime()
       : NaN;
   if (instant >= 0) return instant;
