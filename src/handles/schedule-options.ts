@@ -39,8 +39,9 @@ export interface ScheduleOptions<T = unknown> {
 
   /**
    * A cron pattern, such as `"30 2 * * *"`, with seconds in front if it has six fields; or any object with
-   * `next(from: Date): Date | null`. Weekdays count from 0, Sunday. A pattern that means something else to Quartz or AWS is
-   * refused.
+   * `next(from: Date): Date | null`.
+   *
+   * Weekdays count from 0, Sunday. A pattern that means something else to Quartz or AWS is refused.
    *
    * A pattern needs the package croner (`npm install croner`), in processes that declare schedules and in those that move
    * messages; each tick costs them some 0.2 ms. An object is known only to processes that declare it: one of them has to
