@@ -461,6 +461,27 @@ test("groups that have been given different entries: another process goes on whe
   }
 });
 
+test("groups that are given different entries between two pages: the bound says so from then on", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const all = Array.from({ length: 6 }, (_, i) => message(`m${i}`, 1000 + i));
+  await queue.seed({ groups: ["g", "h"] });
+  await queue.seed({ stream: all.map((one) => entryOf(one)) });
+  const [newest] = (await redis.xrevrange(keys.stream, "+", "-", "COUNT", 1)).map(([id]) => id);
+  const args = { own: 0, isRemoved: 0, epoch: 2, after: "", letter: "", fenced: "" };
+  const page = { limit: 2, maxBytes: 1_000_000, into: 0, buckets: allTo(0), timeout: 60_000 };
+  const bounds: (string | null)[] = [];
+  for (const reads of [[], ["g"], ["h"]]) {
+    for (const group of reads) {
+      await redis.xreadgroup("GROUP", group, DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
+    }
+    const batch = await run(redis, drainPage, keys, { ...args, ...page });
+    bounds.push(await redis.hget(keys.journal, "bound"));
+    if (batch.rows.length > 0) await drop(queue, batch);
+  }
+  expect(bounds).toEqual([`2 some ${newest}`, `2 all ${newest}`, `2 all ${newest}`]);
+});
+
 test("an entry that was appended and kept in flight goes once", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;

@@ -50,6 +50,21 @@ const arrived: QueueState = {
   arrivals: { 0: "5" },
 };
 
+test("a schedule: with when to plan it next, and planners are woken; once", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await push(queue, batch(1, travels(a)));
+  expect(await push(queue, batch(5, row("schedule", FAR, "nightly", "record")))).toBe(true);
+  const { channel } = await queue.snapshot();
+  expect(channel).toEqual([String(FAR), "0"]);
+  expect(await redis.hgetall(keys.schedules)).toEqual({ nightly: "record" });
+  expect(await redis.zrange(keys.planning, "0", "-1", "WITHSCORES")).toEqual([
+    "nightly",
+    String(FAR),
+  ]);
+  expect(await push(queue, batch(5, row("schedule", FAR, "nightly", "record")))).toBe(false);
+});
+
 test("messages: in the ZSET, the insertion order and the index, and a new head is published; once", async () => {
   const queue = await newMoves();
   const both = [travels(b), travels(a, behindA)];

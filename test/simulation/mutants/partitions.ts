@@ -326,6 +326,20 @@ export const EXCLUSIVE: readonly Mutant[] = [
     ],
   },
   {
+    name: "bound-of-the-other-mode",
+    breaks:
+      "A drain goes on by the bound of groups that had been given the same: what one group has not been given is left.",
+    worlds: ["partitions"],
+    tests: ["moves/partitions/drain-page.test.ts"],
+    edits: [
+      {
+        file: "lua/partitions/drain-page.ts",
+        find: `(not isNoted or isAll ~= (mode == "all"))`,
+        replace: `not isNoted`,
+      },
+    ],
+  },
+  {
     name: "late-renewal",
     breaks:
       "A lease on a partition lasts from when the reply to its renewal came: two handlers of one key at once.",

@@ -10,6 +10,33 @@ const TESTS = [
 /** Slips in planning schedules. */
 export const SCHEDULES: readonly Mutant[] = [
   {
+    name: "jitter-forgotten",
+    breaks:
+      "A schedule that begins between a tick and its message, which jitter has made later, leaves it out.",
+    worlds: ["schedules"],
+    tests: ["unit/schedules/plan.test.ts"],
+    edits: [
+      {
+        file: "schedules/plan.ts",
+        find: `Math.max(lastAt ?? 0, now - spread - jitter)`,
+        replace: `Math.max(lastAt ?? 0, now - spread)`,
+      },
+    ],
+  },
+  {
+    name: "migrated-schedule-wakes-nobody",
+    breaks: "A schedule that migrates wakes no planner: its next ticks are placed too late.",
+    worlds: ["schedules"],
+    tests: ["moves/partitions/push-in.test.ts"],
+    edits: [
+      {
+        file: "lua/partitions/push-in.ts",
+        find: `  first = -1`,
+        replace: ``,
+      },
+    ],
+  },
+  {
     name: "plans-without-revision",
     breaks:
       "A planner does not compare the record with the one it has read: two place the same ticks, or bring back a removed schedule.",

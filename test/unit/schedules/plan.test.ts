@@ -70,6 +70,17 @@ test("places 30 s ahead, two ticks at least and a hundred at most; and is planne
   expect(fast.planAt).toBe(NOW + 5 * SECOND);
 });
 
+test("what begins between a tick and its message, which jitter has made later, places it", () => {
+  const [now, next] = [NOW + 1, NOW + MINUTE];
+  const scheduling = new Scheduling({ every: MINUTE, jitter: 30 * SECOND }, now);
+  const deadline = scheduling.ticks.deadlineOf(NOW, next);
+  expect(deadline).toBeGreaterThan(now);
+  expect(scheduling.record.placed[0]).toEqual({ tick: NOW, deadline });
+  const resumed = resume(scheduling.take(pause(scheduling.record, now)).record, now);
+  scheduling.take(resumed);
+  expect(ticksOf(scheduling.advance(now))[0]).toBe(NOW);
+});
+
 test("however it is planned, each tick is placed once, in order", () => {
   const scheduling = new Scheduling({ every: SECOND, misfire: "all" });
   const placed = scheduling.record.placed.map(({ tick }) => tick);
