@@ -118,7 +118,13 @@ export const FAULT_KINDS = [
   "rights",
 ] as const;
 
-export type FaultKind = (typeof FAULT_KINDS)[number];
+/**
+ * The replies on a connection that renews leases come late, perhaps by as long as a lease, while their process lives on.
+ * For worlds with leases.
+ */
+export const LATE_REPLIES = "late-replies";
+
+export type FaultKind = (typeof FAULT_KINDS)[number] | typeof LATE_REPLIES;
 
 /** A fault, with what is not left to the seed. */
 export interface FaultRequest {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { Delivery } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -15,6 +15,7 @@ test("a beat renews the leases from when it was sent: after a reply that took a 
   const line = newLine({ redis: proxy.url });
   const queue = line.getReliableQueue<number>(uniqueName(), { leaseTimeout: LEASE });
   const [begun, end] = [new Gate(), new Gate()];
+  onTestFinished(() => end.open());
   let running: Delivery<number> | undefined;
   queue.subscribe(async (_n, delivery) => {
     running = delivery;

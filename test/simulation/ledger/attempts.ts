@@ -91,9 +91,6 @@ export const again: Rule = (story, promises) =>
         return [`attempt without those before it: ${nameOfDelivery(delivery)}`];
       }
       if (isUndone(before, story)) return [];
-      // It was read before the other one, and reaches a process that was held up: its next sign of life tells it.
-      const isOld = delivery.attempt < before.attempt;
-      if (isOld && story.isHit(delivery.by, LOSES_LEASE, { at: 0 }, delivery)) return [];
       const acknowledged = before.settlements.find(
         (call) => call.verb === "ack" && call.answer === true && tookEffect(call, story),
       );
@@ -135,8 +132,11 @@ export const uncounted: Rule = (story, promises) =>
 /** Whether there is a reason for the next delivery. */
 function hasFailed(before: Delivery, next: Delivery, story: Story, promises: Promises): boolean {
   if (before.end !== undefined && before.end.how !== "returned") return true;
-  // A reply that waited for a process that stood still is handed out when it goes on.
-  if (story.isHit(before.by, LOSES_LEASE, { at: before.at - GOING_ON }, next)) return true;
+  // What it lost before, as while it stood still, it had not begun.
+  const isHit = story
+    .faultsOn(before.by, LOSES_LEASE, before, next)
+    .some(({ index, until }) => index > before.index || until > before.at);
+  if (isHit) return true;
   if (seemsDead(next, story, promises)) return true;
   const isClosing = story
     .callsOf("close", "closeQueue")
@@ -164,9 +164,6 @@ function mayBeTakenForDead(before: Delivery, next: Delivery, story: Story): bool
       .some(({ begun, ended }) => begun.at <= next.at && (ended?.at ?? Infinity) >= step.at),
   );
 }
-
-/** Milliseconds in which a process that stood still has read what came meanwhile. */
-const GOING_ON = 100;
 
 /** Whether a delivery that was taken by hand was not settled in time. */
 function isExpired(before: Delivery, next: Delivery, promises: Promises): boolean {

@@ -125,6 +125,7 @@ const CUTS_OFF: readonly FaultKind[] = [
   "cut",
   "silence",
   "delay",
+  "late-replies",
   "client-kill",
   "stall",
   "failover",

@@ -53,6 +53,7 @@ export const LOSES_CONNECTION: readonly FaultKind[] = [
   "cut",
   "silence",
   "delay",
+  "late-replies",
   "client-kill",
   "failover",
 ];

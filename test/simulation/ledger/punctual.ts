@@ -108,6 +108,7 @@ const EXCUSES: readonly FaultKind[] = [
   "cut",
   "silence",
   "delay",
+  "late-replies",
   "stall",
   "client-kill",
   "failover",

@@ -8,14 +8,14 @@ import type { SimServer } from "./server.ts";
 export type Sent = { readonly words: readonly Buffer[]; readonly since: number } | "end";
 
 /** What Redis has sent and the client has not got yet. */
-export type Received =
-  | {
-      readonly raw: Buffer;
-      readonly text: string;
-      readonly since: number;
-      readonly isPublished: boolean;
-    }
-  | { readonly end: "closed" | "reset"; readonly since: number };
+export type Received = {
+  readonly since: number;
+  /** When the machine first saw it (elapsed ms). */
+  sentAt?: number;
+} & (
+  | { readonly raw: Buffer; readonly text: string; readonly isPublished: boolean }
+  | { readonly end: "closed" | "reset" }
+);
 
 /** Counts what is held, so that its order of age is known. */
 export interface Ages {
@@ -53,6 +53,8 @@ export class Connection {
   reading: readonly Buffer[] | undefined;
   /** Until when nothing passes (elapsed ms). */
   heldUntil = 0;
+  /** How late the client gets what Redis sends (ms). */
+  lag = 0;
   /** Nothing passes any more, and neither end notices. */
   isSilent = false;
   /** How many published messages it will miss. */
@@ -123,6 +125,12 @@ export class Connection {
       this.stream.push(next.raw);
       return next.text;
     });
+  }
+
+  /** When the client may get what comes next (elapsed ms); Infinity if nothing comes. `now`: when it is asked. */
+  nextAt(now: number): number {
+    for (const one of this.received) one.sentAt ??= now;
+    return (this.received[0]?.sentAt ?? Infinity) + this.lag;
   }
 
   /** Whether neither end has anything to do with it any more. */

@@ -1,5 +1,5 @@
 import type { Random } from "../random.ts";
-import type { FaultKind, FaultRequest, World } from "../sim.ts";
+import { LATE_REPLIES, type FaultKind, type FaultRequest, type World } from "../sim.ts";
 import type { Connection } from "./connection.ts";
 import type { Stage, StagedProcess } from "./stage.ts";
 import { gather } from "./wire.ts";
@@ -83,6 +83,7 @@ export class Faults {
     this.#restore = undefined;
     for (const connection of stage.connections) {
       connection.heldUntil = 0;
+      connection.lag = 0;
       connection.missCount = 0;
     }
     for (const { owner } of stage.processes) owner.stalledUntil = 0;
@@ -228,7 +229,8 @@ export class Faults {
         one.link !== undefined &&
         !one.isLost &&
         (owner ?? one.owner) === one.owner &&
-        (kind !== "deaf" || one.isSubscribed),
+        (kind !== "deaf" || one.isSubscribed) &&
+        (kind !== LATE_REPLIES || one.label.includes(".background#")),
     );
     if (candidates.length === 0) return;
     const connection = random.pick(candidates);
@@ -237,6 +239,11 @@ export class Faults {
       const duration = fault.duration ?? random.magnitude(5, 3000);
       connection.heldUntil = stage.elapsed + duration;
       this.#tell(kind, { ...about, duration });
+    } else if (kind === LATE_REPLIES) {
+      const [lag, duration] = [random.magnitude(300, 1900), random.magnitude(1000, 20_000)];
+      connection.lag = lag;
+      this.#tell(kind, { ...about, lag, duration });
+      this.#until(duration, () => void (connection.lag = 0));
     } else if (kind === "deaf") {
       connection.missCount = random.between(1, 5);
       this.#tell(kind, { ...about, count: connection.missCount });

@@ -378,7 +378,13 @@ export class Machine implements Sim, Stage {
       }
     }
     const [next] = received;
-    if (next !== undefined && mayRun(owner, this.elapsed) && !connection.stream.destroyed) {
+    const isHere = connection.nextAt(this.elapsed) <= this.elapsed;
+    if (
+      next !== undefined &&
+      isHere &&
+      mayRun(owner, this.elapsed) &&
+      !connection.stream.destroyed
+    ) {
       held.push({ kind: "deliver", line: inward, since: next.since, connection });
     }
   }
@@ -404,8 +410,11 @@ export class Machine implements Sim, Stage {
   /** Lets time pass until something can happen. Returns false if nothing ever will. */
   #passTime(): boolean {
     let next = Math.min(this.clock.nextDueAt, this.faults.nextAt);
-    for (const { blockedUntil, heldUntil, isSilent, owner } of this.connections) {
+    for (const connection of this.connections) {
+      const { blockedUntil, heldUntil, isSilent, owner } = connection;
       if (isSilent) continue;
+      const nextAt = connection.nextAt(this.elapsed);
+      if (nextAt > this.elapsed) next = Math.min(next, nextAt);
       if (blockedUntil !== undefined) next = Math.min(next, Math.max(blockedUntil, heldUntil));
       if (heldUntil > this.elapsed) next = Math.min(next, heldUntil);
       if (owner.isAlive && owner.stalledUntil > this.elapsed) {

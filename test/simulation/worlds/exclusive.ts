@@ -9,14 +9,14 @@ import {
   type Setting,
 } from "../setting.ts";
 import type { Shop } from "../shop.ts";
-import { FAULT_KINDS, type Sim, type SimProcess, type World } from "../sim.ts";
+import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
 import { pauseNowAndThen, resumeForGood } from "./pauses.ts";
 
 /** One consumer per key, often in strict order. What happens besides depends on the seed. */
 export const exclusive: World = {
   name: "exclusive",
-  faults: FAULT_KINDS,
+  faults: [...FAULT_KINDS, LATE_REPLIES],
   events: 1500,
   run: async (sim) => {
     const [setting, deeds] =

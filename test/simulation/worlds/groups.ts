@@ -3,14 +3,14 @@ import type { ReliableQueue, ReliableQueueOptions } from "../../../src/index.ts"
 import { Clerk } from "../clerk.ts";
 import { RELIABLE_STYLES, takeLastReliably, takeReliably } from "../reliable-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
-import { FAULT_KINDS, type Sim, type SimProcess, type World } from "../sim.ts";
+import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
 
 /** Several groups of one queue, which come and go at any time, and dead letters that are redriven one by one. */
 export const groups: World = {
   name: "groups",
   every: 2,
-  faults: FAULT_KINDS,
+  faults: [...FAULT_KINDS, LATE_REPLIES],
   events: 900,
 
   async run(sim) {

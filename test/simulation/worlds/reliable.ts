@@ -6,12 +6,12 @@ import {
   type ReliableStyle,
 } from "../reliable-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
-import { FAULT_KINDS, type Sim, type SimProcess, type World } from "../sim.ts";
+import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 
 /** A reliable queue: groups, retries, leases, dead letters and redrives, and every way to take and to settle. */
 export const reliable: World = {
   name: "reliable",
-  faults: FAULT_KINDS,
+  faults: [...FAULT_KINDS, LATE_REPLIES],
   events: 900,
 
   async run(sim) {
