@@ -9,9 +9,10 @@ import { defineScript, type Script } from "./script.ts";
  * for may be in another partition. A caller with a newer fact stores it, so that later callers with the older one are
  * refused; but only if it follows from what the partition holds: the partition has nothing left to migrate, and its
  * messages belong where they are by the newer fact, or by that which it changes. If not, Redis went back to an earlier
- * state, and the caller is refused in the same way, with that older fact: see `went-back.ts`. The first fact, facts that
- * scatter, and those of the ordinary queue (-1) are always stored. Bytes that are not a fact are overwritten, except in
- * partition 0 by a fact that is not the first.
+ * state, and the caller is refused in the same way, with that older fact: see `went-back.ts`. The first fact is always
+ * stored, and so are those that scatter. A partition holds no fact before it is used: the first one is written when
+ * somebody comes by, and each change writes its own beside all that it concerns. Of the ordinary queue (-1) only those
+ * changes are of interest that take it in.
  *
  * The ordinary form of the script pays for none of this.
  */
@@ -63,9 +64,11 @@ do
     known, epoch = tonumber(known), tonumber(epoch or -1)
     local layout = (state == "stable" or from == "0") and to or from
     local isWhole = heldState == "stable" or (heldHow or ""):find(":done$")
-    local isHome = heldTo and (heldTo == layout or tonumber(heldTo) <= tonumber(ofPartition))
-    local mayFollow = known == 1 or how ~= "" or isWhole and isHome or epoch < 0 and ofPartition ~= "0"
-    if epoch > known or ofPartition ~= "-1" and (epoch == known or not mayFollow) then
+    local isOrdinary, isMoving = ofPartition == "-1", state ~= "stable"
+    local isHome = isOrdinary or heldTo == layout or tonumber(heldTo or 0) <= tonumber(ofPartition)
+    local isUnused = isMoving and (known == 2 or isOrdinary) or tonumber(ofPartition) >= tonumber(layout)
+    local mayFollow = known == 1 or how ~= "" or isWhole and isHome or epoch < 0 and isUnused
+    if epoch >= known or not mayFollow then
       return redis.error_reply("${REFUSAL} " .. (held or ""))
     end
     redis.call("SET", partitions, knownFact)

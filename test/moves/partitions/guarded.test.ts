@@ -28,9 +28,10 @@ test.each([
   ["of its end, where nothing is left to migrate", "2:4:2:moving:1:done", "3:4:4:stable:1"],
   ["of a later change of the same number", "2:4:2:holding:1:done", "4:8:4:moving:1"],
   ["for the same number", "1:4:4:stable:1", "5:4:4:stable:1"],
-  ["beside a partition that was not in use", "", "4:8:2:moving:1"],
+  ["beside a partition that was not in use", "", "4:8:1:moving:1"],
   ["beside a partition that had been removed", "1:1:1:stable:1", "4:2:8:moving:1"],
-  ["in place of other bytes", "what is this", "4:4:4:stable:1"],
+  ["beside a partition that nobody has used yet", "", "2:4:2:moving:1"],
+  ["in place of other bytes", "what is this", "4:8:1:moving:1"],
   ["that scatters, whatever there was", "2:8:2:moving:1", "6:4:8:moving:1:any"],
   ["that takes in the ordinary queue", "3:4:4:stable:1", "4:4:0:moving:1"],
 ])("a newer fact is written down: %s", async (_what, held, known) => {
@@ -48,17 +49,30 @@ test.each([
 });
 
 test.each(["", "what is this"])(
-  "partition 0 holds %j: only the first fact is written down as it stands",
+  "a partition in use holds %j: only the first fact is written down as it stands",
   async (held) => {
-    expect(await meet(held, "3:4:4:stable:1", 0)).toBe(`PARTITIONS ${held}`);
-    expect(await meet(held, "1:4:4:stable:1", 0)).toBe("1:4:4:stable:1");
+    for (const partition of [0, 1]) {
+      expect(await meet(held, "2:4:4:stable:1", partition)).toBe(`PARTITIONS ${held}`);
+      expect(await meet(held, "4:8:4:moving:1", partition)).toBe(`PARTITIONS ${held}`);
+      expect(await meet(held, "1:4:4:stable:1", partition)).toBe("1:4:4:stable:1");
+    }
   },
 );
 
-test("beside the ordinary queue each newer fact is written down", async () => {
-  expect(await meet("1:4:0:moving:1", "4:2:2:stable:1", -1)).toBe("4:2:2:stable:1");
-  expect(await meet("5:4:4:stable:1", "4:2:2:stable:1", -1)).toBe("PARTITIONS 5:4:4:stable:1");
+test.each([
+  ["1:4:0:moving:1:done", "2:4:4:stable:1"],
+  ["2:4:4:stable:1", "6:2:2:stable:1"],
+  ["", "2:4:0:moving:1"],
+])("beside the ordinary queue, that holds %j, %s is written down", async (held, known) => {
+  expect(await meet(held, known, -1)).toBe(known);
 });
+
+test.each(["1:4:0:moving:1", "", "5:4:4:stable:1"])(
+  "beside the ordinary queue, that holds %j, a stable fact is refused",
+  async (held) => {
+    expect(await meet(held, "4:2:2:stable:1", -1)).toBe(`PARTITIONS ${held}`);
+  },
+);
 
 test("a partition notes that it is done with a change, and with no other", async () => {
   const [fact, done] = ["2:4:2:moving:1", "2:4:2:moving:1:done"];

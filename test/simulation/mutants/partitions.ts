@@ -11,7 +11,7 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "lua/guarded.ts",
-        find: `    if epoch > known or`,
+        find: `    if epoch >= known or`,
         replace: `    if epoch <= known and`,
       },
       {
