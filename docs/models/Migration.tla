@@ -178,7 +178,8 @@ Continue ==
   /\ Goes("second", "begin", facts[0], {})
   /\ UNCHANGED <<redis, copies, late, past>>
 
-\* @script src/lua/partitions/fact.ts advanceFact
+\* @script src/lua/partitions/fact.ts readFact
+\* In its guarded form, which writes the fact down.
 Announce(who, p) ==
   /\ IsAt(who, "announce") /\ p \in processes[who].todo
   /\ facts' = Noted(p, processes[who].known)

@@ -60,14 +60,15 @@ do
   if held ~= knownFact and held ~= knownFact .. ":done" then
     local parts = "^(%d+):(%d+):(%d+):(%a+):%d+([:%a]*)$"
     local known, to, from, state, how = knownFact:match(parts)
-    local epoch, heldTo, _, heldState, heldHow = (held or ""):match(parts)
+    local epoch, heldTo, heldFrom, heldState, heldHow = (held or ""):match(parts)
     known, epoch = tonumber(known), tonumber(epoch or -1)
     local layout = (state == "stable" or from == "0") and to or from
-    local isWhole = heldState == "stable" or (heldHow or ""):find(":done$")
     local isOrdinary, isMoving = ofPartition == "-1", state ~= "stable"
+    local isElsewhere = isOrdinary and heldFrom ~= "0" and heldHow ~= ":everywhere"
+    local isWhole = heldState == "stable" or (heldHow or ""):find(":done$") or isElsewhere
     local isHome = isOrdinary or heldTo == layout or tonumber(heldTo or 0) <= tonumber(ofPartition)
     local isUnused = isMoving and (known == 2 or isOrdinary) or tonumber(ofPartition) >= tonumber(layout)
-    local mayFollow = known == 1 or how ~= "" or isWhole and isHome or epoch < 0 and isUnused
+    local mayFollow = known == 1 or how ~= "" or epoch > 0 and isWhole and isHome or epoch < 0 and isUnused
     if epoch >= known or not mayFollow then
       return redis.error_reply("${REFUSAL} " .. (held or ""))
     end

@@ -2,8 +2,9 @@ import { PartitionNames } from "../../src/partitions/ring/ring.ts";
 import { isWithOrdinary, parseFact } from "../../src/partitions/ring/fact.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import type { Clerk } from "./clerk.ts";
+import type { Setting } from "./setting.ts";
 import type { Shop } from "./shop.ts";
-import type { SimProcess } from "./sim.ts";
+import type { Sim, SimProcess } from "./sim.ts";
 
 /** Changes the number of partitions once or twice. */
 export async function changeNowAndThen({ sim, ledger }: Shop, clerk: Clerk): Promise<void> {
@@ -65,14 +66,20 @@ export async function changeTogether(
 
 /**
  * Waits until no change is under way: whoever has the queue open finishes that of a dead process. Only one that takes
- * the ordinary queue in is finished by the next call.
+ * the ordinary queue in is finished by the next call. Such a call would also mend what a change has left behind, so if
+ * nobody has the ordinary queue open, every other run ends without one.
  */
-export async function expectEndOfChanges(shop: Shop, clerk: Pick<Clerk, "process">): Promise<void> {
+export async function expectEndOfChanges(
+  shop: Shop,
+  clerk: Pick<Clerk, "process">,
+  { partitions, isMixed }: Pick<Setting, "partitions" | "isMixed">,
+): Promise<void> {
   const { sim } = shop;
+  const isLeftAlone = partitions > 0 && !isMixed && sim.random.chance(0.5);
   const until = sim.elapsed + TAKEN_OVER_WITHIN;
-  const { partitions } = queueKeys(new PartitionNames(shop.queue).at(0));
+  const keys = queueKeys(new PartitionNames(shop.queue).at(0));
   for (;;) {
-    const found = await sim.outside(() => sim.control.get(partitions));
+    const found = await sim.outside(() => sim.control.get(keys.partitions));
     const fact = parseFact(found ?? "");
     if (fact === undefined || fact.state === "stable") break;
     if (isWithOrdinary(fact)) break;
@@ -82,11 +89,18 @@ export async function expectEndOfChanges(shop: Shop, clerk: Pick<Clerk, "process
     }
     await sim.sleep(500);
   }
-  await finishChange(shop, clerk);
+  if (!isLeftAlone) await finishChange(shop, clerk);
+}
+
+/** The changes that nobody has finished. */
+export function abandoned({ history }: Sim): string[] {
+  return history.flatMap(({ event }) =>
+    "abandoned" in event ? [`nobody finishes the change: ${String(event["abandoned"])}`] : [],
+  );
 }
 
 /** Takes in what is left in the ordinary queue: a change that does so is finished by nobody else. */
-export async function finishChange(shop: Shop, { process }: Pick<Clerk, "process">): Promise<void> {
+async function finishChange(shop: Shop, { process }: Pick<Clerk, "process">): Promise<void> {
   for (let i = 0; i < 10; i++) {
     if (await setPartitions(shop, process, 2)) return;
     await shop.sim.sleep(1000);

@@ -144,11 +144,13 @@ class PlainTaker {
   /** Takes in a loop, and begins another one if Redis has refused to hand out more. */
   async loop(): Promise<void> {
     while (!this.#isClosed) {
-      const wait = this.#shop.ledger.begin(this.#process, "take", {});
+      let wait = this.#shop.ledger.begin(this.#process, "take", {});
       try {
         for await (const n of this.#queue) {
           this.#deliver(n);
+          wait.answer(1);
           await this.#work();
+          wait = this.#shop.ledger.begin(this.#process, "take", {});
         }
         this.#isClosed = true;
         wait.answer("closed");

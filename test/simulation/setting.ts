@@ -56,7 +56,7 @@ export interface Deeds {
   /** Something else, while the producers work. Its end is awaited. */
   readonly meanwhile?: (shop: Shop, clerks: readonly Clerk[]) => Promise<void>;
   /** Ends what has to end before the queue can be emptied, when no fault comes any more. */
-  readonly settle?: (shop: Shop, clerk: Clerk) => Promise<void>;
+  readonly settle?: (shop: Shop, clerk: Clerk, setting: Setting) => Promise<void>;
 }
 
 /** Runs a queue of this setting from the first offer to the last message, and closes everything. */
@@ -83,7 +83,11 @@ export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Prom
     deeds.meanwhile?.(shop, clerks),
   ]);
   const settle = async () => {
-    await sim.go("office settles", office.process, async () => await deeds.settle?.(shop, office));
+    await sim.go(
+      "office settles",
+      office.process,
+      async () => await deeds.settle?.(shop, office, setting),
+    );
   };
   await shop.end(takeRest(true), settle);
   if (setting.kind === "reliable") {

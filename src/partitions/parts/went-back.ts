@@ -49,7 +49,10 @@ export async function gather(
     const [fact, holding] = [next, { ...next, state: "holding" } as const].map(formatFact);
     const args = { fact: fact!, holding: holding!, expected: first, notice, timeout };
     const found = await at(0).queue.read("gather the messages of", beginChange, args);
-    if (found === fact || found === holding) return found;
+    if (found !== fact && found !== holding) continue;
+    // The ordinary queue has nothing to do with it, and need not be asked about again.
+    if (!isWide) await noteAt(at(ORDINARY), found);
+    return found;
   }
 }
 
@@ -79,6 +82,11 @@ async function readAll(
     }
   }
   return held;
+}
+
+async function noteAt({ queue }: Part, knownFact: string): Promise<void> {
+  // If it fails, the next process asks again.
+  await queue.read("look into", readFact, {}, { knownFact }).catch(() => {});
 }
 
 /**

@@ -64,23 +64,28 @@ const open = (url: string): TestLine =>
 
 type Kind = "plain" | "reliable" | "exclusive";
 
-function openQueue(line: TestLine, kind: Kind, partitions?: number) {
-  if (kind === "plain") return line.getDelayedQueue<number>("q", { partitions });
-  return line.getReliableQueue<number>("q", { partitions, exclusive: kind === "exclusive" });
+type AnyQueue = DelayedQueue<number> | ReliableQueue<number>;
+
+function openQueue(line: TestLine, kind: Kind, partitions: number | undefined): AnyQueue {
+  const options = partitions === undefined ? {} : { partitions };
+  if (kind === "plain") return line.getDelayedQueue<number>("q", options);
+  if (kind === "reliable") return line.getReliableQueue<number>("q", options);
+  return line.getReliableQueue<number>("q", { ...options, exclusive: true });
 }
 
 function consume(
   line: TestLine,
   kind: Kind,
-  queue: DelayedQueue<number> | ReliableQueue<number>,
+  queue: AnyQueue,
   partitions: number | undefined,
   got: number[],
 ): void {
-  const from =
-    kind === "plain"
-      ? line.getBlockingQueue<number>("q", { partitions })
-      : (queue as ReliableQueue<number>);
-  from.subscribe((n: number) => void got.push(n));
+  const handle = (n: number) => void got.push(n);
+  if (kind !== "plain") (queue as ReliableQueue<number>).subscribe(handle);
+  else {
+    const options = partitions === undefined ? {} : { partitions };
+    line.getBlockingQueue<number>("q", options).subscribe(handle);
+  }
 }
 
 const shapes = [
@@ -157,9 +162,9 @@ test.each([
     const change = (async () => {
       for (const count of changes) await line.setPartitions("q", count);
     })();
-    let isChanging = true;
-    void change.finally(() => (isChanging = false));
-    while (isChanging) copies.push(await past.keep());
+    const end = new AbortController();
+    void change.finally(() => end.abort());
+    while (!end.signal.aborted) copies.push(await past.keep());
     await change;
     const wanted = changes.at(-1)!;
     const some = copies.filter((_, i) => i % Math.ceil(copies.length / 12) === 0);

@@ -62,12 +62,14 @@ test.each(["", "what is this"])(
 test.each([
   ["1:4:0:moving:1:done", "2:4:4:stable:1"],
   ["2:4:4:stable:1", "6:2:2:stable:1"],
+  ["2:4:2:moving:1", "6:2:2:stable:1"],
+  ["3:4:8:moving:1:any", "4:4:4:stable:1"],
   ["", "2:4:0:moving:1"],
 ])("beside the ordinary queue, that holds %j, %s is written down", async (held, known) => {
   expect(await meet(held, known, -1)).toBe(known);
 });
 
-test.each(["1:4:0:moving:1", "", "5:4:4:stable:1"])(
+test.each(["1:4:0:moving:1", "3:4:8:moving:1:everywhere", "", "5:4:4:stable:1"])(
   "beside the ordinary queue, that holds %j, a stable fact is refused",
   async (held) => {
     expect(await meet(held, "4:2:2:stable:1", -1)).toBe(`PARTITIONS ${held}`);

@@ -51,7 +51,7 @@ export const lost: Rule = (story, promises) => {
           isStored(offer, story) &&
           isFor(offer, group, story, promises) &&
           !wasForgotten(offer, group, story) &&
-          !mayHaveFallenBetween(offer, story),
+          !(promises.isSpread === true && mayHaveFallenBetween(offer, story)),
       );
       const removed = sum(family.cancels.filter(mayHaveTakenEffect), () => 1);
       const replacing = family.offers.filter((offer) => mayReplace(offer, story));
@@ -71,8 +71,9 @@ export const lost: Rule = (story, promises) => {
 };
 
 /**
- * Whether a failover has met a change of the number of partitions while the message was there: it may have undone the
- * arrival of a batch that was dropped after that where it came from.
+ * Whether one of several servers has fallen back over a change of the number of partitions while the message was there:
+ * the arrival of a batch may be undone on one server, and not that the other one has dropped it. A single server goes
+ * back as a whole, and loses nothing but what was done since.
  */
 function mayHaveFallenBetween({ begun }: Offer, story: Story): boolean {
   return story.faults.some(

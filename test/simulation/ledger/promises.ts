@@ -30,6 +30,8 @@ export interface Promises {
   readonly areOffersInTurn?: boolean;
   /** Whether a consumer that waits gets its messages as soon as they are due. */
   readonly isPunctual?: boolean;
+  /** Whether its partitions are on several servers, of which one may fall back and the others do not. */
+  readonly isSpread?: boolean;
   readonly leaseTimeout?: number;
   readonly maxAttempts?: number;
   /** The pauses of `retry`, without jitter. */

@@ -26,7 +26,7 @@ export const PARTITIONS: readonly Mutant[] = [
     breaks:
       "After Redis went back, a newer stable fact is written over an older one: messages stay in partitions where nobody looks.",
     worlds: ["partitions", "exclusive", "spread"],
-    tests: ["moves/partitions/guarded.test.ts"],
+    tests: ["moves/partitions/guarded.test.ts", "integration/partitions/went-back.long.test.ts"],
     edits: [
       {
         file: "lua/guarded.ts",

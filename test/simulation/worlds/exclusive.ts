@@ -1,4 +1,4 @@
-import { changeNowAndThen, finishChange } from "../changes.ts";
+import { abandoned, changeNowAndThen, expectEndOfChanges } from "../changes.ts";
 import {
   checkSetting,
   drawSetting,
@@ -23,7 +23,7 @@ export const exclusive: World = {
       KINDS[sim.random.weighted({ quiet: 1, changes: 3, relay: 4, desertion: 2, gap: 2 })](sim);
     await runSetting(sim, setting, deeds);
   },
-  check: (sim) => checkSetting(sim),
+  check: async (sim) => [...(await checkSetting(sim)), ...abandoned(sim)],
 };
 
 type Kind = (sim: Sim) => readonly [Setting, Deeds];
@@ -50,7 +50,7 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
         const changers = clerks.slice(0, sim.random.between(1, 2));
         await Promise.all(changers.map((clerk) => changeNowAndThen(shop, clerk)));
       },
-      settle: finishChange,
+      settle: expectEndOfChanges,
     },
   ],
 
@@ -108,7 +108,7 @@ const KINDS: Readonly<Record<"quiet" | "changes" | "relay" | "desertion" | "gap"
             await Promise.all(clerks.slice(0, 1).map((clerk) => changeNowAndThen(shop, clerk)));
           });
         },
-        settle: finishChange,
+        settle: expectEndOfChanges,
       },
     ];
   },

@@ -1,5 +1,11 @@
 import { Gate } from "../../helpers/gate.ts";
-import { changeNowAndThen, changeTogether, expectEndOfChanges, type Changing } from "../changes.ts";
+import {
+  abandoned,
+  changeNowAndThen,
+  changeTogether,
+  expectEndOfChanges,
+  type Changing,
+} from "../changes.ts";
 import type { Clerk } from "../clerk.ts";
 import { MOST_AT_ONCE } from "../plain-takers.ts";
 import {
@@ -28,9 +34,7 @@ export const partitions: World = {
   },
   check: async (sim) => [
     ...(await checkSetting(sim, { capacity: 2 * MOST_AT_ONCE, isPunctual: true })),
-    ...sim.history.flatMap(({ event }) =>
-      "abandoned" in event ? [`nobody finishes the change: ${String(event["abandoned"])}`] : [],
-    ),
+    ...abandoned(sim),
   ],
 };
 
@@ -124,8 +128,8 @@ const KINDS: Readonly<Record<"calm" | "rush" | "backlog" | "pause", Kind>> = {
           await sim.sleep(after);
           await sim.go("office resumes", office.process, async () => void (await office.resume()));
         },
-        settle: async (shop, clerk) => {
-          await expectEndOfChanges(shop, clerk);
+        settle: async (shop, clerk, setting) => {
+          await expectEndOfChanges(shop, clerk, setting);
           await resumeForGood(shop, clerk);
         },
       },

@@ -1,4 +1,4 @@
-import { changeNowAndThen, finishChange } from "../changes.ts";
+import { abandoned, changeNowAndThen, expectEndOfChanges } from "../changes.ts";
 import type { Clerk } from "../clerk.ts";
 import { PLAIN_STYLES, takePlainly } from "../plain-takers.ts";
 import { takeReliably } from "../reliable-takers.ts";
@@ -32,11 +32,14 @@ export const spread: World = {
         await Promise.all([...shifts, ...changers.map((clerk) => changeNowAndThen(shop, clerk))]);
       },
       settle: async (shop, clerk) => {
-        if (changes) await finishChange(shop, clerk);
+        if (changes) await expectEndOfChanges(shop, clerk, setting);
       },
     });
   },
-  check: (sim) => checkSetting(sim, { isOrderedBy: true }),
+  check: async (sim) => [
+    ...(await checkSetting(sim, { isOrderedBy: true, isSpread: true })),
+    ...abandoned(sim),
+  ],
 };
 
 /** Offers messages that fall due together, on both servers. */
