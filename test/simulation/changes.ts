@@ -72,7 +72,7 @@ export async function changeTogether(
 export async function expectEndOfChanges(
   shop: Shop,
   clerk: Pick<Clerk, "process">,
-  { partitions, isMixed }: Pick<Setting, "partitions" | "isMixed">,
+  { partitions, isMixed }: Pick<Setting, "partitions" | "isMixed"> = UNKNOWN,
 ): Promise<void> {
   const { sim } = shop;
   const isLeftAlone = partitions > 0 && !isMixed && sim.random.chance(0.5);
@@ -91,6 +91,9 @@ export async function expectEndOfChanges(
   }
   if (!isLeftAlone) await finishChange(shop, clerk);
 }
+
+/** Perhaps the ordinary queue was in use. */
+const UNKNOWN = { partitions: 0, isMixed: false };
 
 /** The changes that nobody has finished. */
 export function abandoned({ history }: Sim): string[] {
