@@ -104,7 +104,9 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
 
   /**
    * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. After that it rejects; its error says
-   * whether Redis may have carried it out.
+   * whether Redis may have carried it out. While bytes move on its connection, a call may take up to ten times as long.
+   *
+   * So what is large gets through a slow link, and a dead link is given no more time. A `signal` limits a call for good.
    *
    * That includes the time to connect, and further attempts during a failover. Calls that work in steps (`readAll`,
    * `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`, `redrive`, `makePlain`, iterations) have
