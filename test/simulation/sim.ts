@@ -102,6 +102,8 @@ export const FAULT_KINDS = [
   "silence",
   /** What a connection carries takes long, from milliseconds to seconds. */
   "delay",
+  /** The replies on a connection come bit by bit for a while, so that one may take many seconds. */
+  "trickle",
   /** A connection misses the next published messages. */
   "deaf",
   /** An event loop stands still, perhaps beyond a lease. */
@@ -131,7 +133,7 @@ export interface FaultRequest {
   readonly kind: FaultKind;
   readonly process?: SimProcess;
   readonly server?: number;
-  /** Milliseconds: of a stall, a delay, a clock's step, withdrawn rights. */
+  /** Milliseconds: of a stall, a delay, a trickle, a clock's step, withdrawn rights. */
   readonly duration?: number;
   /** Of `rights`: the command. Of a cut or a crash: how the name of the command or script begins at which it comes. */
   readonly command?: string;

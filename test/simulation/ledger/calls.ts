@@ -11,10 +11,11 @@ export const settles: Rule = (story, { callTimeout = 5000 }) =>
     if (ended === undefined) return [`hangs: ${verb} of ${by}, called at ${begun.at} ms`];
     const wait = call.args["timeout"] as number | undefined;
     if (WAITS.includes(verb) && wait === undefined) return [];
-    const stalled = story
-      .faultsOn(by, ["stall"], begun, ended)
+    // A call whose reply comes bit by bit is awaited longer.
+    const held = story
+      .faultsOn(by, ["stall", "trickle"], begun, ended)
       .reduce((sum, fault) => sum + fault.until - fault.at, 0);
-    const limit = (STEPS[verb] ?? 1) * callTimeout + (wait ?? 0) + SLACK + stalled;
+    const limit = (STEPS[verb] ?? 1) * callTimeout + (wait ?? 0) + SLACK + held;
     const took = ended.at - begun.at;
     return took > limit ? [`slow: ${verb} of ${by} took ${took} ms, not ${limit} at most`] : [];
   });

@@ -126,6 +126,7 @@ const CUTS_OFF: readonly FaultKind[] = [
   "silence",
   "delay",
   "late-replies",
+  "trickle",
   "client-kill",
   "stall",
   "failover",

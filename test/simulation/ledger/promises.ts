@@ -61,7 +61,13 @@ export const LOSES_CONNECTION: readonly FaultKind[] = [
 ];
 
 /** After these a consumer may have been silent for its lease timeout, or may have missed a reply. */
-export const LOSES_LEASE: readonly FaultKind[] = [...LOSES_CONNECTION, "stall", "crash", "rights"];
+export const LOSES_LEASE: readonly FaultKind[] = [
+  ...LOSES_CONNECTION,
+  "trickle",
+  "stall",
+  "crash",
+  "rights",
+];
 
 /**
  * How often Redis may hold a message that was offered once. An offer that is sent again is stored anew if its first copy

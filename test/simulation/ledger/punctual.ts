@@ -109,6 +109,7 @@ const EXCUSES: readonly FaultKind[] = [
   "silence",
   "delay",
   "late-replies",
+  "trickle",
   "stall",
   "client-kill",
   "failover",

@@ -325,7 +325,14 @@ export class Story {
 }
 
 /** The faults that last. So does the end of a process that leaves its connections. */
-const LASTING: readonly FaultKind[] = ["silence", "delay", "late-replies", "stall", "rights"];
+const LASTING: readonly FaultKind[] = [
+  "silence",
+  "delay",
+  "late-replies",
+  "trickle",
+  "stall",
+  "rights",
+];
 
 /** The process and the role of a connection, by what the trace calls it: `name.role#number`, or `name#number`. */
 function partsOf(connection: unknown): { readonly owner?: string; readonly role?: string } {

@@ -61,6 +61,7 @@ export function judgeOverlap(history: readonly Noted[], name: string): string[] 
     "stall",
     "silence",
     "delay",
+    "trickle",
     "rights",
     "clock-step",
   ];

@@ -55,6 +55,8 @@ export class Connection {
   heldUntil = 0;
   /** How late the client gets what Redis sends (ms). */
   lag = 0;
+  /** How many bytes a second come from Redis. */
+  rate = Infinity;
   /** Nothing passes any more, and neither end notices. */
   isSilent = false;
   /** How many published messages it will miss. */
@@ -112,9 +114,19 @@ export class Connection {
     owners.run(this.owner, () => this.stream.emit("connect"));
   }
 
-  /** Hands the client what it gets next. */
-  deliver(): string {
+  /** Hands the client what it gets next, at this instant (elapsed ms): of a slow connection a part at most. */
+  deliver(now: number): string {
     const next = this.received.shift() as Received;
+    const most = Math.ceil(this.rate * PART);
+    if (!("end" in next) && this.rate < Infinity) {
+      const part = next.raw.subarray(0, most);
+      this.heldUntil = now + (1000 * part.length) / this.rate;
+      if (part.length < next.raw.length) {
+        this.received.unshift({ ...next, raw: next.raw.subarray(part.length) });
+        owners.run(this.owner, () => this.stream.arrive(part));
+        return `${part.length} bytes of ${next.text}`;
+      }
+    }
     return owners.run(this.owner, () => {
       if ("end" in next) {
         if (next.end === "closed") this.stream.push(null);
@@ -122,7 +134,7 @@ export class Connection {
           this.stream.destroy(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
         return next.end;
       }
-      this.stream.push(next.raw);
+      this.stream.arrive(next.raw);
       return next.text;
     });
   }
@@ -161,7 +173,14 @@ class ClientStream extends Duplex {
 
   override _read(): void {}
 
+  /** Bytes have come. */
+  arrive(bytes: Buffer): void {
+    this.bytesRead += bytes.length;
+    this.push(bytes);
+  }
+
   override _write(chunk: Buffer, _: string, done: () => void): void {
+    this.bytesWritten += chunk.length;
     this.#connection.write(chunk);
     done();
   }
@@ -201,6 +220,9 @@ class ClientStream extends Duplex {
     return this;
   }
 }
+
+/** Seconds between two parts of a reply that trickles. */
+const PART = 0.5;
 
 /** How ioredis gets its connections: `begin` makes one, which waits until the machine lets it connect. */
 export function connectorTo(begin: () => Connection): new (options: unknown) => object {

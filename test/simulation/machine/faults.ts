@@ -84,6 +84,7 @@ export class Faults {
     for (const connection of stage.connections) {
       connection.heldUntil = 0;
       connection.lag = 0;
+      connection.rate = Infinity;
       connection.missCount = 0;
     }
     for (const { owner } of stage.processes) owner.stalledUntil = 0;
@@ -244,6 +245,14 @@ export class Faults {
       connection.lag = lag;
       this.#tell(kind, { ...about, lag, duration });
       this.#until(duration, () => void (connection.lag = 0));
+    } else if (kind === "trickle") {
+      // A reply to anything is there within a minute: after that, a connection is given up.
+      connection.rate = random.magnitude(50, 5000);
+      const duration = fault.duration ?? random.magnitude(3000, 40_000);
+      this.#tell(kind, { ...about, duration, rate: connection.rate });
+      this.#until(duration, () => {
+        connection.rate = Infinity;
+      });
     } else if (kind === "deaf") {
       connection.missCount = random.between(1, 5);
       this.#tell(kind, { ...about, count: connection.missCount });

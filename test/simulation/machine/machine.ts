@@ -329,7 +329,7 @@ export class Machine implements Sim, Stage {
       case "deliver": {
         const [next] = connection.received;
         if (next !== undefined && "raw" in next) this.mix(next.raw);
-        return `${label} < ${connection.deliver()}`;
+        return `${label} < ${connection.deliver(this.elapsed)}`;
       }
       default:
         await endBlock(connection, this);

@@ -428,4 +428,20 @@ import { get } from "../lua/delayed/get.ts";`,
       },
     ],
   },
+  {
+    name: "only-replies-are-life",
+    breaks:
+      "Only a complete reply is a sign of life: a slow link is cut while a reply comes, and a plain queue loses it.",
+    worlds: ["plain"],
+    tests: ["unit/redis/progress.test.ts", "fault/slow-link.long.test.ts"],
+    unseen:
+      "Not found in two minutes. The reply that carries a message is short: it takes seconds only at the slowest rates.",
+    edits: [
+      {
+        file: "redis/progress.ts",
+        find: `this.#note(read - this.#read + drained, now);`,
+        replace: `this.#note(drained, now);`,
+      },
+    ],
+  },
 ];
