@@ -9,20 +9,29 @@ import { Offering, OUTLAST } from "./offering.ts";
 /** Milliseconds between two offers: 200 a second. */
 const INTERVAL = 5;
 
+/** Milliseconds after which a message that was lost on the wire comes again. */
+const LEASE = 2000;
+
 /** A working producer and consumer, and the history of each message. Instants are from `performance.now()`. */
 export class Traffic extends Offering {
   readonly name = uniqueName();
   readonly receivedAt = new Map<number, number>();
 
-  /** Begins at once; ends with the test. Messages are due after `delay` milliseconds. */
+  /**
+   * Begins at once; ends with the test. Messages are due after `delay` milliseconds.
+   *
+   * The queue is reliable: a plain one loses a message whose bytes are on the wire when a connection is cut, and nothing would
+   * tell that from an offer that was lost.
+   */
   constructor(options: () => DelaylineOptions, delay: number) {
     super();
+    const settings = { leaseTimeout: LEASE, maxAttempts: 1000 };
     const consumer = newLineThatMayFail(options());
-    consumer.getBlockingQueue<number>(this.name).subscribe((i) => {
+    consumer.getReliableQueue<number>(this.name, settings).subscribe((i) => {
       this.receivedAt.set(i, performance.now());
     });
     const producer = newLineThatMayFail({ ...options(), transfer: false, callTimeout: OUTLAST });
-    const queue = producer.getDelayedQueue<number>(this.name);
+    const queue = producer.getReliableQueue<number>(this.name, settings);
     this.begin((i) => queue.offer(i, delay), INTERVAL);
   }
 
