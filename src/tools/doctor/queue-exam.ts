@@ -1,6 +1,7 @@
 import { causeOf } from "../../cause.ts";
 import { partitionsOf } from "../../partitions/ring/fact.ts";
 import type { Inspector } from "../inspect/inspector.ts";
+import { checkSlots } from "./checks/cluster.ts";
 import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
 import {
   checkEarly,
@@ -81,6 +82,7 @@ export class QueueExam {
         yield* checkOtherName(this.name, part);
       }
       yield* checkPartitions(report, this.#commandLine);
+      yield* checkSlots(report);
       for (const finding of checkTransfer(report, this.#commandLine)) {
         this.#isClosed ||= isClosed(report) && finding.check !== "paused";
         yield finding;

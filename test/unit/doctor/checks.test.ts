@@ -6,6 +6,8 @@ import {
   redisCli,
   redisCliAtKey,
 } from "../../../src/tools/doctor/checks/finding.ts";
+import { checkSlots } from "../../../src/tools/doctor/checks/cluster.ts";
+import type { QueueReport } from "../../../src/tools/doctor/looks/queue-report.ts";
 import type { ServerReport } from "../../../src/tools/doctor/looks/server-report.ts";
 
 // Conditions that no server shows in a test: an old version, a full disk, another clock.
@@ -65,6 +67,17 @@ it.each([
   const denied = report(info, { config: undefined, configRefusal: "NOPERM no permissions" });
   const asAdmin = [...checkServer(denied, commandLine)].map(({ repair }) => repair);
   expect(asAdmin.join()).toContain("as an administrator");
+});
+
+it.each([
+  [true, 300_000, ["300000 messages are in one slot"]],
+  [true, 40_000, []],
+  [false, 300_000, []],
+])("names a big slot of a Cluster (%s, %i messages)", (isCluster, delayed, expected) => {
+  const part = { site: { isCluster }, delayed, listed: 0, streamed: 0, retries: 0 };
+  const findings = [...checkSlots({ name: "orders", parts: [part] } as unknown as QueueReport)];
+  expect(findings.map(({ what }) => what.split(":")[0])).toEqual(expected);
+  for (const { what } of findings) expect(what).toContain("about 4 s");
 });
 
 it("tells a server that loads its data from one that is down", () => {

@@ -1,5 +1,6 @@
 import type { ClusterReport, ServerReport } from "../looks/server-report.ts";
-import { redisCli, type Finding } from "./finding.ts";
+import type { QueueReport } from "../looks/queue-report.ts";
+import { count, inWords, redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "cluster";
 
@@ -59,5 +60,30 @@ export function* checkCluster(
     };
   }
 }
+
+/** Checks how long a move of each slot of a queue blocks a master of a Cluster, if it is made key by key. */
+export function* checkSlots({ name, parts }: QueueReport): Generator<Finding> {
+  const big = parts
+    .filter(({ site }) => site.isCluster)
+    .map(({ delayed, listed, streamed, retries }) => delayed + listed + streamed + retries)
+    .filter((messages) => messages >= BIG);
+  if (big.length === 0) return;
+  const most = Math.max(...big);
+  yield {
+    level: "notice",
+    check: CHECK,
+    queue: name,
+    what: `${count(most, "message")} are in one slot: moving it key by key (MIGRATE, as redis-cli --cluster reshard does) blocks a master for about ${inWords((most * MOVED) / 1000)}`,
+    why: "nothing else is served meanwhile; if that takes longer than cluster-node-timeout, the master is replaced, or the Cluster stops",
+    repair:
+      "move its slot at once (CLUSTER MIGRATESLOTS in Valkey 9 and later, CLUSTER MIGRATION in Redis 8.4 and later), or when the queue is shorter; or give the queue more partitions, each of which is a slot: docs/operations/deploying.md",
+  };
+}
+
+/** Microseconds for which a move blocks a master for each message. */
+const MOVED = 14;
+
+/** Messages in a slot from which on a move is felt: most of a second. */
+const BIG = 50_000;
 
 const SLOTS = 16_384;
