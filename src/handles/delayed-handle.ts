@@ -4,6 +4,7 @@ import type { Instant } from "../queue/instant.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import {
   checkDuration,
+  checkFunction,
   checkIdOrKey,
   checkInstant,
   checkIterable,
@@ -19,6 +20,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle } from "./queue-handle.ts";
 import {
   decoded,
+  MOST_KEYS,
   type CancelWhereOptions,
   type CancelWhereResult,
   type DelayedMessage,
@@ -161,23 +163,27 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options: CancelWhereOptions = {},
   ): Promise<CancelWhereResult> {
     const prefix = checkWhere(where);
-    checkOptions("cancelWhere option", options, ["dryRun", "signal"]);
-    const { dryRun = false } = options;
+    checkOptions("cancelWhere option", options, ["dryRun", "onKeys", "signal"]);
+    const { dryRun = false, onKeys } = options;
+    if (onKeys !== undefined) checkFunction("onKeys", onKeys);
     checkSignal(options.signal);
     if (typeof dryRun !== "boolean") {
       throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
     }
     const call = callOf(options);
     const keys: string[] = [];
+    let count = 0;
+    const cancelled = async (found: readonly string[]) => {
+      const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, call)));
+      return found.filter((_, i) => flags[i]);
+    };
     for await (const found of this.#messages.keysWith(prefix, call)) {
-      if (dryRun) {
-        keys.push(...(await this.#messages.heldOf(found, call)));
-      } else {
-        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, call)));
-        keys.push(...found.filter((_, i) => flags[i]));
-      }
+      const page = dryRun ? await this.#messages.heldOf(found, call) : await cancelled(found);
+      count += page.length;
+      keys.push(...page.slice(0, MOST_KEYS - keys.length));
+      if (page.length > 0) await onKeys?.(page);
     }
-    return { count: keys.length, keys };
+    return { count, keys };
   }
 
   /**

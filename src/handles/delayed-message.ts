@@ -52,15 +52,23 @@ export async function* decoded<T>(
 export interface CancelWhereOptions extends CallOptions {
   /** Cancels nothing, and returns what would be cancelled. Defaults to false. */
   readonly dryRun?: boolean;
+  /**
+   * Called with all keys, some hundred at a time, as their messages are cancelled; a promise that it returns is awaited.
+   * If it throws, the call rejects with that, and what has not been cancelled stays. Defaults to none.
+   */
+  readonly onKeys?: (keys: readonly string[]) => unknown;
 }
 
 /** The outcome of `cancelWhere`. */
 export interface CancelWhereResult {
   /** How many messages were cancelled, or would be. */
   readonly count: number;
-  /** Their keys, in no particular order. */
+  /** Their keys, in no particular order, but for those behind the first {@link MOST_KEYS}: `onKeys` is told of all. */
   readonly keys: readonly string[];
 }
+
+/** Keys that `cancelWhere` returns at most: a queue may have millions. */
+export const MOST_KEYS = 1000;
 
 /** One message of `offerMany`. */
 export type NewMessage<T> = Omit<OfferOptions, "signal"> & { readonly payload: T } & WhenDue;

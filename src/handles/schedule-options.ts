@@ -137,10 +137,10 @@ export interface DeclareOptions extends CallOptions {
 export interface BackfillOptions extends CallOptions {
   /** The first instant. */
   readonly from: Instant;
-  /** The last instant, which is outside. Ticks that are not due yet are left out: they come by themselves. */
+  /** The last instant, which is outside. Ticks that are not due yet are returned but not offered: they come by themselves. */
   readonly to: Instant;
   /**
-   * How many ticks are offered at most, the earliest first: 1 to 10,000. Without it a span of more than 100 ticks is refused,
+   * How many ticks are returned at most, the earliest first: 1 to 10,000. Without it a span of more than 100 ticks is refused,
    * since a wrong year has thousands. Defaults to none.
    */
   readonly limit?: number;

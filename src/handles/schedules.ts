@@ -310,11 +310,12 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Offers the messages of the ticks in a span once more, due now, the earliest first; returns these ticks. Ticks that are
-   * not due yet are left out. Called again while they are still delayed, it offers nothing twice; later it does.
+   * Offers the messages of the ticks in a span once more, due now, the earliest first. Returns the ticks of the span: of
+   * those that are not due yet no message is offered, since they come by themselves. Called again while the messages are
+   * still delayed, it offers nothing twice; later it does.
    *
    * @throws {TypeError} if there is no such schedule, or this process lacks what only those that declared it have.
-   * @throws {RangeError} if the span lies ahead, or has more than 100 ticks and there is no `limit`; nothing was offered.
+   * @throws {RangeError} if the span has more than 100 ticks and there is no `limit`; nothing was offered.
    */
   async backfill(name: string, range: BackfillOptions): Promise<number[]> {
     checkScheduleName(name);
@@ -335,13 +336,12 @@ export class Schedules<T = unknown> {
     }
     const recipe = await recipeOf(name, record, this.#all.codes.get(name));
     if (recipe === undefined) throw lacking(name);
-    if (from > serverTime) {
-      throw new RangeError(`from must be past: ticks ahead come by themselves, got ${from}`);
-    }
     const ticks: number[] = [];
+    let due = 0;
     for (let tick = recipe.ticks.next(from - 1); tick !== undefined && tick < to;) {
       const following = recipe.ticks.next(tick);
-      if (recipe.ticks.deadlineOf(tick, following) > serverTime) break;
+      const isDue = due === ticks.length && recipe.ticks.deadlineOf(tick, following) <= serverTime;
+      if (isDue) due++;
       if (ticks.push(tick) === limit) break;
       // A thousand of cron take 200 ms.
       if (ticks.length % 50 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
@@ -354,7 +354,7 @@ export class Schedules<T = unknown> {
     }
     if (dryRun) return ticks;
     await this.#messages.offerMany(
-      ticks.map((tick) => {
+      ticks.slice(0, due).map((tick) => {
         const payload = recipe.payloadOf(tick);
         return offeringOf(name, record, { tick, payload, behind: "!backfill" });
       }),

@@ -63,10 +63,10 @@ const BAD: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
   cancelMany: [...each(NOT_ITERABLES), ...NOT_IDS.map((id) => [["order:42", id]])],
   cancelWhere: [
     ...each(NOT_WHERES),
-    ...[null, true, "dryRun", { dryrun: true }, { dryRun: 1 }, { dryRun: "yes" }].map((options) => [
-      { prefix: "order:" },
-      options,
-    ]),
+    ...[
+      ...[null, true, "dryRun", { dryrun: true }, { dryRun: 1 }, { dryRun: "yes" }],
+      ...[{ onKeys: [] }, { onKeys: null }],
+    ].map((options) => [{ prefix: "order:" }, options]),
   ],
   find: each(NOT_WHERES),
   soonest: each(NOT_WHOLE),

@@ -263,9 +263,29 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.size()).toBe(703);
       expect((await delayed.cancelWhere({ prefix: "app1:*" })).keys).toEqual(["app1:*:x"]);
       expect((await delayed.cancelWhere({ prefix: "app1:[a]" })).keys).toEqual(["app1:[a]:y"]);
-      expect((await delayed.cancelWhere({ prefix })).count).toBe(700);
+      const pages: (readonly string[])[] = [];
+      const onKeys = (page: readonly string[]) => void pages.push(page);
+      expect((await delayed.cancelWhere({ prefix }, { onKeys })).count).toBe(700);
+      expect(pages.flat().toSorted()).toEqual(names.toSorted());
+      expect(pages.length).toBeGreaterThan(1);
       expect(await delayed.insertionOrder.readAll()).toEqual(["app1:trans:other:1"]);
       await expect(delayed.cancelWhere({ prefix: "" })).rejects.toThrow(TypeError);
+    });
+
+    it("returns a thousand keys at most, and cancels no more once onKeys fails", async () => {
+      const { delayed } = openWith(interop);
+      const names = Array.from({ length: 2500 }, (_, i) => `many:${i}`);
+      await delayed.offerMany(names.map((key) => ({ payload: key, delay: LONG, key })));
+      const told = new Set<string>();
+      const onKeys = (page: readonly string[]) => page.forEach((key) => told.add(key));
+      const dry = await delayed.cancelWhere({ prefix: "many:" }, { dryRun: true, onKeys });
+      expect(dry.count).toBe(2500);
+      expect(dry.keys).toHaveLength(1000);
+      expect(told).toEqual(new Set(names));
+      const fail = () => Promise.reject(new Error("disk full"));
+      const failed = delayed.cancelWhere({ prefix: "many:" }, { onKeys: fail });
+      await expect(failed).rejects.toThrow("disk full");
+      expect(await delayed.size()).toBeGreaterThan(1000);
     });
 
     it("leaves no key behind, whichever way a message leaves", async () => {

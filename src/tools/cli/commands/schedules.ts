@@ -157,8 +157,10 @@ async function backfill(
   const now = Math.floor(await (await session.inspector()).line.serverTime({ signal }));
   const span = {
     from: parseInstant("--from", from, now),
-    to: to === undefined ? now : parseInstant("--to", to, now),
+    // What is ahead comes by itself.
+    to: Math.min(to === undefined ? now : parseInstant("--to", to, now), now),
   };
+  if (span.from >= now) throw new UsageError("--from must be past: ticks ahead come by themselves");
   if (span.from >= span.to) throw new UsageError("--from must be before --to");
   const { messages } = await session.open(queueName);
   if ((await messages.schedules.get(name, { signal })) === undefined) {
