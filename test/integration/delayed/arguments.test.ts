@@ -64,8 +64,14 @@ const BAD: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
   cancelWhere: [
     ...each(NOT_WHERES),
     ...[
-      ...[null, true, "dryRun", { dryrun: true }, { dryRun: 1 }, { dryRun: "yes" }],
-      ...[{ onKeys: [] }, { onKeys: null }],
+      null,
+      true,
+      "dryRun",
+      { dryrun: true },
+      { dryRun: 1 },
+      { dryRun: "yes" },
+      { onKeys: [] },
+      { onKeys: null },
     ].map((options) => [{ prefix: "order:" }, options]),
   ],
   find: each(NOT_WHERES),

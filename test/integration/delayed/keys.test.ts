@@ -282,8 +282,10 @@ for (const interop of ["none", "redisson"] as const) {
       expect(dry.count).toBe(2500);
       expect(dry.keys).toHaveLength(1000);
       expect(told).toEqual(new Set(names));
-      const fail = () => Promise.reject(new Error("disk full"));
-      const failed = delayed.cancelWhere({ prefix: "many:" }, { onKeys: fail });
+      const failed = delayed.cancelWhere(
+        { prefix: "many:" },
+        { onKeys: () => Promise.reject(new Error("disk full")) },
+      );
       await expect(failed).rejects.toThrow("disk full");
       expect(await delayed.size()).toBeGreaterThan(1000);
     });
