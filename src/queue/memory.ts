@@ -70,7 +70,9 @@ export class Memory implements Witness {
 
   #add(shown: Shown): void {
     const [last, before] = [this.#shown.at(-1), this.#shown.at(-2)];
-    if (last !== undefined && before !== undefined && last.at - before.at < STEP) this.#shown.pop();
+    // Not by the age of the last one alone: after a quiet time what it says would count from now on.
+    if (last !== undefined && before !== undefined && shown.at - before.at < STEP)
+      this.#shown.pop();
     this.#shown.push(shown);
     while ((this.#shown[1]?.at ?? Infinity) <= shown.at - BOUND) this.#shown.shift();
   }

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { TransferReply } from "../../../src/lua/delayed/transfer.ts";
 import type { Past } from "../../../src/lua/queue/look-back.ts";
 import { Memory } from "../../../src/queue/memory.ts";
@@ -42,6 +42,23 @@ test.each([
 
 test("what Redis had shown lately may be lost in a failover", async () => {
   expect(await find([{ claimedAt: 5000 }], claim(4000), BOUND - 1000)).toBeUndefined();
+});
+
+test("what a burst has shown last counts from then on, however long nothing follows", async () => {
+  const memory = new Memory("orders", async () => ({ ...NOTHING, ...claim(2000) }));
+  const now = vi.spyOn(performance, "now");
+  for (const [at, claimedAt] of [
+    [0, 1000],
+    [1000, 1000],
+    [1100, 2000],
+    [1200, 3000],
+    [10_000, undefined],
+  ] as const) {
+    now.mockReturnValue(at);
+    memory.note(transferReply({ claimedAt }));
+  }
+  expect((await memory.examine(1200 + BOUND)).sign).toMatchObject({ knownAt: 3000, foundAt: 2000 });
+  now.mockRestore();
 });
 
 test("without a claim, a message that was due before all were done shows an older copy", async () => {
