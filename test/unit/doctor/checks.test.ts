@@ -6,7 +6,9 @@ import {
   redisCli,
   redisCliAtKey,
 } from "../../../src/tools/doctor/checks/finding.ts";
+import { checkSchedules } from "../../../src/tools/doctor/checks/schedules.ts";
 import { checkSlots } from "../../../src/tools/doctor/checks/cluster.ts";
+import type { Schedule } from "../../../src/handles/schedules.ts";
 import type { QueueReport } from "../../../src/tools/doctor/looks/queue-report.ts";
 import type { ServerReport } from "../../../src/tools/doctor/looks/server-report.ts";
 
@@ -78,6 +80,45 @@ it.each([
   const findings = [...checkSlots({ name: "orders", parts: [part] } as unknown as QueueReport)];
   expect(findings.map(({ what }) => what.split(":")[0])).toEqual(expected);
   for (const { what } of findings) expect(what).toContain("about 4 s");
+});
+
+/** What is found of schedules, of which only this is out of the ordinary. */
+function findingsOf(...schedules: readonly Partial<Schedule>[]) {
+  const now = Date.UTC(2026, 5, 1);
+  const isLate = ({ planAt = Infinity }) => planAt < now;
+  const found = {
+    name: "orders",
+    stats: { serverTime: now, unplanned: schedules.filter(isLate).length },
+    schedules: schedules.map((one) => ({ missed: 0, droppedOverlap: 0, planAt: now + 1, ...one })),
+    listeners: 1,
+  };
+  return [...checkSchedules(found as unknown as QueueReport, commandLine)];
+}
+
+it("names the schedules that drop runs, those that dropped most first", () => {
+  const well = { name: "well" };
+  const hourly = { name: "hourly", droppedOverlap: 1 };
+  expect(findingsOf(well)).toEqual([]);
+  const [one] = findingsOf(hourly, well);
+  expect(one).toMatchObject({ level: "notice", check: "dropped-runs", queue: "orders" });
+  expect(one?.what).toMatch(/^1 run of schedule "hourly" was dropped, ever, /);
+  const [both] = findingsOf(hourly, { name: "hung", droppedOverlap: 18 });
+  expect(both?.what).toMatch(/^19 runs of 2 schedules \("hung" 18, "hourly" 1\) were dropped, /);
+});
+
+it("tells schedules whose time to plan Redis has lost from those that nobody can plan", () => {
+  const late = { name: "late", planAt: Date.UTC(2026, 4, 31) };
+  const code = { ...late, name: "code", needs: "code" } as const;
+  const found = findingsOf({ name: "lost", planAt: 0, needs: "code" }, late, code);
+  expect(found.map(({ level, check }) => `${level} ${check}`)).toEqual(
+    Array.from(found, () => "error unplanned"),
+  );
+  expect(found.map(({ what }) => what)).toEqual([
+    'Redis has lost when to plan schedule "lost"',
+    expect.stringContaining('schedule "code" should have been planned 24 h ago, and needs code'),
+    expect.stringContaining('schedule "late" should have been planned 24 h ago'),
+  ]);
+  expect(found[0]?.why).toContain("delayline_planning");
 });
 
 it("tells a server that loads its data from one that is down", () => {
