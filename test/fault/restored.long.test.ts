@@ -140,3 +140,33 @@ test("a claim that is gone, or all data, is not told", async () => {
   }
   expect(restored).toEqual([]);
 });
+
+test("a server's clock that is set back is not told, and claims keep growing", async () => {
+  const server = await startOwnServer();
+  const name = uniqueName();
+  const redis = newRedis(server.url);
+  const mover = `delayline_mover:{${name}}`;
+  const claimedAt = async () => Number((await redis.get(mover))?.split("@")[1]);
+  // As if the server's clock had been an hour ahead until now.
+  await redis.set(mover, `another@${(Date.now() + 3_600_000) * 1000}`);
+  const claims = [await claimedAt()];
+  const { line, restored } = watch(server, { onRestore: "pause" });
+  const { queue, handled } = open(line, "plain", name);
+  while (claims.length < 4) {
+    const last = claims.at(-1);
+    // The longer nobody else claims, the rarer a task does.
+    const isNew = async () => {
+      // By then the first sweep has shown the claim of the time before.
+      await queue.offer(0, 1000);
+      return (await claimedAt()) !== last;
+    };
+    await eventually(isNew, { within: 10_000 });
+    claims.push(await claimedAt());
+  }
+  expect(claims).toEqual(claims.toSorted((a, b) => a - b));
+  await sleep(BOUND + 1000);
+  await redis.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  await queue.offer(4, 0);
+  await eventually(() => handled.includes(4));
+  expect(restored).toEqual([]);
+});

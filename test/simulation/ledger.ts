@@ -6,7 +6,7 @@
  * queue, an offer that is sent again may be stored anew if its first copy has gone, and so on (`ledger/`).
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { DroppedEvent } from "../../src/index.ts";
+import type { DroppedEvent, TransferEvent } from "../../src/index.ts";
 import { DelaylineError, OfferError, RedisError } from "../../src/errors.ts";
 import {
   again,
@@ -35,6 +35,7 @@ import {
 import { paused, takenInPause } from "./ledger/pauses.ts";
 import type { Promises, Rule } from "./ledger/promises.ts";
 import { punctual } from "./ledger/punctual.ts";
+import { restoredFor, restoredOnce, restingAfterRestore } from "./ledger/restores.ts";
 import { inTurn } from "./ledger/turns.ts";
 import { exactYes } from "./ledger/yes.ts";
 import { Story, type KeyState } from "./ledger/story.ts";
@@ -78,6 +79,9 @@ const RULES: readonly Rule[] = [
   takenInPause,
   punctual,
   inTurn,
+  restoredFor,
+  restoredOnce,
+  restingAfterRestore,
   settles,
   errors,
   troubles,
@@ -174,15 +178,28 @@ export class Ledger {
     return () => void unsubscribe(DROPPED, note);
   }
 
+  /** Notes which process moves messages. Returns how to stop. */
+  watchMoves(): () => void {
+    const note = (event: unknown) => {
+      const { queue, count } = event as TransferEvent;
+      if (queue === this.queue) this.note(undefined, { moved: count });
+    };
+    subscribe(TRANSFER, note);
+    return () => void unsubscribe(TRANSFER, note);
+  }
+
   /** Notes that the signal of a delivery is aborted. */
   aborted(process: SimProcess, delivery: number): void {
     this.note(process, { aborted: delivery });
   }
 
-  /** Notes the error events of a client. */
+  /** Notes the events of a client: errors, and that Redis went back. */
   watch(process: SimProcess): void {
     process.line.on("error", (error) => {
       this.note(process, { trouble: error.code, by: process.name, message: error.message });
+    });
+    process.line.on("restored", ({ isPausing }) => {
+      this.note(process, { restored: isPausing, by: process.name });
     });
   }
 
@@ -199,6 +216,7 @@ export class Ledger {
 }
 
 const DROPPED = "delayline:dropped";
+const TRANSFER = "delayline:transfer";
 
 /** How a handler ends. */
 export type HandlerEnd = "returned" | "threw" | "rejected" | "cut short";

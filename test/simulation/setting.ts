@@ -5,7 +5,7 @@ import type { Promises } from "./ledger.ts";
 import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "./plain-takers.ts";
 import { RELIABLE_STYLES, takeLastReliably, takeReliably } from "./reliable-takers.ts";
 import { audit, produce, Shop } from "./shop.ts";
-import type { Sim, SimProcess } from "./sim.ts";
+import type { ProcessOptions, Sim, SimProcess } from "./sim.ts";
 
 /** What the queue of a run is like. It is noted, so that the ledger knows it. */
 export interface Setting {
@@ -49,6 +49,8 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
 
 /** What happens in a run besides the takers, who need no telling. */
 export interface Deeds {
+  /** Options of every client. */
+  readonly options?: ProcessOptions;
   /** What comes over a process of a reliable queue one of whose handlers has thrown. */
   readonly onFailure?: (shop: Shop, process: SimProcess) => void;
   /** The work of a producer. */
@@ -62,7 +64,10 @@ export interface Deeds {
 /** Runs a queue of this setting from the first offer to the last message, and closes everything. */
 export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Promise<void> {
   sim.note({ setting });
-  const shop = new Shop(sim, "orders", setting.isBulky ? { codec: BULKY } : {});
+  const shop = new Shop(sim, "orders", {
+    ...(setting.isBulky && { codec: BULKY }),
+    ...deeds.options,
+  });
   const options = optionsOf(setting);
   const takeRest = (isLast: boolean) => (process: SimProcess) =>
     takeLast(shop, process, setting, isLast);

@@ -126,14 +126,20 @@ export const FAULT_KINDS = [
  */
 export const LATE_REPLIES = "late-replies";
 
-export type FaultKind = (typeof FAULT_KINDS)[number] | typeof LATE_REPLIES;
+/**
+ * A server falls back to a copy that is older than what a failover may lose, as when a backup is restored. Its history is
+ * that of a failover which `isRestore`. For worlds that ask for it.
+ */
+export const RESTORE = "restore";
+
+export type FaultKind = (typeof FAULT_KINDS)[number] | typeof LATE_REPLIES | typeof RESTORE;
 
 /** A fault, with what is not left to the seed. */
 export interface FaultRequest {
   readonly kind: FaultKind;
   readonly process?: SimProcess;
   readonly server?: number;
-  /** Milliseconds: of a stall, a delay, a trickle, a clock's step, withdrawn rights. */
+  /** Milliseconds: of a stall, a delay, a trickle, a clock's step, withdrawn rights; of a restore, the age of the copy. */
   readonly duration?: number;
   /** Of `rights`: the command. Of a cut or a crash: how the name of the command or script begins at which it comes. */
   readonly command?: string;

@@ -21,6 +21,7 @@ import {
 } from "./promises.ts";
 import { isFor, wasForgotten } from "./groups.ts";
 import { mayBeDropped } from "./guards.ts";
+import { isInCopy } from "./restores.ts";
 import type { FaultKind } from "../sim.ts";
 import type { Call, Delivery, Fault, Offer, Story } from "./story.ts";
 
@@ -149,7 +150,8 @@ function dueAt(offer: Offer, story: Story): number {
 /** Whether the group may be done with the message. */
 function mayBeDone(offer: Offer, group: string, story: Story, promises: Promises): boolean {
   const deliveries = deliveriesTo(group, offer.n, story, promises);
-  if (deliveries.some((one) => isPlain(one) || mayHaveSucceeded(one))) return true;
+  const counting = deliveries.filter((one) => !isInCopy(offer, one, story));
+  if (counting.some((one) => isPlain(one) || mayHaveSucceeded(one))) return true;
   if (mayBeDropped(offer, story)) return true;
   // Together with its letter, one of another group is removed that nobody has seen.
   const isRemoved = story

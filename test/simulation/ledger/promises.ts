@@ -32,6 +32,8 @@ export interface Promises {
   readonly isPunctual?: boolean;
   /** Whether its partitions are on several servers, of which one may fall back and the others do not. */
   readonly isSpread?: boolean;
+  /** What the processes do when Redis goes back to an older copy. Defaults to reporting it. */
+  readonly onRestore?: "pause" | "report";
   readonly leaseTimeout?: number;
   readonly maxAttempts?: number;
   /** The pauses of `retry`, without jitter. */
@@ -127,13 +129,17 @@ export function isForgotten({ begun, ended }: Call, story: Story): boolean {
  */
 export function isUndone(moment: Moment, story: Story): boolean {
   return story.faults.some(
-    ({ kind, at, since }) =>
-      kind === "failover" && moment.at <= at + UNDER_WAY && moment.at >= since,
+    ({ kind, at, since, remembering }) =>
+      kind === "failover" &&
+      moment.at >= since &&
+      // Of a restore nothing is excused that comes after it.
+      moment.at <= (remembering === undefined ? at + UNDER_WAY : at + AT_ONCE),
   );
 }
 
 /** Milliseconds. */
 const UNDER_WAY = 5000;
+const AT_ONCE = 100;
 
 /** Whether the message is certainly in Redis once its offer has ended. */
 export function isStored(offer: Offer, story: Story): boolean {

@@ -97,8 +97,15 @@ export interface Fault {
   readonly by: number;
   /** Of a failover: when the state was copied to which the server fell back. */
   readonly since: number;
+  /** Of a failover that restores an older copy: the processes that certainly had seen a later state for long. */
+  readonly remembering: readonly string[] | undefined;
   /** Of withdrawn rights: the command. */
   readonly command: string | undefined;
+}
+
+/** What a process did by itself: it told that Redis went back, or moved messages. */
+export interface Deed extends Moment {
+  readonly by: string;
 }
 
 /** A key of the user's, as it stood from some moment on. */
@@ -138,6 +145,10 @@ export class Story {
   readonly troubles: Trouble[] = [];
   readonly guards: GuardState[] = [];
   readonly drops: Drop[] = [];
+  /** When a process told that Redis went back to an older copy. */
+  readonly restores: Deed[] = [];
+  /** When a process learnt that it had moved messages. */
+  readonly moves: Deed[] = [];
   /** Every moment, in order. */
   readonly moments: Moment[] = [];
   /** Since when no fault was injected any more. */
@@ -211,7 +222,7 @@ export class Story {
     return moment.now - offset + most;
   }
 
-  #add({ at, step, event }: Noted, index: number): void {
+  #add({ at, step, process, event }: Noted, index: number): void {
     const moment: Moment = { index, at, step, now: event["now"] as number };
     this.#reach(moment);
     if ("do" in event) this.#begin(event, moment);
@@ -237,6 +248,10 @@ export class Story {
     } else if ("dropped" in event) {
       const { dropped: id, reason } = event as { dropped: string; reason: Drop["reason"] };
       this.drops.push({ ...moment, id, reason });
+    } else if ("restored" in event) {
+      this.restores.push({ ...moment, by: event["by"] as string });
+    } else if ("moved" in event) {
+      this.moves.push({ ...moment, by: process ?? "" });
     } else if ("calm" in event) this.calm = moment;
   }
 
@@ -314,6 +329,7 @@ export class Story {
         LASTING.includes(kind) || event["vanishes"] === true ? at + (duration ?? Infinity) : at,
       by: duration ?? 0,
       since: (event["since"] as number | undefined) ?? 0,
+      remembering: event["remembering"] as readonly string[] | undefined,
       command: event["command"] as string | undefined,
     });
   }

@@ -1,5 +1,6 @@
 import { Duplex } from "node:stream";
 import type { Link } from "./link.ts";
+import type { Claim } from "./claims.ts";
 import { owners, type Owner } from "./owner.ts";
 import { Cutter, wordsOf } from "./resp.ts";
 import type { SimServer } from "./server.ts";
@@ -13,7 +14,12 @@ export type Received = {
   /** When the machine first saw it (elapsed ms). */
   sentAt?: number;
 } & (
-  | { readonly raw: Buffer; readonly text: string; readonly isPublished: boolean }
+  | {
+      readonly raw: Buffer;
+      readonly text: string;
+      readonly isPublished: boolean;
+      readonly claim: Claim | undefined;
+    }
   | { readonly end: "closed" | "reset" }
 );
 
@@ -51,6 +57,8 @@ export class Connection {
   isSubscribed = false;
   /** The command that reads messages, until its reply has come. */
   reading: readonly Buffer[] | undefined;
+  /** The key whose claim the next reply shows. */
+  claimKey: string | undefined;
   /** Until when nothing passes (elapsed ms). */
   heldUntil = 0;
   /** How late the client gets what Redis sends (ms). */
@@ -89,12 +97,12 @@ export class Connection {
     if (this.sent.at(-1) !== "end") this.sent.push("end");
   }
 
-  receive(raw: Buffer, text: string, isPublished = false): void {
+  receive(raw: Buffer, text: string, isPublished = false, claim?: Claim): void {
     if (isPublished && this.missCount > 0) {
       this.missCount--;
       return;
     }
-    this.received.push({ raw, text, since: this.#ages.next(), isPublished });
+    this.received.push({ raw, text, since: this.#ages.next(), isPublished, claim });
   }
 
   /** Redis has lost it: what the client still sends goes nowhere. */

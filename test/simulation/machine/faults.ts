@@ -1,6 +1,7 @@
 import type { Random } from "../random.ts";
-import { LATE_REPLIES, type FaultKind, type FaultRequest, type World } from "../sim.ts";
+import { LATE_REPLIES, RESTORE, type FaultKind, type FaultRequest, type World } from "../sim.ts";
 import type { Connection } from "./connection.ts";
+import type { Copy, SimServer } from "./server.ts";
 import type { Stage, StagedProcess } from "./stage.ts";
 import { gather } from "./wire.ts";
 
@@ -19,11 +20,16 @@ interface Armed extends Planned {
   readonly isBefore: boolean;
 }
 
-/** A server that will fall back: at which step, and to the state of which instant. */
-interface Restore {
+/** A server that will fall back: from which step and which moment on (elapsed ms), and to what. */
+interface FallBack {
   readonly step: number;
   readonly at: number;
-  readonly server: number;
+  readonly server: SimServer;
+  readonly copy: Copy;
+  /** When the copy was made (elapsed ms). */
+  readonly since: number;
+  /** Whether it is a backup that is restored, and not a replica that lagged. */
+  readonly isRestore: boolean;
 }
 
 /** What becomes of a command that is about to be carried out. */
@@ -44,7 +50,7 @@ export class Faults {
   readonly #counts = new Map<string, number>();
   /** What ends, and when (elapsed ms). */
   readonly #ends: { readonly at: number; readonly end: () => Promise<void> | void }[] = [];
-  #restore: Restore | undefined;
+  #fallBacks: FallBack[] = [];
   /** How many faults the plan had. */
   readonly planCount: number;
   #isCalm = false;
@@ -66,7 +72,9 @@ export class Faults {
 
   /** When something under way ends; Infinity if nothing is. */
   get nextAt(): number {
-    return this.#ends.reduce((next, { at }) => Math.min(next, at), Infinity);
+    const { elapsed } = this.#stage;
+    const moments = this.#fallBacks.map(({ at }) => at).filter((at) => at > elapsed);
+    return this.#ends.reduce((next, { at }) => Math.min(next, at), Math.min(Infinity, ...moments));
   }
 
   /** A fault that the world wants now. */
@@ -80,7 +88,7 @@ export class Faults {
     this.#isCalm = true;
     this.#plan.length = 0;
     this.#armed.length = 0;
-    this.#restore = undefined;
+    this.#fallBacks = [];
     for (const connection of stage.connections) {
       connection.heldUntil = 0;
       connection.lag = 0;
@@ -97,7 +105,10 @@ export class Faults {
       this.#ends.splice(this.#ends.indexOf(due), 1);
       await due.end();
     }
-    if (this.#restore !== undefined && stage.step >= this.#restore.step) await this.#fallBack();
+    for (const due of this.#fallBacks.filter((one) => this.#isDue(one))) {
+      this.#fallBacks.splice(this.#fallBacks.indexOf(due), 1);
+      await this.#fallBack(due);
+    }
     while ((this.#plan[0]?.step ?? Infinity) <= stage.step) {
       await this.#begin(this.#plan.shift() as Planned);
     }
@@ -211,9 +222,17 @@ export class Faults {
         return;
       }
       case "failover": {
-        await server.snapshot();
-        const { elapsed: at } = stage;
-        this.#restore = { step: stage.step + 1 + random.int(40), at, server: server.index };
+        const [copy, since] = [await server.copy(), stage.elapsed];
+        const step = stage.step + 1 + random.int(40);
+        // Of two, the later one counts.
+        this.#fallBacks = this.#fallBacks.filter(({ isRestore }) => isRestore);
+        this.#fallBacks.push({ step, at: 0, server, copy, since, isRestore: false });
+        return;
+      }
+      case RESTORE: {
+        const [copy, since] = [await server.copy(), stage.elapsed];
+        const at = since + (duration ?? random.between(1000, 30_000));
+        this.#fallBacks.push({ step: 0, at, server, copy, since, isRestore: true });
         return;
       }
       default:
@@ -270,20 +289,26 @@ export class Faults {
     }
   }
 
-  /** Falls back to the snapshot, as a failover does. */
-  async #fallBack(): Promise<void> {
+  #isDue({ step, at }: FallBack): boolean {
+    return this.#stage.step >= step && this.#stage.elapsed >= at;
+  }
+
+  /** Falls back to a copy, as a failover does. */
+  async #fallBack({ server, copy, since, isRestore }: FallBack): Promise<void> {
     const stage = this.#stage;
-    const { at, server: index } = this.#restore as Restore;
-    this.#restore = undefined;
-    const server = stage.servers[index];
-    if (server === undefined) return;
+    const { index } = server;
+    const remembering = stage.processes
+      .filter(({ isAlive }) => isAlive)
+      .filter(({ owner }) => stage.claims.isAhead(owner, copy.claims, stage.elapsed - LONG_SHOWN))
+      .map(({ name }) => name);
     for (const connection of stage.connectionsTo(server)) {
       if (connection.link !== undefined) connection.lose("reset");
     }
     await server.settled();
-    await server.restore();
+    await server.restore(copy);
     server.runId = `${this.#random.uint32().toString(16).padStart(39, "f")}${index}`;
-    this.#tell("failover", { server: index, since: at });
+    const about = isRestore ? { isRestore, remembering } : {};
+    this.#tell("failover", { server: index, since, ...about });
   }
 
   /** Ends a connection at Redis, and lets Redis notice. */
@@ -309,6 +334,12 @@ export class Faults {
     this.#stage.record({ fault, ...about }, undefined);
   }
 }
+
+/**
+ * Milliseconds after which a process certainly remembers what it was shown: those that a failover may lose, and those
+ * for which a connection may have been quiet before it was lost.
+ */
+const LONG_SHOWN = 9500;
 
 /** How many faults a run has: mostly few, so that a failure can be understood. */
 const COUNTS = [0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8];

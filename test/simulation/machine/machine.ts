@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { Random } from "../random.ts";
 import type { FaultRequest, Note, Noted, ProcessOptions, Sim, SimProcess, World } from "../sim.ts";
+import { Claims } from "./claims.ts";
 import { Choice, type Candidate } from "./choice.ts";
 import { mayRun, VirtualClock, type VirtualTimer } from "./clock.ts";
 import { Connection } from "./connection.ts";
@@ -58,6 +59,7 @@ export class Machine implements Sim, Stage {
   readonly choice: Choice;
   readonly servers: readonly SimServer[];
   readonly faults: Faults;
+  readonly claims = new Claims();
   readonly processes: Process[] = [];
   connections: Connection[] = [];
   step = 0;
@@ -329,7 +331,11 @@ export class Machine implements Sim, Stage {
       case "deliver": {
         const [next] = connection.received;
         if (next !== undefined && "raw" in next) this.mix(next.raw);
-        return `${label} < ${connection.deliver(this.elapsed)}`;
+        const text = connection.deliver(this.elapsed);
+        const isWhole = connection.received[0]?.since !== next?.since;
+        if (isWhole && next !== undefined && "raw" in next && next.claim !== undefined)
+          this.claims.note(connection.owner, next.claim, this.elapsed);
+        return `${label} < ${text}`;
       }
       default:
         await endBlock(connection, this);

@@ -4,9 +4,17 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { startRedis, type RedisServer } from "../../../src/adapters/testing/index.ts";
 import { digestOf } from "../../../src/lua/script.ts";
+import { instantOf, isClaimKey } from "./claims.ts";
 import { Link } from "./link.ts";
 import type { Value } from "./resp.ts";
 import { virtualForm, type VirtualForm } from "./virtual-form.ts";
+
+/** What a server held at some moment. */
+export interface Copy {
+  readonly dumps: readonly (readonly [key: Buffer, dump: Buffer])[];
+  /** The last claim in each key (epoch us). */
+  readonly claims: ReadonlyMap<string, number>;
+}
 
 /**
  * A real Redis in virtual time. It serves run after run.
@@ -28,7 +36,6 @@ export class SimServer {
   offset = 0;
   /** The id of the server process, as INFO shows it. */
   runId = "";
-  #snapshot: readonly (readonly [key: Buffer, dump: Buffer])[] | undefined;
   #withdrawn = new Set<string>();
 
   private constructor(
@@ -71,7 +78,6 @@ export class SimServer {
     this.#known.clear();
     this.#withdrawn.clear();
     this.offset = 0;
-    this.#snapshot = undefined;
   }
 
   open(): Promise<Link> {
@@ -141,20 +147,22 @@ export class SimServer {
     }
   }
 
-  /** Remembers all keys, for {@link restore}. */
-  async snapshot(): Promise<void> {
+  /** Copies all keys, for {@link restore}. */
+  async copy(): Promise<Copy> {
     const keys = (await this.#link.ask("KEYS", "*")) as readonly Buffer[];
     const dumps = await Promise.all(keys.map((key) => this.#link.ask("DUMP", key)));
-    this.#snapshot = keys.map((key, i) => [key, dumps[i] as Buffer]);
+    const claims = new Map<string, number>();
+    for (const key of keys.map(String).filter(isClaimKey)) {
+      const instant = instantOf(await this.#link.ask("GET", key));
+      if (instant !== undefined) claims.set(key, instant);
+    }
+    return { dumps: keys.map((key, i) => [key, dumps[i] as Buffer]), claims };
   }
 
-  /** Falls back to the last {@link snapshot}, as a replica that lagged. It knows no scripts. */
-  async restore(): Promise<void> {
+  /** Falls back to a {@link copy}, as a replica that lagged, or a restored backup. It knows no scripts. */
+  async restore({ dumps }: Copy): Promise<void> {
     await this.#link.ask("FLUSHALL");
-    const restored = this.#snapshot?.map(([key, dump]) =>
-      this.#link.ask("RESTORE", key, "0", dump),
-    );
-    await Promise.all(restored ?? []);
+    await Promise.all(dumps.map(([key, dump]) => this.#link.ask("RESTORE", key, "0", dump)));
     this.#known.clear();
   }
 

@@ -1,4 +1,5 @@
 import type { Note, SimProcess } from "../sim.ts";
+import type { Claims } from "./claims.ts";
 import type { VirtualClock } from "./clock.ts";
 import type { Connection } from "./connection.ts";
 import type { Owner } from "./owner.ts";
@@ -10,6 +11,7 @@ export interface Stage {
   readonly servers: readonly SimServer[];
   readonly processes: readonly StagedProcess[];
   readonly connections: readonly Connection[];
+  readonly claims: Claims;
   /** How many events have been released. */
   readonly step: number;
   /** Milliseconds since the run began. */

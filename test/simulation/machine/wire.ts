@@ -1,4 +1,5 @@
 import type { Link } from "./link.ts";
+import { claimIn, claimKeyOf } from "./claims.ts";
 import type { Connection } from "./connection.ts";
 import { bulk, ErrorReply, type Frame, type Value } from "./resp.ts";
 import { turn, type SimServer } from "./server.ts";
@@ -36,6 +37,7 @@ export async function carry(
       return shown([command, ...words.slice(1)]);
     }
     ({ name, words: actual } = script);
+    connection.claimKey = claimKeyOf(name, words);
   } else if (command === "CLIENT") {
     actual = withRealId(words, stage);
   }
@@ -86,7 +88,11 @@ async function collect(server: SimServer, stage: Stage): Promise<void> {
         connection.blockedUntil = undefined;
       }
       const [raw, text] = withoutRealId(connection, frame);
-      connection.receive(raw, text, isPublished);
+      const { claimKey } = connection;
+      const claim =
+        isPublished || claimKey === undefined ? undefined : claimIn(claimKey, frame.value);
+      if (!isPublished) connection.claimKey = undefined;
+      connection.receive(raw, text, isPublished, claim);
     }
     if (source.isEnded) connection.lose();
   }

@@ -1,15 +1,12 @@
 import type { Mutant } from "./mutant.ts";
 
-const unseen = "no world restores a copy that is older than a failover may lose";
-
 /** Slips of what notices that Redis went back to an older copy. */
 export const RESTORE: readonly Mutant[] = [
   {
     name: "restore-taken-for-failover",
     breaks: "A failover that loses the last half second is taken for a restored backup.",
-    worlds: ["plain"],
+    worlds: ["restores", "plain"],
     tests: ["unit/queue/memory.test.ts", "fault/restored.long.test.ts"],
-    unseen,
     edits: [
       {
         file: "queue/memory.ts",
@@ -23,7 +20,7 @@ export const RESTORE: readonly Mutant[] = [
     breaks: "With onRestore: pause, messages move on although the pause was refused.",
     worlds: ["plain"],
     tests: ["unit/redis/fuse.test.ts"],
-    unseen,
+    unseen: "no world refuses the pause that follows a restore",
     edits: [
       {
         file: "redis/fuse.ts",
@@ -39,9 +36,8 @@ export const RESTORE: readonly Mutant[] = [
   {
     name: "restore-moved-first",
     breaks: "A restored backup's messages are moved before the process looks.",
-    worlds: ["plain"],
+    worlds: ["restores"],
     tests: ["fault/restored.long.test.ts"],
-    unseen,
     edits: [
       {
         file: "delayed/transfer/transfer-task.ts",
@@ -49,6 +45,20 @@ export const RESTORE: readonly Mutant[] = [
 `,
         replace: `      passing.catch(() => {});
 `,
+      },
+    ],
+  },
+  {
+    name: "restore-forgotten-in-quiet",
+    breaks:
+      "What a burst showed last counts only from the next transfer on, however late that comes.",
+    worlds: ["restores"],
+    tests: ["unit/queue/memory.test.ts"],
+    edits: [
+      {
+        file: "queue/memory.ts",
+        find: `shown.at - before.at < STEP)`,
+        replace: `last.at - before.at < STEP)`,
       },
     ],
   },

@@ -8,6 +8,7 @@ import { partitions } from "./partitions.ts";
 import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
 import { reliable } from "./reliable.ts";
+import { restores } from "./restores.ts";
 import { schedules } from "./schedules.ts";
 import { smoke } from "./smoke.ts";
 import { spread } from "./spread.ts";
@@ -22,6 +23,7 @@ export const WORLDS: readonly World[] = [
   keys,
   guards,
   pauses,
+  restores,
   partitions,
   exclusive,
   spread,
