@@ -42,7 +42,7 @@ export const restingAfterRestore: Rule = (story, { onRestore }) => {
     const rests = ({ by, at, index }: Deed | Delivery, from: number) =>
       fault.remembering?.includes(by) === true &&
       at > from &&
-      index < until.index &&
+      index <= until.index &&
       !isHidden(by, fault, story);
     return [
       ...story.moves
