@@ -132,16 +132,16 @@ describe("a plain queue", () => {
 
   describe("that is restored from an older copy", () => {
     it("delivers again what the copy holds", () => {
-      expect(told().judge(PLAIN)).toEqual([expect.stringContaining("lost: message 1")]);
-      const again = told().get("t", 1).wait(20_000);
+      expect(restoredAndTold().judge(PLAIN)).toEqual([expect.stringContaining("lost: message 1")]);
+      const again = restoredAndTold().get("t", 1).wait(20_000);
       expect(again.judge(PLAIN)).toEqual([]);
       expect(again.get("t", 1).judge(PLAIN)).toEqual([expect.stringContaining("twice: message 1")]);
     });
 
     it("is told once by whoever remembers, unless another process has moved first", () => {
-      const silent = restored().get("t", 1).wait(20_000);
+      const silent = restoredOnce().get("t", 1).wait(20_000);
       expect(silent.judge(PLAIN)).toEqual([expect.stringContaining("t tells it 0 times")]);
-      const hidden = restored().add({ moved: 1 }, "u").wait(1000).get("t", 1).wait(20_000);
+      const hidden = restoredOnce().add({ moved: 1 }, "u").wait(1000).get("t", 1).wait(20_000);
       expect(hidden.judge(PLAIN)).toEqual([]);
       const alarm = history().wait(6000).add({ restored: true, by: "t" });
       expect(alarm.judge(PLAIN)).toEqual([expect.stringContaining("alarm 1 of t")]);
@@ -151,13 +151,13 @@ describe("a plain queue", () => {
 
     it("rests until it is resumed", () => {
       const promises = { ...PLAIN, onRestore: "pause" } as const;
-      const early = told().wait(4000).add({ moved: 1 }, "t").get("t", 1).wait(20_000);
+      const early = restoredAndTold().wait(4000).add({ moved: 1 }, "t").get("t", 1).wait(20_000);
       expect(early.judge(PLAIN)).toEqual([]);
       expect(early.judge(promises)).toEqual([
         expect.stringContaining("t moves at"),
         expect.stringContaining("t takes 1 at"),
       ]);
-      const late = told().wait(4000).call("o", "resume", {}, { answer: true });
+      const late = restoredAndTold().wait(4000).call("o", "resume", {}, { answer: true });
       expect(late.add({ moved: 1 }, "t").get("t", 1).wait(20_000).judge(promises)).toEqual([]);
     });
   });
@@ -737,14 +737,14 @@ function twoGroups(): History {
 }
 
 /** A message waits while a copy is made, is delivered, and then the copy is restored. */
-function restored(): History {
+function restoredOnce(): History {
   const handled = history().offer("p", 1, 200).wait(500).get("t", 1).wait(9500);
   return handled.add({ fault: "failover", since: 100, remembering: ["t"] }).wait(100);
 }
 
 /** And the process that remembers tells it. */
-function told(): History {
-  return restored().add({ restored: true, by: "t" }).wait(1000);
+function restoredAndTold(): History {
+  return restoredOnce().add({ restored: true, by: "t" }).wait(1000);
 }
 
 /** Redis falls back to a copy, and then one of two groups handles a message. */
