@@ -47,7 +47,7 @@ function kindOf(key: string): string {
   return /^delayline_(\w+):/.exec(key)?.[1] ?? "ready";
 }
 
-/** How much a key holds. A stream, and a journal without a batch, may stay when they are empty; any other key is gone then. */
+/** How much a key holds. A stream, a journal without a batch, and revisions of sets may stay when they are empty; any other key is gone then. */
 async function countOf(redis: Redis, key: string): Promise<number> {
   switch (await redis.type(key)) {
     case "zset":
@@ -58,7 +58,9 @@ async function countOf(redis: Redis, key: string): Promise<number> {
       return await redis.xlen(key);
     case "hash": {
       const fields = await redis.hkeys(key);
-      return kindOf(key) === "journal" ? Number(fields.includes("rows")) : fields.length;
+      if (kindOf(key) === "journal") return Number(fields.includes("rows"));
+      // The revision of a set stays.
+      return fields.filter((field) => !field.startsWith("\0")).length;
     }
     default:
       return 1;

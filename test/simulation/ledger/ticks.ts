@@ -50,53 +50,6 @@ export function judgeTicks(history: readonly Noted[], misfireAll: readonly strin
   });
 }
 
-/**
- * Judges a schedule with `overlap: "skip"`: no handler of one tick begins while that of another one runs. A change of the
- * number of partitions may leave the former run in another one, and what keeps the lease from being renewed, or Redis from
- * replying, excuses it as well.
- */
-export function judgeOverlap(history: readonly Noted[], name: string): string[] {
-  const excuses: readonly string[] = [
-    "failover",
-    "stall",
-    "silence",
-    "delay",
-    "trickle",
-    "rights",
-    "clock-step",
-  ];
-  const isExcused = history.some(
-    ({ event }) => "changes" in event || excuses.includes(event["fault"] as string),
-  );
-  if (isExcused) return [];
-  const own = history.filter(({ event }) => event["name"] === name);
-  const violations: string[] = [];
-  own.forEach(({ at, event, process }, i) => {
-    if (!("ran" in event)) return;
-    // A handler whose process has died has no end.
-    const end = own.findIndex(
-      (other, j) =>
-        j > i &&
-        "ended" in other.event &&
-        other.process === process &&
-        isSameRun(other.event, event),
-    );
-    const during = own.slice(i + 1, Math.max(end, 0));
-    const beside = during.find(
-      (other) => "ran" in other.event && other.event["tick"] !== event["tick"],
-    );
-    if (beside !== undefined)
-      violations.push(
-        `overlap: tick ${String(beside.event["tick"])} of ${name} beside that of ${at} ms`,
-      );
-  });
-  return violations;
-}
-
-function isSameRun(one: Noted["event"], other: Noted["event"]): boolean {
-  return one["tick"] === other["tick"] && one["attempt"] === other["attempt"];
-}
-
 function lost(
   name: string,
   spans: readonly Span[],
@@ -118,10 +71,21 @@ function lost(
     );
     const until = to - (isDisturbed ? RECOVERY : PROMPT);
     for (let tick = Math.ceil((from + 1) / every) * every; tick < until; tick += every) {
-      if (!came.has(tick)) violations.push(`lost: tick ${tick} of ${name}`);
+      if (!came.has(tick) && !isCleared(tick, every, history))
+        violations.push(`lost: tick ${tick} of ${name}`);
     }
   }
   return violations;
+}
+
+/** Whether somebody has cleared the queue when the message of this tick may have been there. */
+function isCleared(tick: number, every: number, history: readonly Noted[]): boolean {
+  const ends = history.filter(({ event }) => event["clears"] === "done");
+  const begins = history.filter(({ event }) => event["clears"] === "begins");
+  return begins.some(({ event }, i) => {
+    const until = (ends[i]?.event["now"] as number | undefined) ?? Infinity;
+    return tick > (event["now"] as number) - RECOVERY && tick <= until + AHEAD + 2 * every;
+  });
 }
 
 function twice(name: string, runs: readonly Run[], history: readonly Noted[]): string[] {
@@ -185,9 +149,9 @@ function spansOf(history: readonly Noted[], name: string): Span[] {
   return spans;
 }
 
-/** What may hold messages up: faults, and changes of the number of partitions. */
+/** What may hold messages up: faults, changes of the number of partitions, and pauses of the queue. */
 function disturbances(history: readonly Noted[]): Noted[] {
-  return history.filter(({ event }) => "fault" in event || "changes" in event);
+  return history.filter(({ event }) => ["fault", "changes", "holds"].some((what) => what in event));
 }
 
 function faults(history: readonly Noted[], kinds?: readonly string[]): Noted[] {
@@ -199,3 +163,6 @@ function faults(history: readonly Noted[], kinds?: readonly string[]): Noted[] {
 /** Milliseconds within which a due message becomes ready if nothing is wrong, and if something was. */
 const PROMPT = 2000;
 const RECOVERY = 45_000;
+
+/** Milliseconds by which ticks are placed ahead, or two ticks. */
+const AHEAD = 30_000;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { judgeOverlap, judgeTicks, type Deed } from "../../simulation/ledger/ticks.ts";
+import { judgeOverlap, judgeRuns } from "../../simulation/ledger/runs.ts";
+import { judgeTicks, type Deed } from "../../simulation/ledger/ticks.ts";
 import type { Noted } from "../../simulation/sim.ts";
 
 const EVERY = 1000;
@@ -38,12 +39,16 @@ class History {
     return this.add({ watermark: "job", until, count });
   }
 
-  begin(tick: number): this {
-    return this.add({ ran: true, name: "job", tick, attempt: 1 });
+  begin(tick: number, attempt = 1): this {
+    return this.add({ ran: true, name: "job", tick, attempt, id: `${tick}`, now: this.#at });
   }
 
-  end(tick: number): this {
-    return this.add({ ended: true, name: "job", tick, attempt: 1 });
+  end(tick: number, attempt = 1, isFailed = false): this {
+    return this.add({ ended: true, name: "job", tick, attempt, id: `${tick}`, isFailed });
+  }
+
+  get runs(): string[] {
+    return judgeRuns(this.#noted);
   }
 
   get overlaps(): string[] {
@@ -107,4 +112,36 @@ test("a run that begins beside another one, unless the number of partitions has 
   expect(beside.add({ changes: 2 }).overlaps).toEqual([]);
   // Its process has died.
   expect(new History().begin(1000).begin(2000).end(2000).overlaps).toEqual([]);
+});
+
+test("a tick that begins beside a retry or a triggered run, unless it may have been moved before", () => {
+  const retried = (at: number) => new History().until(at).begin(1000, 2).until(2100).begin(2000);
+  expect(retried(1500).end(1000, 2).overlaps).toEqual([
+    "overlap: tick 2000 of job beside that of 1500 ms",
+  ]);
+  expect(retried(2050).end(1000, 2).overlaps).toEqual([]);
+  const triggered = new History()
+    .until(1500)
+    .add({ triggered: true, name: "job", tick: 1500, now: 1500 });
+  const beside = triggered.begin(2000).add({ ended: true, name: "job", tick: 1500 });
+  expect(beside.overlaps).toHaveLength(1);
+  // A retry comes always.
+  expect(new History().begin(1000).begin(500, 2).end(500, 2).end(1000).overlaps).toEqual([]);
+});
+
+test("a run that failed is retried, and a triggered one comes, unless the queue is cleared", () => {
+  const failed = new History().begin(1000).end(1000, 1, true);
+  expect(failed.runs).toEqual(["lost: retry of run 1000"]);
+  expect(failed.begin(1000, 2).end(1000, 2).runs).toEqual([]);
+  const triggered = new History().add({ triggers: "job", id: "7" });
+  expect(triggered.runs).toEqual(["lost: run 7 triggered at 0 ms"]);
+  const came = { triggered: true, name: "job", tick: 0, attempt: 1, id: "7" };
+  expect(new History().add(came).add({ triggers: "job", id: "7" }).runs).toEqual([]);
+  expect(triggered.add({ clears: "begins" }).runs).toEqual([]);
+});
+
+test("what was placed when somebody clears the queue is not lost; what comes behind it is", () => {
+  const cleared = declared().run(1000).add({ clears: "begins", now: 1500 });
+  const history = cleared.add({ clears: "done", now: 1600 }).until(40_000).deed("remove");
+  expect(history.violations[0]).toBe("lost: tick 34000 of job");
 });
