@@ -159,7 +159,7 @@ export const RELIABLE: readonly Mutant[] = [
     breaks:
       "A process that wakes after its lease begins what it had read: another process has it by then.",
     worlds: ["reliable"],
-    tests: ["fault/reliable/woken.test.ts"],
+    tests: ["fault/reliable/woken.long.test.ts"],
     edits: [
       {
         file: "reliable/group/held.ts",
@@ -173,7 +173,7 @@ export const RELIABLE: readonly Mutant[] = [
     breaks:
       "The first beat after a gap makes everything look held: a message is begun that another process has.",
     worlds: ["reliable"],
-    tests: ["fault/reliable/woken.test.ts"],
+    tests: ["fault/reliable/woken.long.test.ts"],
     edits: [
       {
         file: "reliable/group/lease-keeper.ts",
