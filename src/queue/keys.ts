@@ -129,6 +129,13 @@ export const KEYS = {
       "ready messages of a reliable queue, and those in flight; its existence makes the queue reliable",
     marksQueue: true,
   },
+  /** See `lua/fragments/groups.ts`. */
+  knownGroups: {
+    prefix: "delayline_groups:",
+    type: "hash",
+    holds:
+      "the names of the stream's consumer groups, each with a 1: a stream that somebody deletes is created again with all of them",
+  },
   returned: {
     prefix: "delayline_returned:",
     type: "string",

@@ -270,6 +270,7 @@ const KEYS = [
   "mover",
   "paused",
   "stream",
+  "knownGroups",
   "running",
   "retries",
 ] as const;

@@ -1,5 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
+import { remakeStream } from "./groups.ts";
 import { noteRun } from "./run.ts";
 import { fieldsOf } from "./stream.ts";
 
@@ -32,7 +33,8 @@ export interface Entry {
 }
 
 /**
- * `appendEntry(entry, place)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
+ * `appendEntry(entry, place, option)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its
+ * error. `option`: one of `XADD`, such as `NOMKSTREAM`.
  * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
  * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
  *
@@ -50,8 +52,9 @@ export const entry = defineFragment({
   needs: [fieldsOf, noteRun],
   lua: /* lua */ `
 local optional = { "t", "n", "g", "d", "u" }
-local function appendEntry(entry, place)
-  local fields = { "a", entry.a, "p", entry.p }
+local function appendEntry(entry, place, option)
+  local fields = { "*", "a", entry.a, "p", entry.p }
+  if option then table.insert(fields, 1, option) end
   for _, name in ipairs(optional) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
@@ -63,7 +66,7 @@ local function appendEntry(entry, place)
     fields[#fields + 1] = "o"
     fields[#fields + 1] = place
   end
-  local id, t = redis.pcall("XADD", stream, "*", unpack(fields)), entry.t
+  local id, t = redis.pcall("XADD", stream, unpack(fields)), entry.t
   if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then noteRun(t, id) end
   return id
 end
@@ -142,22 +145,28 @@ function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
 
 const NOTHING = Buffer.alloc(0);
 /**
- * `appendAll(entries)`: appends entries to the stream in order, and creates the stream if it is missing. Returns how
- * many were appended, and Redis's error if it refused the next one.
+ * `appendAll(entries)`: appends entries to the stream in order, and creates the stream with the groups that it had if it
+ * is missing. Returns how many were appended, and Redis's error if it refused the next one.
  *
  * When memory is full Redis refuses only the first write of a script, and never a removal. So if the first append is
  * refused, it is tried again after a removal of nothing.
  */
 export const appendAll = defineFragment({
   keys: ["stream"],
-  needs: [entry],
+  needs: [entry, remakeStream],
   lua: /* lua */ `
+local function appendFirst(entry)
+  local added = appendEntry(entry, nil, "NOMKSTREAM")
+  -- There is no stream.
+  if not added then added = remakeStream() or appendEntry(entry) end
+  return added
+end
 local function appendAll(entries)
   for i, entry in ipairs(entries) do
-    local added = appendEntry(entry)
+    local added = (i == 1 and appendFirst or appendEntry)(entry)
     if type(added) == "table" and i == 1 then
       redis.pcall("XDEL", stream, "0-0")
-      added = appendEntry(entry)
+      added = appendFirst(entry)
     end
     if type(added) == "table" then return i - 1, added end
   end

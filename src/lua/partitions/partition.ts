@@ -64,6 +64,7 @@ export const removeRemains = defineScript({
     "quarantine",
     "unreadable",
     "stream",
+    "knownGroups",
     "returned",
     "retries",
     "retrying",
@@ -83,7 +84,7 @@ if newest and #groups == 0 then return 0 end
 for _, group in ipairs(groups) do
   if group.pending > 0 or newest and compareIds(newest[1], group["last-delivered-id"]) > 0 then return 0 end
 end
-redis.call("DEL", order, compacted, businessKeys, paused, stream, returned, retrying, dead, schedules, running)
+redis.call("DEL", order, compacted, businessKeys, paused, stream, knownGroups, returned, retrying, dead, schedules, running)
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,

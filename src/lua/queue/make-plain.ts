@@ -50,6 +50,7 @@ const define = (elements: Elements) =>
       "businessKeys",
       "ready",
       "stream",
+      "knownGroups",
       "running",
       "returned",
       "retries",
@@ -154,7 +155,7 @@ redis.call("UNLINK", retrying)
 mayStore(ready)
 store(foreign, payloads)
 holdKeys()
-redis.call("UNLINK", stream, returned)
+redis.call("UNLINK", stream, knownGroups, returned)
 return { 1, 0, 0, 0, #payloads + delayed }
 `,
     reply: (raw): MakePlainReply =>

@@ -1,3 +1,4 @@
+import { remakeStream } from "../fragments/groups.ts";
 import { inFlight } from "../fragments/in-flight.ts";
 import { groupNames, groupsOf, streamId } from "../fragments/stream.ts";
 import { asArray, asBuffer, asFlag, asNumber } from "../reply.ts";
@@ -8,26 +9,33 @@ import { defineScript } from "../script.ts";
  * exists is not changed. `start`: the id behind which a new group begins, such as "0" for all entries or "$" for
  * those to come.
  *
- * A new stream makes the queue reliable, so a message on `channel` makes every process look again.
+ * A new stream makes the queue reliable, so a message on `channel` makes every process look again. If it was deleted,
+ * it gets all its groups back (`remakeStream`), and all of them begin with what is there now.
+ *
+ * No rollback: the other groups come first. If one is refused, the caller tries again.
  */
 export const openGroup = defineScript({
   name: "open-group",
-  keys: ["stream", "returned"],
+  keys: ["stream", "knownGroups", "returned"],
   args: ["channel", "group", "start"],
+  needs: [groupNames, remakeStream],
   lua: /* lua */ `
 local isNew = redis.call("EXISTS", stream) == 0
+local refusal = isNew and remakeStream()
+if refusal then return refusal end
 local made = redis.pcall("XGROUP", "CREATE", stream, group, start, "MKSTREAM")
-if made.err then
-  -- Redis 6.2 begins the error with a minus.
-  if made.err:find("^%-?BUSYGROUP") then return 0 end
-  return made
-end
+-- Redis 6.2 begins the error with a minus.
+local isThere = made.err and made.err:find("^%-?BUSYGROUP")
+if made.err and not isThere then return made end
+-- A group that was destroyed is forgotten when the next one is created. A refusal does no harm as long as the stream is
+-- there.
+if not isThere and not isNew then redis.pcall("DEL", knownGroups) end
+for _, name in ipairs(isThere and { group } or groupNames()) do redis.pcall("HSET", knownGroups, name, 1) end
+if not isNew then return isThere and 0 or 1 end
 -- A refused PUBLISH does no harm: the other processes find the stream by themselves.
-if isNew then
-  redis.pcall("PUBLISH", channel, "0")
-  -- It counted what came back to a stream that was deleted.
-  redis.pcall("DEL", returned)
-end
+redis.pcall("PUBLISH", channel, "0")
+-- It counted what came back to a stream that was deleted.
+redis.pcall("DEL", returned)
 return 1
 `,
   reply: asFlag,

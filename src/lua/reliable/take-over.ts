@@ -23,7 +23,7 @@ export interface TakeOverReply {
  */
 export const takeOver = defineScript({
   name: "take-over",
-  keys: ["ready", "stream", "running"],
+  keys: ["ready", "stream", "knownGroups", "running"],
   args: ["makes"],
   each: ["id"],
   needs: [clock, addressOf, appendAll],

@@ -35,6 +35,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     quarantine: "delayline_quarantine:{orders}",
     receipts: "delayline_receipts:{orders}",
     stream: "delayline_stream:{orders}",
+    knownGroups: "delayline_groups:{orders}",
     returned: "delayline_returned:{orders}",
     retries: "delayline_retries:{orders}",
     retrying: "delayline_retrying:{orders}",

@@ -37,8 +37,8 @@ local redis = (function()
   end
   function commands.XADD(call, key, ...)
     local words = { ... }
-    -- Behind a rule by which it trims.
-    local at = (words[1] == "MAXLEN" or words[1] == "MINID") and 4 or 1
+    -- Behind an option, or a rule by which it trims.
+    local at = ({ MAXLEN = 4, MINID = 4, NOMKSTREAM = 2 })[words[1]] or 1
     if words[at] == "*" then words[at] = nextId(key) end
     return call("XADD", key, unpack(words))
   end
