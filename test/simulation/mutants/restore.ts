@@ -1,5 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
+const unseen = "not found in the few runs of its world that were tried so far";
+
 /** Slips of what notices that Redis went back to an older copy. */
 export const RESTORE: readonly Mutant[] = [
   {
@@ -7,6 +9,7 @@ export const RESTORE: readonly Mutant[] = [
     breaks: "A failover that loses the last half second is taken for a restored backup.",
     worlds: ["restores", "plain"],
     tests: ["unit/queue/memory.test.ts", "fault/restored.long.test.ts"],
+    unseen,
     edits: [
       {
         file: "queue/memory.ts",
@@ -38,6 +41,7 @@ export const RESTORE: readonly Mutant[] = [
     breaks: "A restored backup's messages are moved before the process looks.",
     worlds: ["restores"],
     tests: ["fault/restored.long.test.ts"],
+    unseen,
     edits: [
       {
         file: "delayed/transfer/transfer-task.ts",
@@ -54,6 +58,7 @@ export const RESTORE: readonly Mutant[] = [
       "What a burst showed last counts only from the next transfer on, however late that comes.",
     worlds: ["restores"],
     tests: ["unit/queue/memory.test.ts"],
+    unseen,
     edits: [
       {
         file: "queue/memory.ts",
