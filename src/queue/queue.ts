@@ -161,7 +161,7 @@ export class Queue {
   async callOnce<Reply>(doing: string, send: Send<Reply>, call?: OnceCall<Reply>): Promise<Reply> {
     const { fuse } = this.server;
     const sending: Send<Reply> = (redis, keys) =>
-      fuse.passed()?.then(() => send(redis, keys)) ?? send(redis, keys);
+      fuse.passed(this.memory)?.then(() => send(redis, keys)) ?? send(redis, keys);
     return await this.#send("background", doing, sending, call);
   }
 

@@ -41,20 +41,25 @@ export interface FuseListener {
  *
  * That cannot happen while a connection lives on. So the fuse looks when the connection that moves messages was lost,
  * before it moves or takes anything again; until then it costs nothing.
+ *
+ * A server goes back as a whole: nothing goes on before all queues were looked at. The nodes of a Cluster go back one by
+ * one, and may be down for long. So there each queue waits for the look at itself only.
  */
 export class Fuse {
   readonly #listener: FuseListener;
+  readonly #isWhole: boolean;
   readonly #witnesses = new Set<Witness>();
-  /** When Redis was last heard before the loss that is not examined yet. */
-  #heardAt: number | undefined;
+  /** What has not been examined since the connection was lost; and when Redis was last heard before that. */
+  readonly #doubts = new Map<Witness, number>();
+  readonly #passing = new Map<Witness | undefined, Promise<void>>();
   /** How often the connection was lost. */
   #losses = 0;
   /** Whether Redis went back, and what follows has not been done yet. */
   #isBlown = false;
-  #passing: Promise<void> | undefined;
 
-  constructor(listener: FuseListener) {
+  constructor(listener: FuseListener, { isWhole }: { readonly isWhole: boolean }) {
     this.#listener = listener;
+    this.#isWhole = isWhole;
   }
 
   add(witness: Witness): void {
@@ -63,37 +68,52 @@ export class Fuse {
 
   remove(witness: Witness): void {
     this.#witnesses.delete(witness);
+    this.#doubts.delete(witness);
   }
 
   /** The connection was lost; Redis was last heard at `heardAt`, on this process's clock. */
   lost(heardAt: number): void {
     this.#losses += 1;
-    this.#heardAt ??= heardAt;
-  }
-
-  /**
-   * Returns a promise to await before anything is moved or taken; undefined if nothing is in doubt. It rejects with
-   * ioredis's errors, or what {@link FuseListener.beforeGoingOn} rejects with: nothing may be moved then.
-   */
-  passed(): Promise<void> | undefined {
-    if (this.#heardAt === undefined) return undefined;
-    this.#passing ??= this.#pass().finally(() => (this.#passing = undefined));
-    return this.#passing;
-  }
-
-  async #pass(): Promise<void> {
-    while (this.#heardAt !== undefined) {
-      const losses = this.#losses;
-      await this.#examine(this.#heardAt);
-      if (this.#isBlown) await this.#listener.beforeGoingOn();
-      this.#isBlown = false;
-      if (losses === this.#losses) this.#heardAt = undefined;
+    for (const witness of this.#witnesses) {
+      if (!witness.isEmpty && !this.#doubts.has(witness)) this.#doubts.set(witness, heardAt);
     }
   }
 
-  async #examine(heardAt: number): Promise<void> {
-    const asked = [...this.#witnesses].filter(({ isEmpty }) => !isEmpty);
-    const findings = await Promise.all(asked.map((witness) => witness.examine(heardAt)));
+  /**
+   * Returns a promise to await before anything is moved or taken, of all queues or of one; undefined if nothing is in
+   * doubt. It rejects with ioredis's errors, or what {@link FuseListener.beforeGoingOn} rejects with: nothing may be moved
+   * then.
+   */
+  passed(of?: Witness): Promise<void> | undefined {
+    const one = this.#isWhole ? undefined : of;
+    if (!this.#isBlown && this.#doubtsOf(one).length === 0) return undefined;
+    let passing = this.#passing.get(one);
+    if (passing === undefined) {
+      passing = this.#pass(one).finally(() => this.#passing.delete(one));
+      this.#passing.set(one, passing);
+    }
+    return passing;
+  }
+
+  async #pass(one: Witness | undefined): Promise<void> {
+    do {
+      const losses = this.#losses;
+      const asked = this.#doubtsOf(one);
+      await this.#examine(asked);
+      if (this.#isBlown) await this.#listener.beforeGoingOn();
+      this.#isBlown = false;
+      if (losses === this.#losses) for (const [witness] of asked) this.#doubts.delete(witness);
+    } while (this.#doubtsOf(one).length > 0);
+  }
+
+  #doubtsOf(one: Witness | undefined): [Witness, number][] {
+    if (one === undefined) return [...this.#doubts];
+    const heardAt = this.#doubts.get(one);
+    return heardAt === undefined ? [] : [[one, heardAt]];
+  }
+
+  async #examine(asked: readonly [Witness, number][]): Promise<void> {
+    const findings = await Promise.all(asked.map(([witness, heardAt]) => witness.examine(heardAt)));
     for (const { accept } of findings) accept();
     const signs = findings.map(({ sign }) => sign).filter((sign) => sign !== undefined);
     if (signs.length === 0) return;

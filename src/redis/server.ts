@@ -53,7 +53,6 @@ export class Server {
     listener: TroublesListener & Partial<FuseListener>,
   ) {
     const { onFallBack = () => {}, beforeGoingOn = () => Promise.resolve() } = listener;
-    this.fuse = new Fuse({ onFallBack, beforeGoingOn });
     this.troubles = new Troubles(listener);
     this.connections = new Connections(redis, limits.heartbeat, {
       onTime: (serverTime, sentAt) => {
@@ -65,6 +64,7 @@ export class Server {
       beforeTaking: () => this.fuse.passed(),
       troubles: this.troubles,
     });
+    this.fuse = new Fuse({ onFallBack, beforeGoingOn }, { isWhole: !this.isCluster });
     this.subscriber = new Subscriber(this.connections, this.troubles);
     this.expiries = new Expiries(limits.callTimeout);
     this.unreachableTimeout = limits.unreachableTimeout;

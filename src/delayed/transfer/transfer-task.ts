@@ -278,7 +278,7 @@ export class TransferTask implements Listener {
         return this.#whatFollows(next ?? Infinity, now);
       }
     }
-    const passing = this.#queue.server.fuse.passed();
+    const passing = this.#queue.server.fuse.passed(this.#queue.memory);
     if (passing !== undefined) {
       await passing;
       // Redis went back to an older copy, and the queue is paused.

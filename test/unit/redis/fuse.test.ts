@@ -4,18 +4,21 @@ import { Fuse, type Sign, type Witness } from "../../../src/redis/fuse.ts";
 const SIGN: Sign = { queue: "orders", knownAt: 2, foundAt: 1 };
 
 /** A fuse with a queue that Redis shows an older copy of, once. */
-function newFuse({ failures = 0 } = {}) {
+function newFuse({ failures = 0, isWhole = true } = {}) {
   const told: (readonly Sign[])[] = [];
   const looks: number[] = [];
   let pauses = 0;
   let accepted = 0;
-  const fuse = new Fuse({
-    onFallBack: (signs) => told.push(signs),
-    beforeGoingOn: async () => {
-      pauses += 1;
-      if (pauses <= failures) throw new Error("no");
+  const fuse = new Fuse(
+    {
+      onFallBack: (signs) => told.push(signs),
+      beforeGoingOn: async () => {
+        pauses += 1;
+        if (pauses <= failures) throw new Error("no");
+      },
     },
-  });
+    { isWhole },
+  );
   const witness: Witness = {
     isEmpty: false,
     examine: async (heardAt) => {
@@ -58,4 +61,16 @@ test("a queue that was closed, or that nothing is known of, is not asked", async
   fuse.lost(10);
   await fuse.passed();
   expect(looks).toEqual([]);
+});
+
+test("on a Cluster a queue does not wait for another one, whose node is down", async () => {
+  const { fuse, witness, told } = newFuse({ isWhole: false });
+  const down: Witness = { isEmpty: false, examine: () => new Promise(() => {}) };
+  fuse.add(down);
+  fuse.lost(10);
+  expect(fuse.passed(down)).toBeDefined();
+  await fuse.passed(witness);
+  expect(told).toEqual([[SIGN]]);
+  expect(fuse.passed(witness)).toBeUndefined();
+  expect(fuse.passed()).toBeDefined();
 });
