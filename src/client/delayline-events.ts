@@ -26,8 +26,9 @@ export interface DelaylineEvents {
    */
   recovered: [recovery: Recovery];
   /**
-   * Redis went back to an older copy of its data, such as a restored backup. Emitted once for each time and server (on a Cluster: for each queue that shows it), after
-   * the connection was lost and before anything is moved or taken again. See the option `onRestore`.
+   * Redis went back to an older copy of its data, such as a restored backup. Emitted once for each time and server (on a
+   * Cluster: for each queue that shows it), after the connection was lost and before anything is moved or taken again. See
+   * the option `onRestore`.
    *
    * Without a listener for this event or for `error`, it becomes a process warning.
    */

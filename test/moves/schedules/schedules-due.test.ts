@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { readSchedule, schedulesDue } from "../../../src/lua/schedules/schedules-due.ts";
+import {
+  readSchedule,
+  restorePlanning,
+  schedulesDue,
+  schedulesPage,
+} from "../../../src/lua/schedules/schedules-due.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves } from "../../helpers/moves.ts";
 
@@ -36,4 +41,37 @@ test("a record, and the time", async () => {
   expect(record).toEqual(Buffer.from("record a"));
   expect(Math.abs(serverTime - Date.now())).toBeLessThan(10_000);
   expect(await run(redis, readSchedule, keys, { name: "b" })).toMatchObject({ record: undefined });
+});
+
+test("a page of the schedules, with whether each is planned and what was dropped of it", async () => {
+  const { redis, keys, seed } = await newMoves();
+  await seed({
+    schedules: { a: "record a", b: "record b", "\0set": "7" },
+    planning: [["a", 1000]],
+    dropped: { "deliverWithin\0a": "2", "overlap\0b": "3", overlap: "4" },
+  });
+  const { cursor, rows } = await run(redis, schedulesPage, keys, { cursor: "0", count: 100 });
+  expect(cursor).toBe("0");
+  const found = rows.map(({ field, value, ...rest }) => [String(field), String(value), rest]);
+  const none = { isPlanned: false, droppedLate: 0, droppedOverlap: 0 };
+  expect(new Set(found)).toEqual(
+    new Set([
+      ["a", "record a", { ...none, isPlanned: true, droppedLate: 2 }],
+      ["b", "record b", { ...none, droppedOverlap: 3 }],
+      ["\0set", "7", none],
+    ]),
+  );
+});
+
+test("schedules of which Redis does not know when to plan them are to be planned now, and no others", async () => {
+  const { redis, keys, seed } = await newMoves();
+  expect(await run(redis, restorePlanning, keys, {})).toBe(0);
+  await seed({
+    schedules: { lost: "record", later: "record", "\0set": "7" },
+    planning: [["later", 5_000_000_000_000]],
+  });
+  expect(await run(redis, restorePlanning, keys, {})).toBe(2);
+  expect(await redis.zscore(keys.planning, "later")).toBe("5000000000000");
+  const lost = Number(await redis.zscore(keys.planning, "lost"));
+  expect(Math.abs(lost - Date.now())).toBeLessThan(10_000);
 });
