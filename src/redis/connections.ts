@@ -38,7 +38,7 @@ import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
 import { Progress, SILENCE } from "./progress.ts";
 import { clearInterval, setInterval } from "../time/network.ts";
-import { performance } from "../time/runtime.ts";
+import { nextTick, performance } from "../time/runtime.ts";
 
 /** Receives what {@link Connections} observe. */
 export interface ConnectionsListener {
@@ -311,7 +311,8 @@ export class Connections {
         revive(client);
         return;
       }
-      if (client === this.commands) this.#isRevived = false;
+      // Not before those have read it whose commands were rejected when the client ended.
+      if (client === this.commands) nextTick(() => (this.#isRevived = false));
       this.#unreachable = messageOf(error);
       if (isNotLetIn(error) || error instanceof HandshakeError) Readiness.of(client).fail(error);
       if (!this.#isClosed) work.unreachable(error);

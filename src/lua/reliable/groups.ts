@@ -27,10 +27,13 @@ local made = redis.pcall("XGROUP", "CREATE", stream, group, start, "MKSTREAM")
 -- Redis 6.2 begins the error with a minus.
 local isThere = made.err and made.err:find("^%-?BUSYGROUP")
 if made.err and not isThere then return made end
--- A group that was destroyed is forgotten when the next one is created. A refusal does no harm as long as the stream is
--- there.
-if not isThere and not isNew then redis.pcall("DEL", knownGroups) end
-for _, name in ipairs(isThere and { group } or groupNames()) do redis.pcall("HSET", knownGroups, name, 1) end
+-- A group that was destroyed is forgotten when the next one is created. A refusal, also of the names, does no harm as long
+-- as the stream is there.
+local isRead, names = not isThere
+if isRead then isRead, names = pcall(groupNames) end
+if not isRead then names = { group } end
+if isRead and not isNew then redis.pcall("DEL", knownGroups) end
+for _, name in ipairs(names) do redis.pcall("HSET", knownGroups, name, 1) end
 if not isNew then return isThere and 0 or 1 end
 -- A refused PUBLISH does no harm: the other processes find the stream by themselves.
 redis.pcall("PUBLISH", channel, "0")

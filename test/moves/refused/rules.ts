@@ -72,6 +72,9 @@ export const RULES = {
   /** Which messages were handled, for people. */
   handled: (state: State): State => omit(state, "handled"),
 
+  /** Which groups the stream has: only asked for if somebody deletes the stream. */
+  knownGroups: (state: State): State => omit(state, "knownGroups"),
+
   /** How many messages were given back, for people: without it, as many more seem to have become ready. */
   returned: (state: State): State => omit(state, "returned"),
 } as const;

@@ -20,6 +20,7 @@ import {
   beginChange,
   changeFact,
   createFact,
+  noteDone,
 } from "../../../src/lua/partitions/fact.ts";
 import {
   hold,
@@ -65,6 +66,7 @@ import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { planSchedule, raiseSet } from "../../../src/lua/schedules/plan-schedule.ts";
+import { restorePlanning } from "../../../src/lua/schedules/schedules-due.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
 import { digestOf } from "../../../src/queue/aside.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
@@ -433,6 +435,13 @@ const facts: Scenario[] = [
     seed: seeded(
       { partitions: "1:2:2:stable:1" },
       { args: { fact: "2:3:2:moving:1", notice: "n", expected: "1:2:2:stable:1" } },
+    ),
+  },
+  {
+    script: noteDone,
+    seed: seeded(
+      { partitions: "2:3:2:moving:1" },
+      { args: { fact: "2:3:2:moving:1", done: "2:3:2:moving:1:done" } },
     ),
   },
   {
@@ -887,6 +896,7 @@ const settlements: Scenario[] = [
   },
   {
     script: openGroup,
+    rules: ["knownGroups"],
     seed: seeded({}, { args: { ...CHANNEL, group: "g", start: "0" } }),
   },
   {
@@ -1037,6 +1047,10 @@ const PLANNED = {
 };
 
 const schedules = BOTH.flatMap((elements): Scenario[] => [
+  {
+    script: restorePlanning,
+    seed: seeded({ schedules: { nightly: "record", hourly: "record" } }, { args: {} }),
+  },
   {
     script: planSchedule[elements],
     when: "placing and withdrawing",

@@ -94,7 +94,7 @@ function checkNothingLeft({ database }: Reached): string | undefined {
   const { entries, inFlightCount } = placesIn(database, keys);
   if (inFlightCount > 0) return `${inFlightCount} entries are in flight for ever`;
   if (entries.length > 0) return `${entries.length} entries are left over`;
-  const expected = new Set([keys.mover, keys.stream, keys.returned, keys.dead]);
+  const expected = new Set([keys.mover, keys.stream, keys.knownGroups, keys.returned, keys.dead]);
   const left = [...database.keys()].filter((key) => !expected.has(key));
   return left.length > 0 ? `left over: ${left.join(", ")}` : undefined;
 }
