@@ -1049,6 +1049,7 @@ const PLANNED = {
 const schedules = BOTH.flatMap((elements): Scenario[] => [
   {
     script: restorePlanning,
+    partly: "the schedules are to be planned, and only their number is not told",
     seed: seeded({ schedules: { nightly: "record", hourly: "record" } }, { args: {} }),
   },
   {

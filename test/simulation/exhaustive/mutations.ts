@@ -195,8 +195,8 @@ export const mutants: readonly Mutant[] = [
     name: "the guard lets old facts pass",
     world: "from one partition to two, offer",
     script: "",
-    find: "if epoch > known or ",
-    replace: "if ",
+    find: "if epoch >= known or not mayFollow then",
+    replace: "if false then",
     isQuick: true,
   },
   {
