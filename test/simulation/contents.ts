@@ -81,6 +81,7 @@ const LASTING = [
   "mover",
   "receipts",
   "returned",
+  "groups",
   "partitions",
   "members",
   "arrivals",
