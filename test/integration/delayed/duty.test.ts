@@ -124,7 +124,7 @@ test("a refusal for an old fact is not reported, and the task tries again", asyn
   const learned: string[] = [];
   await redis.set(keys.partitions, "2:2:2:stable:1");
   startTransferTask(name, SELDOM, {
-    link: { knownFact: () => "1:1:1:stable:1", learn: (fact) => void learned.push(fact) },
+    link: { knownFact: () => "1:1:1:stable:1", refused: (held) => void learned.push(held) },
   });
   await eventually(() => learned.length >= 3);
   expect(new Set(learned)).toEqual(new Set(["2:2:2:stable:1"]));
