@@ -40,7 +40,7 @@ export const attempts: Rule = (story, promises) =>
       const { attempt, failures, end } = delivery;
       if (end?.how === "cut short" || isPlain(delivery) || isUndone(delivery, story)) continue;
       // Where a failover undid the acknowledgement, the process does not know what it has in flight, and gives it back.
-      if (end !== undefined && isUndone(end, story)) continue;
+      if (endsOf(delivery).some((moment) => isUndone(moment, story))) continue;
       const count = (counts.get(attempt) ?? 0) + 1;
       counts.set(attempt, count);
       if (count > allowed) violations.push(`attempt made again: ${nameOfDelivery(delivery)}`);
@@ -52,6 +52,12 @@ export const attempts: Rule = (story, promises) =>
     }
     return violations;
   });
+
+/** When the process learnt, or decided, that it has the message no longer. */
+function endsOf({ end, abortedAt, settlements }: Delivery): Moment[] {
+  const moments = [end, abortedAt, ...settlements.map(({ ended }) => ended)];
+  return moments.filter((moment) => moment !== undefined);
+}
 
 /** Whether a step of `makePlain` may have moved messages. */
 function mayHaveMoved(call: Call): boolean {

@@ -18,11 +18,16 @@ export class Claims {
     this.#shown.set(owner, shown);
   }
 
-  /** Whether the process had been shown a later claim than the one in the copy by then (elapsed ms). */
-  isAhead(owner: Owner, copied: ReadonlyMap<string, number>, until: number): boolean {
+  /**
+   * Whether the process had been shown a later claim than the one in the copy for this many milliseconds, when it last
+   * heard Redis's clock. It may have heard it later than the last claim: what it certainly remembers counts.
+   */
+  isAhead(owner: Owner, copied: ReadonlyMap<string, number>, duration: number): boolean {
     const shown = this.#shown.get(owner) ?? [];
+    const heardAt = shown.at(-1)?.at ?? -Infinity;
     return shown.some(
-      ({ key, instant, at }) => at <= until && instant > (copied.get(key) ?? Infinity),
+      ({ key, instant, at }) =>
+        at <= heardAt - duration && instant > (copied.get(key) ?? Infinity),
     );
   }
 }

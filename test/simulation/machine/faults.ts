@@ -299,7 +299,7 @@ export class Faults {
     const { index } = server;
     const remembering = stage.processes
       .filter(({ isAlive }) => isAlive)
-      .filter(({ owner }) => stage.claims.isAhead(owner, copy.claims, stage.elapsed - LONG_SHOWN))
+      .filter(({ owner }) => stage.claims.isAhead(owner, copy.claims, LONG_SHOWN))
       .map(({ name }) => name);
     for (const connection of stage.connectionsTo(server)) {
       if (connection.link !== undefined) connection.lose("reset");
@@ -335,11 +335,8 @@ export class Faults {
   }
 }
 
-/**
- * Milliseconds after which a process certainly remembers what it was shown: those that a failover may lose, and those
- * for which a connection may have been quiet before it was lost.
- */
-const LONG_SHOWN = 9500;
+/** Milliseconds after which a process certainly remembers what it was shown: a failover may lose what is younger. */
+const LONG_SHOWN = 6000;
 
 /** How many faults a run has: mostly few, so that a failure can be understood. */
 const COUNTS = [0, 1, 1, 1, 2, 2, 2, 3, 3, 5, 8];
