@@ -26,8 +26,7 @@ export class Claims {
     const shown = this.#shown.get(owner) ?? [];
     const heardAt = shown.at(-1)?.at ?? -Infinity;
     return shown.some(
-      ({ key, instant, at }) =>
-        at <= heardAt - duration && instant > (copied.get(key) ?? Infinity),
+      ({ key, instant, at }) => at <= heardAt - duration && instant > (copied.get(key) ?? Infinity),
     );
   }
 }
