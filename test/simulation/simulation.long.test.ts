@@ -5,10 +5,10 @@ import { simulate, type Job } from "./workers.ts";
 import { WORLDS } from "./worlds/all.ts";
 
 /** The runs over all worlds. */
-const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 500);
+const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 300);
 
 /** How many of them are done a second time, in reverse order. */
-const AGAIN = 50;
+const AGAIN = 30;
 
 /** The first seed. A run that is to find something new begins elsewhere. */
 const FIRST = Number(process.env["SIMULATION_FIRST"] ?? 1);

@@ -43,6 +43,8 @@ export interface World {
   readonly faults?: Faults;
   /** The faults in a long run, which has time for more orders. */
   readonly more?: Faults;
+  /** Whether only a long run has time for its orders. Defaults to false. */
+  readonly isLong?: true;
   /** The clients that may crash, or lose replies. Defaults to all. */
   readonly faulty?: readonly string[];
   /** Whether the message with this payload is delayed, to know a copy of its offer that comes too late. */
