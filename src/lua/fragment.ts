@@ -9,16 +9,70 @@ export interface Fragment {
   readonly keys: readonly string[];
   /** Fragments whose functions it calls. */
   readonly needs: readonly Fragment[];
+  /** Fragments whose functions it calls in rare branches only, as `rare().name()`; see {@link frontOf}. */
+  readonly rarely: readonly Fragment[];
   readonly lua: string;
 }
+
+/** The fragments that a text calls. */
+export type Needs = Pick<Fragment, "needs" | "rarely">;
 
 /** Declares a fragment. */
 export function defineFragment({
   keys = [],
   needs = [],
+  rarely = [],
   lua,
 }: Partial<Fragment> & Pick<Fragment, "lua">): Fragment {
-  return { keys, needs, lua: lua.trim() };
+  return { keys, needs, rarely, lua: lua.trim() };
+}
+
+/**
+ * Returns the functions that stand in front of a body, which has these keys and calls these fragments.
+ *
+ * Redis makes the functions anew at each run, 0.1 us for each, whether they are called or not. So only what is needed is
+ * made at once. All that is needed `rarely`, by the body or by a fragment, is made together when `rare()` is called for
+ * the first time: it returns a table of the functions that are called through it.
+ *
+ * @throws {TypeError} if a fragment needs itself or reads another key, or if no fragment defines what is called through
+ * `rare()`.
+ */
+export function frontOf(keys: readonly string[], { needs, rarely }: Needs, body: string): string {
+  const all = new Set(inOrder([...needs, ...rarely]));
+  for (const fragment of all) for (const other of inOrder(fragment.rarely)) all.add(other);
+  for (const key of [...all].flatMap((fragment) => fragment.keys)) {
+    if (!keys.includes(key)) throw new TypeError(`a fragment reads the key "${key}"`);
+  }
+  const hot = inOrder(needs);
+  const late = inOrder([...all]).filter((fragment) => !hot.includes(fragment));
+  const texts = [...hot, ...late].map(({ lua }) => lua);
+  const called = new Set([...texts, body].flatMap((text) => matchesOf(CALLED_RARELY, text)));
+  const defined = texts.flatMap((text) => matchesOf(DEFINED, text));
+  for (const name of called) {
+    if (!defined.includes(name)) throw new TypeError(`no fragment defines "${name}"`);
+  }
+  const lua = hot.map((fragment) => fragment.lua);
+  if (called.size === 0) return lua.join("\n");
+  const lateKeys = new Set(late.flatMap((fragment) => fragment.keys));
+  return [
+    "local rare",
+    ...lua,
+    "function rare()",
+    // A key that was taken from outside would cost each run, too.
+    ...[...lateKeys].map((key) => `local ${key} = KEYS[${keys.indexOf(key) + 1}]`),
+    ...late.map((fragment) => fragment.lua),
+    `local made = { ${[...called].map((name) => `${name} = ${name}`).join(", ")} }`,
+    "rare = function() return made end",
+    "return made",
+    "end",
+  ].join("\n");
+}
+
+const CALLED_RARELY = /\brare\(\)\.(\w+)/g;
+const DEFINED = /^local function (\w+)/gm;
+
+function matchesOf(pattern: RegExp, text: string): string[] {
+  return Array.from(text.matchAll(pattern), ([, name = ""]) => name);
 }
 
 /**

@@ -29,6 +29,7 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
       each,
       rowsAs,
       needs: source.needs,
+      rarely: source.rarely,
       lua: `${GUARD}${source.body}`,
       reply,
     });

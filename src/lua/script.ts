@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
 import { replyOf } from "../failure.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
-import { inOrder, type Fragment } from "./fragment.ts";
+import { frontOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 import { performance } from "../time/network.ts";
 import { serverStandIn } from "../time/runtime.ts";
@@ -27,8 +27,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   readonly each: readonly Column[];
   readonly rowsAs: RowsAs;
   readonly reply: (raw: RawReply) => Reply;
-  /** The body as it was declared, and the fragments that it needs. */
-  readonly source: { readonly body: string; readonly needs: readonly Fragment[] };
+  /** What it was declared with: the body, and the fragments that it needs; and what stands in front of the body. */
+  readonly source: { readonly front: string; readonly body: string } & Needs;
 }
 
 /**
@@ -36,7 +36,7 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  *
  * The body reads its keys and arguments by the names given here: `local timeouts = KEYS[1]` and so on are written in
  * front of it, followed by the functions of the fragments that it `needs`. So the order of the keys and arguments
- * exists once.
+ * exists once. What it needs `rarely`, it calls as `rare().name()`; see {@link frontOf}.
  *
  * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
  * loops over them with `for each row do ... end`, where every column is a local variable. All values are packed into one
@@ -58,28 +58,34 @@ export function defineScript<
     readonly each?: readonly Column[];
     readonly rowsAs?: RowsAs;
     readonly needs?: readonly Fragment[];
+    readonly rarely?: readonly Fragment[];
   },
 ): Script<Key, Arg, Reply, Column> {
-  const { name, keys, args, each = [], rowsAs = "packed", reply, needs = [] } = definition;
-  const fragments = inOrder(needs);
-  for (const key of fragments.flatMap((fragment) => fragment.keys)) {
-    if ((keys as readonly string[]).includes(key)) continue;
-    throw new TypeError(`script "${name}" must declare the key "${key}", which a fragment reads`);
-  }
-  const lua = [
+  const { name, keys, args, each = [], rowsAs = "packed", reply } = definition;
+  const { needs = [], rarely = [], lua: body } = definition;
+  const front = [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...[...args, ...(rowsAs === "columns" ? each : [])].map(
       (arg, i) => `local ${arg} = ARGV[${i + 1}]`,
     ),
-    ...fragments.map((fragment) => fragment.lua),
-    definition.lua.replaceAll(
-      "for each row do",
-      rowsAs === "keys" ? eachKey(keys.length + 1, each) : eachPacked(args.length + 1, each),
-    ),
-  ].join("\n");
-  const source = { body: definition.lua, needs };
+    functionsOf(name, keys, { needs, rarely }, body),
+  ]
+    .filter((text) => text !== "")
+    .join("\n");
+  const eachRow =
+    rowsAs === "keys" ? eachKey(keys.length + 1, each) : eachPacked(args.length + 1, each);
+  const lua = `${front}\n${body.replaceAll("for each row do", eachRow)}`;
+  const source = { front, body, needs, rarely };
   return { name, lua, keys, args, each, rowsAs, reply, sha: digestOf(lua), source };
+}
+
+function functionsOf(script: string, keys: readonly string[], needs: Needs, body: string): string {
+  try {
+    return frontOf(keys, needs, body);
+  } catch (error) {
+    throw new TypeError(`script "${script}": ${(error as TypeError).message}`, { cause: error });
+  }
 }
 
 /** The digest by which Redis knows a script. */

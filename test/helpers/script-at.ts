@@ -11,7 +11,9 @@ export function scriptAt<Key extends string, Arg extends string, Reply, Column e
     lua: `local function clock() return ${Math.round(instant * 1000)} end`,
   });
   const swap = (fragment: Fragment): Fragment =>
-    fragment === clock ? stopped : { ...fragment, needs: swapAll(fragment.needs) };
+    fragment === clock
+      ? stopped
+      : { ...fragment, needs: swapAll(fragment.needs), rarely: swapAll(fragment.rarely) };
   const swapped = new Map<Fragment, Fragment>();
   const swapAll = (fragments: readonly Fragment[]): Fragment[] =>
     fragments.map((fragment) => {
@@ -19,6 +21,6 @@ export function scriptAt<Key extends string, Arg extends string, Reply, Column e
       swapped.set(fragment, known);
       return known;
     });
-  const { body, needs } = script.source;
-  return defineScript({ ...script, lua: body, needs: swapAll(needs) });
+  const { body, needs, rarely } = script.source;
+  return defineScript({ ...script, lua: body, needs: swapAll(needs), rarely: swapAll(rarely) });
 }

@@ -1,5 +1,5 @@
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { resolve } from "../fragments/key-index.ts";
+import { asMember, resolve } from "../fragments/key-index.ts";
 import { asBuffer, asFlags, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -30,13 +30,14 @@ export const get = defineScript({
   args: ["maxBytes"],
   each: ["id", "key"],
   needs: [resolve, replied],
+  rarely: [asMember],
   lua: /* lua */ `
 local messages, bytes, looked = {}, 0, 0
 for each row do
   if bytes >= tonumber(maxBytes) then break end
   local member, deadline, waiting = resolve(id, key)
   local first = not member and waiting[1]
-  if first then member, deadline = asMember(first), first.due end
+  if first then member, deadline = rare().asMember(first), first.due end
   if member then
     messages[#messages + 1] = replied(deadline)
     messages[#messages + 1] = member

@@ -1,8 +1,8 @@
 import { byElements } from "../family.ts";
-import { address, bytes, idOf, packAddress } from "../fragments/address.ts";
+import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
-import { holderOf, indexEntry } from "../fragments/key-index.ts";
+import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../fragments/key-index.ts";
 import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../fragments/retry-moves.ts";
 import { refuseOffer } from "./offer.ts";
@@ -32,7 +32,7 @@ export interface KeyedReply {
  * Its key was free while it was ready and in flight, so the offer that replaces it is the first since then.
  *
  * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
- * copy. See the fragment `indexEntry`.
+ * copy. See the fragment `outcomeIn`.
  *
  * No rollback: the script reads first, and then writes what makes a message visible last: the insertion order, the
  * index, the ZSET. If ZADD is refused, it is so for the first message, and none is stored. The index is put back, which
@@ -46,20 +46,8 @@ export const offerKeyed = byElements((elements) =>
     keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
     args: ["channel"],
     each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-    needs: [
-      clock,
-      deadlineAfter,
-      packAddress,
-      address,
-      bytes,
-      dropRetries,
-      holderOf,
-      idOf,
-      indexEntry,
-      refuseOffer,
-      replied,
-      forget[elements],
-    ],
+    needs: [clock, deadlineAfter, deadlineOf, delayedWith, packAddress, packOutcome, replied],
+    rarely: [dropRetries, forget[elements], outcomeIn, refuseOffer, retriesWith, wholeAt],
     lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
@@ -68,33 +56,34 @@ local results, members, elements, puts = {}, {}, {}, {}
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old)
-  local since = old.waiting and now or sinceIn(old.entry) or wholeAt(old.id, 1) / 1000
+  local since = old.waiting and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
   return math.floor(math.min(since, now))
 end
 
 -- The messages that this script is about to put, by their keys.
 local puttingWith = {}
-local function delayedAs(member, deadline, entry)
-  return { id = member:sub(2, 17), address = addressIn(entry), member = member, deadline = deadline, entry = entry }
+local function delayedAs(member, deadline, entry, address)
+  return { id = member:sub(2, 17), address = address, member = member, deadline = deadline, entry = entry }
 end
 local function findHolder(key)
   if key == "" then return nil end
   local put = puttingWith[key]
-  if put then return delayedAs(put.member, put.deadline, put.entry) end
-  local member, deadline, entry = delayedWith(key)
-  if member then return delayedAs(member, deadline, entry) end
-  local waiting = retriesWith(key, entry)
+  if put then return delayedAs(put.member, put.deadline, put.entry, put.entry:sub(1, 24)) end
+  local member, deadline, entry, address = delayedWith(key)
+  if member then return delayedAs(member, deadline, entry, address) end
+  if not address then return nil end
+  local waiting = rare().retriesWith(key, address)
   local first = waiting[1]
   if not first then return nil end
   -- Others may have written any score.
   local due = math.min(math.max(math.ceil(first.due), 0), ${LAST_DEADLINE})
-  return { id = idOf(first.a), address = first.a, waiting = waiting, deadline = due, entry = entry }
+  return { id = first.a:sub(9), address = first.a, waiting = waiting, deadline = due, entry = entry }
 end
 
 local function decide(member, delay, deadline, key, rule, maxWait)
   local old = findHolder(key)
   if old and old.id == member:sub(2, 17) then
-    return deadlineOf(old.address), outcomeIn(old.entry), false
+    return deadlineOf(old.address), rare().outcomeIn(old.entry), false
   end
   if old and rule == "ignore" then return old.deadline, 1, old.address end
 
@@ -145,7 +134,7 @@ local done = replaces and redis.pcall("ZREM", timeouts, "delayline: no such memb
 if replacesRetry and type(done) == "number" then done = redis.pcall("ZREM", retries, "delayline: no such member") end
 if replacesRetry and type(done) == "number" then done = redis.pcall("HDEL", retrying, "delayline: no such field") end
 if type(done) == "number" then done = redis.pcall("RPUSH", order, unpack(elements)) end
-if type(done) == "table" then return refuseOffer(done, members) end
+if type(done) == "table" then return rare().refuseOffer(done, members) end
 
 local function index(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
@@ -159,7 +148,7 @@ local function takeBack(refusal)
     -- Where messages were sent before, the surplus elements are gone already.
     redis.pcall("LTRIM", order, 0, -(#known > 0 and #fresh or #elements) - 1)
   end
-  return refuseOffer(refusal, members)
+  return rare().refuseOffer(refusal, members)
 end
 if #entries > 0 then
   done = redis.pcall("HSET", businessKeys, unpack(entries))
@@ -185,7 +174,7 @@ end
 for _, put in ipairs(known) do
   if put.key and puttingWith[put.key] == put then index(put) end
   local score = redis.pcall("ZSCORE", timeouts, put.member)
-  if type(score) == "table" then return refuseOffer(score, members) end
+  if type(score) == "table" then return rare().refuseOffer(score, members) end
   results[put.at] = replied(tonumber(score))
 end
 -- Publish for a new head only, as in offer.
@@ -195,9 +184,9 @@ if first < head then
 end
 if #replaced > 0 then
   redis.call("ZREM", timeouts, unpack(replaced))
-  forget(replaced)
+  ${elements === "members" ? "rare().forget(replaced)" : ""}
 end
-dropRetries(replacedRetries, #replacedRetries)
+if #replacedRetries > 0 then rare().dropRetries(replacedRetries, #replacedRetries) end
 return { now * 1000, results }
 `,
     reply: (raw: RawReply) =>

@@ -1,6 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { replied } from "../fragments/deadline.ts";
-import { findNext } from "../fragments/locate.ts";
+import { findNext, spending } from "../fragments/locate.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asArray, asBuffer, asFlag, asNumber, asRow, asRows, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -29,7 +29,7 @@ export interface Page<Item> {
   readonly next: Cursor | undefined;
 }
 
-/** How much one script may spend on look-ups; see `spent()` in the fragment `locate`. */
+/** How much one script may spend on look-ups; see the fragment `spending`. */
 export const BUDGET = 30;
 
 /**
@@ -59,7 +59,7 @@ end
  * and replies with the `items` that `visit` has collected. `visit` may set `isFull` to end the page.
  *
  * A page has at most `step` elements. It ends sooner once its look-ups have cost some 400 us: payloads may be large,
- * and an element among many equal deadlines may need a binary search. Needs the fragments `view` and `findNext`.
+ * and an element among many equal deadlines may need a binary search. Needs the fragments `view`, `findNext` and `spending`.
  */
 const eachElement = (visit: string) => /* lua */ `
 position = tonumber(position)
@@ -106,7 +106,7 @@ export const readPage = defineScript({
   name: "read-page",
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step", "maxBytes"],
-  needs: [findNext, view, replied],
+  needs: [findNext, replied, spending, view],
   lua: eachElement(/* lua */ `
     local member, deadline = findNext(element)
     if member then
@@ -131,7 +131,7 @@ export const searchPage = defineScript({
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step"],
   each: ["wanted"],
-  needs: [findNext, view, unpackMember],
+  needs: [findNext, spending, unpackMember, view],
   lua: `local isWanted = {}
 for each row do isWanted[wanted] = true end
 ${eachElement(/* lua */ `

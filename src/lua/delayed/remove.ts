@@ -1,7 +1,7 @@
 import { byElements } from "../family.ts";
 import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { keyHold, resolve, takeOut } from "../fragments/key-index.ts";
+import { keysOfRetries, resolve, takeOut } from "../fragments/key-index.ts";
 import { findNext } from "../fragments/locate.ts";
 import { dropRetries } from "../fragments/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
@@ -36,7 +36,8 @@ const defineRemove = <const Column extends string>(
       keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
       args: [],
       each: columns,
-      needs: [needs, dropRetries, keyHold, takeOut, forget[elements]],
+      needs: [needs, takeOut],
+      rarely: [dropRetries, forget[elements], keysOfRetries],
       lua: /* lua */ `
 local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
@@ -59,14 +60,14 @@ for each row do
   end
   flags[#flags + 1] = isFirst and 1 or 0
 end
-local keys = keysOfRetries(leaving)
-if #leaving > 0 then mayDropRetries() end
+local keys = #leaving > 0 and rare().keysOfRetries(leaving) or {}
+if #leaving > 0 then rare().mayDropRetries() end
 if #members > 0 then
   for _, key in ipairs(keysOf(others)) do own[#own + 1] = key end
   takeOut(members, own)
-  forget(members)
+  ${elements === "members" ? "rare().forget(members)" : ""}
 end
-dropRetries(names, #names)
+if #names > 0 then rare().dropRetries(names, #names) end
 if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 return flags
 `,

@@ -2,7 +2,7 @@ import { byElements } from "../family.ts";
 import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue, replied } from "../fragments/deadline.ts";
-import { indexEntry, resolve } from "../fragments/key-index.ts";
+import { asMember, behindAddress, pointsTo, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -41,19 +41,11 @@ export const reschedule = byElements((elements) =>
     name: `reschedule-${elements}`,
     keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
     args: ["channel", "id", "key", "delay", "deadline"],
-    needs: [
-      clock,
-      deadlineAfter,
-      earliestDue,
-      indexEntry,
-      packAddress,
-      replied,
-      unpackMember,
-      resolve,
-    ],
+    needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember],
+    rarely: [asMember, behindAddress, earliestDue],
     lua: /* lua */ `
 local function rescheduleRetries(waiting, now)
-  local earliest = earliestDue()
+  local earliest = rare().earliestDue()
   local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
   local first, changes = math.huge, {}
   for _, one in ipairs(waiting) do
@@ -67,7 +59,7 @@ local function rescheduleRetries(waiting, now)
   redis.call("ZADD", retries, "XX", 0, "delayline: no such member")
   if first < earliest then redis.call("PUBLISH", channel, first) end
   redis.call("ZADD", retries, "XX", unpack(changes))
-  return { replied(first), asMember(waiting[1]), waiting[1].a }
+  return { replied(first), rare().asMember(waiting[1]), waiting[1].a }
 end
 local member, oldDeadline, waiting = resolve(id, key)
 if not member then return waiting[1] and rescheduleRetries(waiting, clock() / 1000) or false end
@@ -90,7 +82,7 @@ local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf",
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
 ${elements === "members" ? mayRemoveOlder : ""}
 if isHead then redis.call("PUBLISH", channel, deadline) end
-if isIndexed then redis.call("HSET", businessKeys, ownKey, packAddress(deadline, member) .. behindAddress(entry)) end
+if isIndexed then redis.call("HSET", businessKeys, ownKey, packAddress(deadline, member) .. rare().behindAddress(entry)) end
 local element = ${elements === "members" ? "member" : "#ownId == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then

@@ -1,4 +1,4 @@
-import { bytes } from "../fragments/address.ts";
+import { compareBytes } from "../fragments/address.ts";
 import { replied } from "../fragments/deadline.ts";
 import { asBuffer, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -25,7 +25,7 @@ export const soonest = defineScript({
   name: "soonest",
   keys: ["timeouts"],
   args: ["score", "start", "step", "maxBytes"],
-  needs: [bytes, replied],
+  needs: [compareBytes, replied],
   lua: /* lua */ `
 local function startOf(member)
   return member:sub(1, 32) .. string.rep("\\0", 32 - #member)

@@ -1,8 +1,8 @@
 import { byElements, type ByElements } from "../family.ts";
 import { defineFragment, type Fragment } from "../fragment.ts";
-import { address, bytes } from "../fragments/address.ts";
-import { holderOf } from "../fragments/key-index.ts";
-import { findNext, locate } from "../fragments/locate.ts";
+import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
+import { isHeld } from "../fragments/key-index.ts";
+import { findNext, spending } from "../fragments/locate.ts";
 import { asFlag, asNumber, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -23,7 +23,7 @@ end
  */
 const hasStrays = defineFragment({
   keys: ["order"],
-  needs: [address],
+  needs: [isAddress],
   lua: /* lua */ `
 local function hasStrays(live)
   if redis.call("LLEN", order) > live then return true end
@@ -43,7 +43,7 @@ end
  */
 export const deadBelow = defineFragment({
   keys: ["timeouts"],
-  needs: [address, bytes],
+  needs: [compareBytes, deadlineOf, isAddress],
   lua: /* lua */ `
 local function deadBelow(head, headDeadline)
   local comparable = head:byte(1) == 16 and #head >= 25
@@ -162,7 +162,7 @@ export const tidyAddresses = defineScript({
   name: "tidy-addresses",
   keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step", "thorough"],
-  needs: [locate, findNext, deadBelow, dropAll, isLong],
+  needs: [deadBelow, dropAll, findNext, isLong, spending],
   lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
@@ -215,7 +215,7 @@ export const tidyMembers = defineScript({
   name: "tidy-members",
   keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step"],
-  needs: [dropAll, locate, findNext, hasStrays],
+  needs: [dropAll, findNext, hasStrays, spending],
   lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
@@ -257,7 +257,7 @@ export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",
   keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
   args: ["cursor", "step"],
-  needs: [holderOf],
+  needs: [isHeld],
   lua: /* lua */ `
 local function count() return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries) end
 if cursor == "0" and redis.call("HLEN", businessKeys) <= count() then return "0" end

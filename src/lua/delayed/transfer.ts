@@ -4,13 +4,13 @@ import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { asClaimedAt, claim } from "../fragments/claim.ts";
-import { condition } from "../fragments/condition.ts";
+import { condition, conditionsIn } from "../fragments/condition.ts";
 import { appendAll } from "../fragments/entry.ts";
 import { forget } from "../fragments/forget.ts";
-import { keyHold, ownKeys } from "../fragments/key-index.ts";
+import { keysOfRetries, ownKeys } from "../fragments/key-index.ts";
 import { listed } from "../fragments/listed.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { bringBack } from "../fragments/retry-moves.ts";
+import { bringBack, dropRetries } from "../fragments/retry-moves.ts";
 import { overlaps } from "../fragments/run.ts";
 import {
   asBuffer,
@@ -36,7 +36,7 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
  * reliable queue, and also moves due retries.
  *
- * The move asks what a message's trailer demands (the fragment `condition`), and drops the message if that does not hold.
+ * The move asks what a message's trailer demands (the fragments `conditionsIn` and `condition`), and drops the message if that does not hold.
  * This is the only time: a retry is not asked again, so an entry of the stream holds no conditions.
  *
  * No rollback: a message is pushed before it is removed. A refused push (WRONGTYPE, an ACL) has then changed nothing. A
@@ -104,10 +104,8 @@ export interface TransferReply {
  *
  * `firstDue(zset, latest, limit)`: the due members among the first four, their scores, the score of the first member
  * that is not due (false if all of these are due), and whether there may be more. Usually these are all that are due.
- * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
- * `headOf(zset)`: the lowest score; false if the ZSET is empty.
  */
-const due = defineFragment({
+const firstDue = defineFragment({
   lua: /* lua */ `
 local function firstDue(zset, latest, limit)
   local count = math.min(4, limit)
@@ -120,6 +118,15 @@ local function firstDue(zset, latest, limit)
   end
   return members, scores, false, #members == count
 end
+`,
+});
+
+/**
+ * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
+ * `headOf(zset)`: the lowest score; false if the ZSET is empty.
+ */
+const allDue = defineFragment({
+  lua: /* lua */ `
 local function allDue(zset, latest, limit)
   local found = redis.call("ZRANGEBYSCORE", zset, "-inf", latest, "WITHSCORES", "LIMIT", 0, limit)
   local members, scores = {}, {}
@@ -155,70 +162,38 @@ end
 });
 
 /**
- * `unpackDue(members, scores, isStream, now)`: unpacks due members for the stream or for the LIST, and asks their
- * conditions. Reads only. Returns six values: the messages; their members; the poison, which is members of an unknown
- * layout; the unfit, which is members whose conditions do not hold, with `rows` about them for the reply; the business
- * keys that point to the messages and the unfit; and since when the oldest message was due, see `dueSince` in the reply.
- * `setAside(poison)`: moves the poison to the unreadable messages.
+ * The unfit: due members whose conditions do not hold, with `rows` about them for the reply, and the names of their
+ * schedules in `runs`.
+ *
+ * `noteUnfit(unfit, due, i, one)`: adds the member at `i`, if it is unfit; returns whether it is. `due` has the `members`,
+ * their `scores` and `now`; `one` the member's `id`, `key` and `trailer`, and what `conditionsIn` returned.
  * `drop(unfit)`: removes the unfit, and counts them.
  */
-const unpackDue = defineFragment({
-  keys: ["timeouts", "unreadable", "dropped", "running", "stream"],
-  needs: [addressOf, condition, overlaps, ownKeys, unpackMember],
+const unfitness = defineFragment({
+  keys: ["timeouts", "dropped"],
+  needs: [addressOf, condition, overlaps],
   lua: /* lua */ `
--- A message offered with a deadline in the past is late only since its offer, which ids of 16 bytes contain.
-local function sinceWhen(deadline, id, now)
-  if #id ~= 16 then return deadline end
-  local high, low = struct.unpack(">I4I4", id)
-  local stamp = math.floor((high * 4294967296 + low) / 1000)
-  return stamp < now / 1000 and math.max(deadline, stamp) or deadline
+local function scoreAt(due, i)
+  local scores = due.scores
+  if not scores[i] then
+    local found = redis.call("ZRANGE", timeouts, 0, #due.members - 1, "WITHSCORES")
+    for k = 2, #found, 2 do scores[k / 2] = tonumber(found[k]) end
+  end
+  return scores[i]
 end
-local function unpackDue(members, scores, isStream, now)
-  local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
-  local unfit = { rows = {}, runs = {} }
-  local function scoreOf(i)
-    if not scores[i] then
-      local found = redis.call("ZRANGE", timeouts, 0, #members - 1, "WITHSCORES")
-      for k = 2, #found, 2 do scores[k / 2] = tonumber(found[k]) end
-    end
-    return scores[i]
+local function noteUnfit(unfit, due, i, one)
+  local guard, within = one.guard, one.within
+  local reason = (guard or within) and failing(guard, within, within and scoreAt(due, i), due.now)
+  reason = reason or overlaps(one.trailer) and 3
+  if not reason then return false end
+  unfit[#unfit + 1] = due.members[i]
+  unfit.runs[#unfit] = runIn(one.rest or one.trailer)
+  for _, value in ipairs({ addressOf(scoreAt(due, i), one.id), reason, one.key or "" }) do
+    unfit.rows[#unfit.rows + 1] = value
   end
-  -- The trailer without its conditions; and why the message must not be delivered, or nil.
-  local function ask(trailer, i)
-    local guard, within, rest = conditionsIn(trailer)
-    local reason = (guard or within) and failing(guard, within, within and scoreOf(i), now)
-    return rest or trailer, reason or overlaps(trailer) and 3 or nil
-  end
-  for i, member in ipairs(members) do
-    local id, payload, key, trailer = unpackMember(member)
-    local reason = nil
-    if trailer and trailer:byte(1) == 255 then trailer, reason = ask(trailer, i) end
-    if reason then
-      unfit[#unfit + 1] = member
-      unfit.runs[#unfit] = runIn(trailer)
-      for _, value in ipairs({ addressOf(scoreOf(i), id), reason, key or "" }) do unfit.rows[#unfit.rows + 1] = value end
-    elseif payload then
-      if #messages == 0 and scores[i] then since = sinceWhen(scores[i], id, now) end
-      messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
-      readable[#readable + 1] = member
-    else
-      poison[#poison + 1] = member
-    end
-    if key then
-      keys[#keys + 1] = key
-      ids[#ids + 1] = id
-    end
-  end
-  return messages, readable, poison, unfit, ownKeys(keys, ids), since
-end
-local function setAside(poison)
-  if #poison == 0 then return end
-  redis.call("ZREM", timeouts, "delayline: no such member")
-  redis.call("RPUSH", unreadable, unpack(poison))
-  redis.call("ZREM", timeouts, unpack(poison))
+  return true
 end
 local function drop(unfit)
-  if #unfit == 0 then return end
   redis.call("ZREM", timeouts, unpack(unfit))
   local counts = { 0, 0, 0 }
   for i = 2, #unfit.rows, 3 do counts[unfit.rows[i]] = counts[unfit.rows[i]] + 1 end
@@ -237,26 +212,88 @@ end
 `,
 });
 
+/** `setAside(poison)`: moves members of an unknown layout to the unreadable messages. */
+const setAside = defineFragment({
+  keys: ["timeouts", "unreadable"],
+  lua: /* lua */ `
+local function setAside(poison)
+  redis.call("ZREM", timeouts, "delayline: no such member")
+  redis.call("RPUSH", unreadable, unpack(poison))
+  redis.call("ZREM", timeouts, unpack(poison))
+end
+`,
+});
+
 /**
- * `lastClaim(task)`: 1 if another task was the last to claim that it moves, else 0; and when.
- * `claimAt(now, task, known)`: claims at the instant `now`, or just after `known`; returns that instant.
+ * `unpackDue(members, scores, toAddress, now)`: unpacks due members for the LIST or, with `addressOf`, for the stream; and
+ * asks their conditions. Reads only. Returns six values: the messages; their members; the poison, which is members of an unknown
+ * layout; the unfit; the business keys that point to the messages and the unfit; and since when the oldest message was
+ * due, see `dueSince` in the reply.
  */
-const claims = defineFragment({
-  keys: ["mover"],
+const unpackDue = defineFragment({
+  needs: [conditionsIn, ownKeys, unpackMember],
+  rarely: [unfitness],
+  lua: /* lua */ `
+local function unpackDue(members, scores, toAddress, now)
+  local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
+  local unfit, due = { rows = {}, runs = {} }, nil
+  for i, member in ipairs(members) do
+    local id, payload, key, trailer = unpackMember(member)
+    local isUnfit = false
+    if trailer and trailer:byte(1) == 255 then
+      local guard, within, rest = conditionsIn(trailer)
+      if guard or within or trailer:byte(3) == 9 then
+        due = due or { members = members, scores = scores, now = now }
+        local one = { id = id, key = key, trailer = trailer, guard = guard, within = within, rest = rest }
+        isUnfit = rare().noteUnfit(unfit, due, i, one)
+      end
+      trailer = rest or trailer
+    end
+    if payload and not isUnfit then
+      if #messages == 0 and scores[i] then
+        since = scores[i]
+        -- Offered with a deadline in the past, it is late only since its offer, which ids of 16 bytes contain.
+        if #id == 16 then
+          local high, low = struct.unpack(">I4I4", id)
+          local stamp = math.floor((high * 4294967296 + low) / 1000)
+          if stamp < now / 1000 then since = math.max(since, stamp) end
+        end
+      end
+      messages[#messages + 1] = toAddress and { a = toAddress(scores[i], id), p = payload, t = trailer } or payload
+      readable[#readable + 1] = member
+    elseif not payload then
+      poison[#poison + 1] = member
+    end
+    if key then
+      keys[#keys + 1] = key
+      ids[#ids + 1] = id
+    end
+  end
+  return messages, readable, poison, unfit, ownKeys(keys, ids), since
+end
+`,
+});
+
+/** `lastClaim(task)`: 1 if another task was the last to claim that it moves, else 0; and when. */
+const lastClaim = defineFragment({
   needs: [claim],
   lua: /* lua */ `
 local function lastClaim(task)
   local last, claimedAt = readClaim()
   return last and last ~= task and 1 or 0, claimedAt
 end
-local function claimAt(now, task, known)
-  -- A clock that was set back does not turn the claims back.
-  local claimedAt = math.max(now, known + 1)
-  redis.call("SET", mover, string.format("%s@%.0f", task, claimedAt), "EX", 2592000)
-  return claimedAt
-end
 `,
 });
+
+/** Claims, if the script has moved anything and is to claim; `claimed` is when, or 0. */
+const CLAIM = /* lua */ `
+-- Last, since Redis may refuse it: then only the claim is missing.
+local claimed = 0
+if moved + #unfit > 0 and claim == "1" then
+  -- A clock that was set back does not turn the claims back.
+  claimed = math.max(now, known + 1)
+  redis.call("SET", mover, string.format("%s@%.0f", task, claimed), "EX", 2592000)
+end`;
 
 const KEYS = [
   "timeouts",
@@ -277,7 +314,8 @@ const KEYS = [
 
 const ARGS = ["known", "mark", "limit", "grace", "claim", "task", "makes"] as const;
 
-const SHARED = [clock, due, replied, unpackDue, claims, listed, pushAll, appendAll];
+const SHARED = [clock, firstDue, replied, unpackDue];
+const SHARED_RARELY = [allDue, lastClaim, listed, setAside, unfitness];
 
 /** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
 const toList = byElements((elements) =>
@@ -285,30 +323,31 @@ const toList = byElements((elements) =>
     name: `transfer-${elements}`,
     keys: KEYS,
     args: ARGS,
-    needs: [...SHARED, forget[elements]],
+    needs: [...SHARED, pushAll],
+    rarely: [...SHARED_RARELY, addressOf, appendAll, forget[elements]],
     lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 local members, scores, head, isMore = firstDue(timeouts, latest, limit)
 if #members == 0 then
-  local isOutrun, last = lastClaim(task)
+  local isOutrun, last = rare().lastClaim(task)
   return { 0, 0, now, head and replied(head), isOutrun, 0, 0, false, {}, last }
 end
 -- A process that knows only the plain queue fills the stream as well.
 local isStream = redis.call("EXISTS", stream) == 1
 if isMore and isStream then
-  members, scores = allDue(timeouts, latest, limit)
+  members, scores = rare().allDue(timeouts, latest, limit)
 elseif isMore then
   -- Without the scores, which only entries and late messages need.
   members = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit)
 end
-local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream, now)
+local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream and rare().addressOf, now)
 
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
-setAside(poison)
-drop(unfit)
+if #poison > 0 then rare().setAside(poison) end
+if #unfit > 0 then rare().drop(unfit) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
-if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+if #messages > 0 then moved, refusal = (isStream and rare().appendAll or pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 if refusal then
   -- If anything has moved, the reply has to say so. The next run returns the refusal.
@@ -319,15 +358,14 @@ if refusal then
   for _, member in ipairs(unfit) do gone[#gone + 1] = member end
 end
 
-forget(gone)
+${elements === "members" ? "rare().forget(gone)" : ""}
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
-if isMore then head = headOf(timeouts) end
+if isMore then head = rare().headOf(timeouts) end
 -- No message is left, so every element of the insertion order is dead. Retries of a reliable queue may hold keys.
 if not head then redis.pcall("UNLINK", order, compacted, isStream and order or businessKeys) end
-if moved > 0 and mark == "1" and not isStream then setListed() end
--- Last, since Redis may refuse it: then only the claim is missing.
-local claimed = moved + #unfit > 0 and claim == "1" and claimAt(now, task, known) or 0
+if moved > 0 and mark == "1" and not isStream then rare().setListed() end
+${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
 return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since, unfit.rows, claimed }
 `,
@@ -344,7 +382,8 @@ const toStream = byElements((elements) =>
     name: `transfer-to-stream-${elements}`,
     keys: [...KEYS, "retrying"],
     args: ARGS,
-    needs: [...SHARED, forget[elements], bringBack, keyHold],
+    needs: [...SHARED, addressOf, appendAll],
+    rarely: [...SHARED_RARELY, bringBack, dropRetries, forget[elements], keysOfRetries, pushAll],
     lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
@@ -359,23 +398,25 @@ local function hasListed()
   return grace ~= "0" and redis.call("EXISTS", ready) or 0
 end
 if #members == 0 and #names == 0 then
-  local isOutrun, last = lastClaim(task)
+  local isOutrun, last = rare().lastClaim(task)
   return { 0, 0, now, nextDue(), isOutrun, 0, hasListed(), false, {}, last }
 end
 local isStream = makes == "1" or redis.call("EXISTS", stream) == 1
 if not isStream then names, retryHead, areMoreRetries = {}, false, false end
-if isMore then members, scores = allDue(timeouts, latest, limit) end
-local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream, now)
-if areMoreRetries then names = allDue(retries, latest, limit) end
-local found = readRetries(names)
-local freed = keysOfRetries(found.entries)
-
-if #names > 0 then mayDropRetries() end
+if isMore then members, scores = rare().allDue(timeouts, latest, limit) end
+local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream and addressOf, now)
+if areMoreRetries then names = rare().allDue(retries, latest, limit) end
+local found, freed
+if #names > 0 then
+  found = rare().readRetries(names)
+  freed = rare().keysOfRetries(found.entries)
+  rare().mayDropRetries()
+end
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
-setAside(poison)
-drop(unfit)
+if #poison > 0 then rare().setAside(poison) end
+if #unfit > 0 then rare().drop(unfit) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
-if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+if #messages > 0 then moved, refusal = (isStream and appendAll or rare().pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 if refusal then
   -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
@@ -384,7 +425,7 @@ if refusal then
   for _, member in ipairs(unfit) do gone[#gone + 1] = member end
 elseif #names > 0 then
   local back
-  back, refusal = bringBack(found)
+  back, refusal = rare().bringBack(found)
   if back > 0 then since = math.min(since, dues[1]) end
   moved, quarantined = moved + back, quarantined + #found.unreadable
   areMoreRetries = areMoreRetries or refusal
@@ -393,17 +434,16 @@ end
 -- If anything has moved, the reply has to say so. The next run returns the refusal.
 if refusal and moved + quarantined + #unfit == 0 then return refusal end
 
-if #gone > 0 then forget(gone) end
+${elements === "members" ? "if #gone > 0 then rare().forget(gone) end" : ""}
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
-if isMore then head = headOf(timeouts) end
-if areMoreRetries then retryHead = headOf(retries) end
+if isMore then head = rare().headOf(timeouts) end
+if areMoreRetries then retryHead = rare().headOf(retries) end
 -- No message is left, so every element of the insertion order is dead.
 local mayHoldKeys = retryHead or not isStream
 if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, mayHoldKeys and order or businessKeys) end
-if moved > 0 and mark == "1" and not isStream then setListed() end
--- Last, since Redis may refuse it: then only the claim is missing.
-local claimed = moved + #unfit > 0 and claim == "1" and claimAt(now, task, known) or 0
+if moved > 0 and mark == "1" and not isStream then rare().setListed() end
+${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
 return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since, unfit.rows, claimed }
 `,
@@ -441,7 +481,8 @@ function defineSweep(into: Into): ByElements<TransferScript> {
       name: name.replace("transfer", "sweep"),
       keys: [...keys, "partitions", "planning", "schedules"],
       args,
-      needs: [...source.needs, untidy[elements]],
+      needs: source.needs,
+      rarely: [...source.rarely, listed, untidy[elements]],
       lua: /* lua */ `
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
@@ -451,16 +492,16 @@ local found = redis.call("EXISTS", paused, planning, schedules)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
 local scheduleKeys = found - isPaused
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, untidy(), 1, fact, false, false, scheduleKeys }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(), 1, fact, false, false, scheduleKeys }
 end
 local function transfer()
 ${source.body}
 end
 local reply = transfer()
 if reply.err then return reply end
-local isListed = checkListed(task)
+local isListed = rare().checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
-reply[11], reply[12], reply[13], reply[14] = untidy(), 0, fact, isListed
+reply[11], reply[12], reply[13], reply[14] = rare().untidy(), 0, fact, isListed
 reply[15], reply[16] = redis.call("EXISTS", stream), scheduleKeys
 return reply
 `,

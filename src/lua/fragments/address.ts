@@ -1,18 +1,23 @@
 import { defineFragment } from "../fragment.ts";
 
-/**
- * Compares bytes as numbers. Lua's `<` on strings uses strcoll(3), and Redis takes the collation from its environment.
- *
- * `wholeAt(bytes, from)`: the whole number in eight big-endian bytes.
- * `compareBytes(a, i, b, j, count)`: negative, 0 or positive, as `count` bytes of `a` from `i` on sort before, equal to
- * or after those of `b` from `j` on. `count` has to be a multiple of 4.
- */
-export const bytes = defineFragment({
+/** `wholeAt(bytes, from)`: the whole number in eight big-endian bytes. */
+export const wholeAt = defineFragment({
   lua: /* lua */ `
 local function wholeAt(bytes, from)
   local high, low = struct.unpack(">I4I4", bytes, from)
   return high * 4294967296 + low
 end
+`,
+});
+
+/**
+ * Compares bytes as numbers. Lua's `<` on strings uses strcoll(3), and Redis takes the collation from its environment.
+ *
+ * `compareBytes(a, i, b, j, count)`: negative, 0 or positive, as `count` bytes of `a` from `i` on sort before, equal to
+ * or after those of `b` from `j` on. `count` has to be a multiple of 4.
+ */
+export const compareBytes = defineFragment({
+  lua: /* lua */ `
 local function compareBytes(a, i, b, j, count)
   for k = 0, count - 4, 4 do
     local x, y = struct.unpack(">I4", a, i + k), struct.unpack(">I4", b, j + k)
@@ -31,18 +36,25 @@ end
  * zero byte, since it is below 2^56, and so does the order stamp of the id. A member begins with the length of its id,
  * which is not 0. A member written by Redisson before 3.21.1 may begin with any byte, but if it has 24 bytes, its ninth
  * byte is 8.
- * `deadlineOf(address)`: the deadline in an address, or the score if that is not a legal deadline; see `packAddress` in
- * `message.ts`.
  */
-export const address = defineFragment({
-  needs: [bytes],
+export const isAddress = defineFragment({
   lua: /* lua */ `
 local function isAddress(element)
   return #element == 24 and element:byte(1) == 0 and element:byte(9) == 0
 end
+`,
+});
+
+/**
+ * `deadlineOf(address)`: the deadline in an address, or the score if that is not a legal deadline; see `packAddress` in
+ * `message.ts`.
+ */
+export const deadlineOf = defineFragment({
+  lua: /* lua */ `
 local function deadlineOf(address)
   if address:byte(1) > 0 then return (struct.unpack(">d", address)) end
-  return wholeAt(address, 1)
+  local high, low = struct.unpack(">I4I4", address)
+  return high * 4294967296 + low
 end
 `,
 });

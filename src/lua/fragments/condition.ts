@@ -6,17 +6,8 @@ import { defineFragment } from "../fragment.ts";
  *
  * `conditionsIn(trailer)`: the bytes of the guard (or nil), for how many milliseconds after its deadline the message may
  * be delivered (or nil), and the trailer without both. Without a condition it returns nil twice.
- * `failing(guard, within, deadline, now)`: why the message must not be delivered: 1 if its guard does not hold, 2 if it is
- * too late; nil if it may be delivered. `deadline` is needed only with `within`. `now` is what `clock()` returned.
- *
- * The guard names its key without the `keyPrefix` of the clients, which stands before the queue's own keys.
- *
- * Whatever Redis does not say lets the message through: a key of another type, one that an ACL hides or that another
- * node holds, and bytes that are no guard. A message that comes without need says "look again"; a dropped one would be
- * lost.
  */
-export const condition = defineFragment({
-  keys: ["timeouts"],
+export const conditionsIn = defineFragment({
   lua: /* lua */ `
 local function conditionsIn(trailer)
   if trailer:byte(2) ~= 1 then return nil end
@@ -40,6 +31,22 @@ local function conditionsIn(trailer)
   if isBare then return guard, within, key or "" end
   return guard, within, trailer:sub(1, 2) .. table.concat(rest)
 end
+`,
+});
+
+/**
+ * `failing(guard, within, deadline, now)`: why the message must not be delivered: 1 if its guard does not hold, 2 if it is
+ * too late; nil if it may be delivered. `deadline` is needed only with `within`. `now` is what `clock()` returned.
+ *
+ * The guard names its key without the `keyPrefix` of the clients, which stands before the queue's own keys.
+ *
+ * Whatever Redis does not say lets the message through: a key of another type, one that an ACL hides or that another
+ * node holds, and bytes that are no guard. A message that comes without need says "look again"; a dropped one would be
+ * lost.
+ */
+export const condition = defineFragment({
+  keys: ["timeouts"],
+  lua: /* lua */ `
 local function holds(guard)
   if #guard < 5 then return true end
   local test, keyLength, fieldLength = struct.unpack("<BI2I2", guard)

@@ -2,7 +2,6 @@ import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
 import { remakeStream } from "./groups.ts";
 import { noteRun } from "./run.ts";
-import { fieldsOf } from "./stream.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;
@@ -35,27 +34,22 @@ export interface Entry {
 /**
  * `appendEntry(entry, place, option)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its
  * error. `option`: one of `XADD`, such as `NOMKSTREAM`.
- * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
- * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
  *
  * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
  * deliveries before this one (decimal); `g`, the only group that the entry is for; `d` (any text) if a consumer that had
  * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
  * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
  *
- * `placeOf(id, entry)`: the id that tells where in the order of its key the message of an entry has to be handled. This is
- * the entry's own id, unless it was appended with a `place`: in strict order a failed message gets a new entry, behind
- * entries that have to wait for it. The field in the stream is `o`.
+ * With a `place`, the entry has the field `o`; see {@link placeOf}.
  */
-export const entry = defineFragment({
+export const appendEntry = defineFragment({
   keys: ["stream", "running"],
-  needs: [fieldsOf, noteRun],
+  rarely: [noteRun],
   lua: /* lua */ `
-local optional = { "t", "n", "g", "d", "u" }
 local function appendEntry(entry, place, option)
   local fields = { "*", "a", entry.a, "p", entry.p }
   if option then table.insert(fields, 1, option) end
-  for _, name in ipairs(optional) do
+  for _, name in ipairs({ "t", "n", "g", "d", "u" }) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
@@ -67,14 +61,31 @@ local function appendEntry(entry, place, option)
     fields[#fields + 1] = place
   end
   local id, t = redis.pcall("XADD", stream, unpack(fields)), entry.t
-  if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then noteRun(t, id) end
+  if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then rare().noteRun(t, id) end
   return id
 end
+`,
+});
+
+/**
+ * `placeOf(id, entry)`: the id that tells where in the order of its key the message of an entry has to be handled. This is
+ * the entry's own id, unless it was appended with a `place`: in strict order a failed message gets a new entry, behind
+ * entries that have to wait for it. The field in the stream is `o`.
+ */
+export const placeOf = defineFragment({
+  lua: /* lua */ `
 local function placeOf(id, entry)
   return entry and entry.o and entry.o:match("^%d+%-%d+$") or id
 end
+`,
+});
+
+/** `entryOf(fields)`: the entry with these fields, a table as `appendEntry` takes it; nil for a foreign format. */
+export const entryOf = defineFragment({
+  lua: /* lua */ `
 local function entryOf(fields)
-  local entry = fieldsOf(fields)
+  local entry = {}
+  for i = 1, #fields, 2 do entry[fields[i]] = fields[i + 1] end
   if not entry.a or not entry.p then return nil end
   if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0
@@ -83,6 +94,16 @@ local function entryOf(fields)
   entry.u = u > 0 and u <= ${LAST_INSTANT} and u % 1 == 0 and u or nil
   return entry
 end
+`,
+});
+
+/**
+ * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
+ */
+export const readEntry = defineFragment({
+  keys: ["stream"],
+  needs: [entryOf],
+  lua: /* lua */ `
 local function readEntry(id)
   local found = redis.call("XRANGE", stream, id, id)[1]
   if not found then return nil end
@@ -145,29 +166,37 @@ function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
 
 const NOTHING = Buffer.alloc(0);
 /**
+ * `appendFirst(entry, added)`: appends an entry after all, if `appendEntry` without making a stream has returned `added`:
+ * nothing, since there is none; or an error.
+ *
+ * When memory is full Redis refuses only the first write of a script, and never a removal. So a refused append is tried
+ * again after a removal of nothing.
+ */
+const appendFirst = defineFragment({
+  keys: ["stream"],
+  needs: [appendEntry, remakeStream],
+  lua: /* lua */ `
+local function appendFirst(entry, added)
+  if not added then added = remakeStream() or appendEntry(entry) end
+  if type(added) ~= "table" then return added end
+  redis.pcall("XDEL", stream, "0-0")
+  return appendEntry(entry, nil, "NOMKSTREAM") or remakeStream() or appendEntry(entry)
+end
+`,
+});
+
+/**
  * `appendAll(entries)`: appends entries to the stream in order, and creates the stream with the groups that it had if it
  * is missing. Returns how many were appended, and Redis's error if it refused the next one.
- *
- * When memory is full Redis refuses only the first write of a script, and never a removal. So if the first append is
- * refused, it is tried again after a removal of nothing.
  */
 export const appendAll = defineFragment({
-  keys: ["stream"],
-  needs: [entry, remakeStream],
+  needs: [appendEntry],
+  rarely: [appendFirst],
   lua: /* lua */ `
-local function appendFirst(entry)
-  local added = appendEntry(entry, nil, "NOMKSTREAM")
-  -- There is no stream.
-  if not added then added = remakeStream() or appendEntry(entry) end
-  return added
-end
 local function appendAll(entries)
   for i, entry in ipairs(entries) do
-    local added = (i == 1 and appendFirst or appendEntry)(entry)
-    if type(added) == "table" and i == 1 then
-      redis.pcall("XDEL", stream, "0-0")
-      added = appendFirst(entry)
-    end
+    local added = appendEntry(entry, nil, i == 1 and "NOMKSTREAM")
+    if i == 1 and type(added) ~= "string" then added = rare().appendFirst(entry, added) end
     if type(added) == "table" then return i - 1, added end
   end
   return #entries

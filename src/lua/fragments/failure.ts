@@ -7,25 +7,11 @@ export const MAX_FAILURES = 10;
 export const MAX_REASON_BYTES = 200;
 
 /**
- * `countFailure(entry, reason, now)`: counts the failed delivery as an attempt, and adds a failure to the entry's
- * trailer. `now` is what `clock()` returned.
- *
- * A failure is a field of the trailer; see `trailer.ts` and `failed-attempt.ts`. A bare key becomes a field, too. The
- * eleventh failure removes the oldest; the other fields stay as they are. A trailer of another version, or with
- * malformed fields, is left alone.
+ * `aroundSurplus(trailer)`: the parts of a trailer in front of the failures that have to go for another one, and behind
+ * them; nil if its fields are malformed.
  */
-export const failure = defineFragment({
+const aroundSurplus = defineFragment({
   lua: /* lua */ `
-local function packFailure(at, attempt, reason)
-  local last = math.min(#reason, ${MAX_REASON_BYTES})
-  -- Not in the middle of a character, whose bytes but the first are 128 to 191.
-  for _ = 1, 3 do
-    local behind = reason:byte(last + 1)
-    if not behind or behind < 128 or behind > 191 then break end
-    last = last - 1
-  end
-  return struct.pack("<BI4I8I4", 4, 12 + last, at, attempt) .. reason:sub(1, last)
-end
 local function aroundSurplus(trailer)
   local starts, ends, at, size = {}, {}, 3, #trailer
   while at <= size do
@@ -46,6 +32,20 @@ local function aroundSurplus(trailer)
   while last < surplus and starts[last + 1] == ends[last] do last = last + 1 end
   return trailer:sub(1, starts[1] - 1), trailer:sub(ends[last])
 end
+`,
+});
+
+/**
+ * `countFailure(entry, reason, now)`: counts the failed delivery as an attempt, and adds a failure to the entry's
+ * trailer. `now` is what `clock()` returned.
+ *
+ * A failure is a field of the trailer; see `trailer.ts` and `failed-attempt.ts`. A bare key becomes a field, too. The
+ * eleventh failure removes the oldest; the other fields stay as they are. A trailer of another version, or with
+ * malformed fields, is left alone.
+ */
+export const countFailure = defineFragment({
+  rarely: [aroundSurplus],
+  lua: /* lua */ `
 local function countFailure(entry, reason, now)
   entry.n = entry.n + 1
   local trailer = entry.t or ""
@@ -53,9 +53,18 @@ local function countFailure(entry, reason, now)
   if trailer:byte(1) ~= 255 then
     before, behind = "\\255\\1", trailer ~= "" and struct.pack("<BI4", 1, #trailer) .. trailer or ""
   elseif trailer:byte(2) == 1 then
-    before, behind = aroundSurplus(trailer)
+    before, behind = rare().aroundSurplus(trailer)
   end
-  if before then entry.t = before .. behind .. packFailure(math.floor(now / 1000), entry.n, reason) end
+  if not before then return end
+  local last = math.min(#reason, ${MAX_REASON_BYTES})
+  -- Not in the middle of a character, whose bytes but the first are 128 to 191.
+  for _ = 1, 3 do
+    local next = reason:byte(last + 1)
+    if not next or next < 128 or next > 191 then break end
+    last = last - 1
+  end
+  local head = struct.pack("<BI4I8I4", 4, 12 + last, math.floor(now / 1000), entry.n)
+  entry.t = before .. behind .. head .. reason:sub(1, last)
 end
 `,
 });
@@ -103,7 +112,7 @@ end
  * is nil, no limit is known, and the message lives. `now` is what `clock()` returned.
  */
 export const orBury = defineFragment({
-  needs: [failure],
+  needs: [countFailure],
   lua: /* lua */ `
 local function orBury(entry, now, maxAttempts, bury, giveBack)
   local reason = "its consumer died in delivery " .. entry.n + 1

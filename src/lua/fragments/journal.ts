@@ -23,7 +23,7 @@ end
  *
  * - `message`: a delayed message. `name` is its member, `score` its deadline. `value` is what follows the address in
  *   the index of business keys, if the index points to this message.
- * - `retry`: a message that waits for a retry. `name` and `value` as in the fragment `retry`; `score` is when it is
+ * - `retry`: a message that waits for a retry. `name` and `value` as in the fragment `retryBytes`; `score` is when it is
  *   due.
  * - `entry`: an entry of the stream for one group, or for all groups if the group is empty. `name` and `value` as for a
  *   retry; `score` is "1" if the consumer that had the entry has died, then ":" and the instant (epoch ms) if it is held

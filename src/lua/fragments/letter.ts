@@ -21,7 +21,7 @@ export interface Letter {
 }
 
 /**
- * Dead letters. Their entries have the fields of the fragment `entry`, where `n` is the number of all deliveries and
+ * Dead letters. Their entries have the fields that `appendEntry` writes, where `n` is the number of all deliveries and
  * `g` the group that failed to handle the message, and `r`, the reason. A letter without an address, payload or group
  * was written by a foreign program, and is *unreadable*: it is listed and can be removed, and is otherwise left
  * alone.

@@ -1,29 +1,36 @@
 import { defineFragment } from "../fragment.ts";
-import { address, bytes } from "./address.ts";
+import { compareBytes, deadlineOf, isAddress } from "./address.ts";
 
 /**
- * Finds messages by address, in O(log N): reads the first member with the deadline and, if that is another message,
- * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
- * length means by id.
+ * The cost of look-ups.
  *
- * `compareTo(member, address)`: negative, 0 or positive, as the message with the address sorts before, at or behind a
- * member with the same deadline.
- * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes), or nil if
- * the message is gone. After a binary search, also its rank, or that of the next message.
+ * `cost`: of all look-ups so far: 1 for each read of the ZSET, plus 1 for each 4 KB that it returned.
+ */
+const costs = defineFragment({ lua: "local cost = 0" });
+
+/**
  * `spent()`: the cost of all look-ups so far: 1 for each read of the ZSET, plus 1 for each 4 KB that it returned.
  * `spend(member)`: adds the cost of using a member's bytes once more, such as in a reply.
  */
-export const locate = defineFragment({
-  keys: ["timeouts"],
-  needs: [bytes, address],
+export const spending = defineFragment({
+  needs: [costs],
   lua: /* lua */ `
-local cost = 0
 local function spent()
   return cost
 end
 local function spend(member)
   cost = cost + #member / 4096
 end
+`,
+});
+
+/**
+ * `compareTo(member, address)`: negative, 0 or positive, as the message with the address sorts before, at or behind a
+ * member with the same deadline.
+ */
+const compareTo = defineFragment({
+  needs: [compareBytes],
+  lua: /* lua */ `
 local function compareTo(member, address)
   local length = #address - 8
   -- A member begins with its id's length.
@@ -37,27 +44,59 @@ local function compareTo(member, address)
   -- In the ZSET the shorter member sorts first.
   return isBroken and order == 0 and 1 or order
 end
+`,
+});
+
+/**
+ * `searchEqual(address, first, deadline, text)`: what `locate` returns, if `first` is the first member with this deadline
+ * and another message. `text` is the deadline as Redis reads it.
+ */
+const searchEqual = defineFragment({
+  keys: ["timeouts"],
+  needs: [compareTo, costs],
+  lua: /* lua */ `
+local function searchEqual(address, first, deadline, text)
+  if compareTo(first, address) < 0 then return nil end
+  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
+  local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
+  while low < high do
+    -- The member at the lowest rank was read first.
+    local at = math.ceil((low + high) / 2)
+    local member = redis.call("ZRANGE", timeouts, at, at)[1]
+    cost = cost + 1 + #member / 4096
+    local order = compareTo(member, address)
+    if order == 0 then return member, deadline, at end
+    if order < 0 then high = at - 1 else low = at end
+  end
+  return nil, nil, low + 1
+end
+`,
+});
+
+/**
+ * Finds messages by address, in O(log N): reads the first member with the deadline and, if that is another message,
+ * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
+ * length means by id.
+ *
+ * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes), or nil if
+ * the message is gone. After a binary search, also its rank, or that of the next message.
+ */
+export const locate = defineFragment({
+  keys: ["timeouts"],
+  needs: [costs, deadlineOf],
+  rarely: [searchEqual],
+  lua: /* lua */ `
 local function locate(address)
   local deadline = deadlineOf(address)
   if deadline ~= deadline then return nil end
   local text = string.format("%.17g", deadline)
   local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
   cost = cost + 1 + (member and #member or 0) / 4096
-  local order = member and compareTo(member, address) or -1
-  if order == 0 then return member, deadline end
-  if order < 0 then return nil end
-  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
-  local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
-  while low < high do
-    -- The member at the lowest rank was read first, and is another message.
-    local at = math.ceil((low + high) / 2)
-    member = redis.call("ZRANGE", timeouts, at, at)[1]
-    cost = cost + 1 + #member / 4096
-    order = compareTo(member, address)
-    if order == 0 then return member, deadline, at end
-    if order < 0 then high = at - 1 else low = at end
-  end
-  return nil, nil, low + 1
+  if not member then return nil end
+  local length = #address - 8
+  local isIt = member:byte(1) == length and #member >= length + 9 and member:sub(2, length + 1) == address:sub(9)
+  if isIt then return member, deadline end
+  return rare().searchEqual(address, member, deadline, text)
 end
 `,
 });
@@ -68,7 +107,7 @@ end
  */
 export const find = defineFragment({
   keys: ["timeouts"],
-  needs: [address, locate],
+  needs: [costs, isAddress, locate],
   lua: /* lua */ `
 local function find(element)
   if isAddress(element) then return locate(element) end
@@ -88,7 +127,7 @@ end
  */
 export const findNext = defineFragment({
   keys: ["timeouts"],
-  needs: [address, bytes, locate, find],
+  needs: [compareBytes, compareTo, costs, deadlineOf, find, isAddress, locate],
   lua: /* lua */ `
 local sought, rank, candidate = "", nil, nil
 local function findNext(element)

@@ -1,22 +1,15 @@
 import { defineFragment } from "../fragment.ts";
 import { appendAll } from "./entry.ts";
-import { keyHold } from "./key-index.ts";
-import { retry } from "./retry.ts";
+import { heldKeyOf, holdKey } from "./key-index.ts";
+import { retryBytes, retryOf } from "./retry.ts";
 
 /**
  * `tryRetries()`: returns Redis's error if adding a retry is not permitted, else nothing; nothing is left behind. Only
  * writing a field shows whether that is permitted, so removing it is tried first. When memory is full, Redis refuses
  * only the first write of a script, and never a removal.
- * `putRetry(entry, group, deadline)`: makes the message of an entry a retry of the group; returns the reply of `ZADD`, or
- * a table with Redis's error. Behind `tryRetries` Redis refuses nothing of that. A message that is a retry of the group
- * already gets the new due time. The message holds its business key again, unless a newer one has it. If Redis refuses
- * the index, where nothing can be offered with a key either, the retry is without one.
- * `putHeldBack(entry, group, channel)`: the same for a message that is held back (`heldBack`). The first one is tried
- * first, and wakes whoever moves messages, to arm its timer; Redis may refuse that as well.
  */
-export const putRetry = defineFragment({
+export const tryRetries = defineFragment({
   keys: ["retries", "retrying"],
-  needs: [keyHold, retry],
   lua: /* lua */ `
 local function tryRetries()
   local tries = {
@@ -30,6 +23,19 @@ local function tryRetries()
     if type(done) == "table" then return done end
   end
 end
+`,
+});
+
+/**
+ * `putRetry(entry, group, deadline)`: makes the message of an entry a retry of the group; returns the reply of `ZADD`, or
+ * a table with Redis's error. Behind `tryRetries` Redis refuses nothing of that. A message that is a retry of the group
+ * already gets the new due time. The message holds its business key again, unless a newer one has it. If Redis refuses
+ * the index, where nothing can be offered with a key either, the retry is without one.
+ */
+export const putRetry = defineFragment({
+  keys: ["retries", "retrying"],
+  needs: [heldKeyOf, holdKey, retryBytes],
+  lua: /* lua */ `
 local function putRetry(entry, group, deadline)
   local name = retryName(entry.a, group)
   local done = redis.pcall("HSET", retrying, name, packRetry(entry))
@@ -39,6 +45,16 @@ local function putRetry(entry, group, deadline)
   if key then pcall(holdKey, key, entry.a) end
   return done
 end
+`,
+});
+
+/**
+ * `putHeldBack(entry, group, channel)`: makes a message that is held back (`heldBack`) a retry. The first one is tried
+ * first, and wakes whoever moves messages, to arm its timer; Redis may refuse that as well.
+ */
+export const putHeldBack = defineFragment({
+  needs: [putRetry, tryRetries],
+  lua: /* lua */ `
 local areOthersAwake = false
 local function putHeldBack(entry, group, channel)
   if not areOthersAwake then
@@ -87,7 +103,7 @@ end
  */
 export const bringBack = defineFragment({
   keys: ["retries", "retrying", "unreadable"],
-  needs: [appendAll, dropRetries, keyHold, retry],
+  needs: [appendAll, dropRetries, retryOf],
   lua: /* lua */ `
 local function readRetries(names)
   local found = { entries = {}, names = {}, broken = {}, unreadable = {} }

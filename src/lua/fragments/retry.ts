@@ -16,22 +16,31 @@ export interface Retry {
  * `attempts(4, little-endian) | length of the payload(4, little-endian) | payload | trailer`.
  *
  * `retryName(address, group)`: the member of the ZSET and field of the HASH.
- * `retryOf(name)`: the address and the group, or nil for a malformed name.
- * `packRetry(entry)`, `unpackRetry(value)`: a value of the HASH from and to a table with `p`, `t` and `n`, as in the
- * fragment `entry`; nil for a malformed value.
+ * `packRetry(entry)`: a value of the HASH from a table with `p`, `t` and `n`, as in the fragment `appendEntry`.
  */
-export const retry = defineFragment({
+export const retryBytes = defineFragment({
   lua: /* lua */ `
 local function retryName(address, group)
   return string.char(#address) .. address .. group
 end
+local function packRetry(entry)
+  return struct.pack("<I4I4", entry.n, #entry.p) .. entry.p .. (entry.t or "")
+end
+`,
+});
+
+/**
+ * The inverse of {@link retryBytes}.
+ *
+ * `retryOf(name)`: the address and the group, or nil for a malformed name.
+ * `unpackRetry(value)`: a table with `p`, `t` and `n`; nil for a malformed value.
+ */
+export const retryOf = defineFragment({
+  lua: /* lua */ `
 local function retryOf(name)
   local length = name:byte(1)
   if not length or #name < 1 + length then return nil end
   return name:sub(2, 1 + length), name:sub(2 + length)
-end
-local function packRetry(entry)
-  return struct.pack("<I4I4", entry.n, #entry.p) .. entry.p .. (entry.t or "")
 end
 local function unpackRetry(value)
   if not value or #value < 8 then return nil end
@@ -74,21 +83,27 @@ export function packRetryName(address: Buffer, group: string): Buffer {
   return Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
 }
 
-/**
- * `groupsWaiting()`: the names of the groups that may have retries: those of the stream. Asked once per script.
- * `retriesOf(address)`: the retries of the message with this address, one for each group that is to handle it again,
- * the earliest first. Each is a table as `unpackRetry` returns it, with the address `a`, the group `g`, its `name` and
- * when it is `due`. A name without a readable value is not a message. O(log N) for each group of the stream.
- */
-export const retriesOf = defineFragment({
-  keys: ["stream", "retries", "retrying"],
-  needs: [groupNames, retry],
+/** `groupsWaiting()`: the names of the groups that may have retries: those of the stream. Asked once per script. */
+export const groupsWaiting = defineFragment({
+  needs: [groupNames],
   lua: /* lua */ `
 local groups = nil
 local function groupsWaiting()
   groups = groups or groupNames()
   return groups
 end
+`,
+});
+
+/**
+ * `retriesOf(address)`: the retries of the message with this address, one for each group that is to handle it again,
+ * the earliest first. Each is a table as `unpackRetry` returns it, with the address `a`, the group `g`, its `name` and
+ * when it is `due`. A name without a readable value is not a message. O(log N) for each group of the stream.
+ */
+export const retriesOf = defineFragment({
+  keys: ["retries", "retrying"],
+  needs: [groupsWaiting, retryBytes, retryOf],
+  lua: /* lua */ `
 local function retriesOf(address)
   local found = {}
   for _, group in ipairs(groupsWaiting()) do

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { entry } from "./entry.ts";
+import { readEntry } from "./entry.ts";
 import { inFlight, inFlightFor } from "./in-flight.ts";
 import { fieldsOf, streamId } from "./stream.ts";
 
@@ -7,27 +7,28 @@ import { fieldsOf, streamId } from "./stream.ts";
 const WORTH_TRIMMING = 3;
 
 /**
- * `finish(group, ids, isOwn[, areAscending])`: acknowledges entries, which must be in flight for the group, and deletes
- * those that no other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the
- * entry is for this group only. `areAscending`: whether the ids are known to be in ascending order, which saves
- * comparing each. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the entries
- * are acknowledged all the same; `trim` deletes them later, or reports the refusal.
  * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis
  * accepts every write of the script even if memory is full, since it refuses only the first write of a script, and never
  * a removal.
- *
- * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
- * shows what it has been given.
  */
-export const finish = defineFragment({
+export const mayFinish = defineFragment({
   keys: ["stream"],
-  needs: [inFlight, fieldsOf, streamId],
   lua: /* lua */ `
 local function mayFinish(group)
   redis.call("XINFO", "GROUPS", stream)
   redis.call("XACK", stream, group, "0-0")
   redis.call("XDEL", stream, "0-0")
 end
+`,
+});
+
+/**
+ * `unneededBut(group, groups, ids, isOwn)`: those of the ids that no group needs but this one. `groups` is what Redis
+ * tells of all groups.
+ */
+export const unneededBut = defineFragment({
+  needs: [fieldsOf, inFlight, streamId],
+  lua: /* lua */ `
 local function unneededBy(other, ids)
   local given, last = {}, other["last-delivered-id"]
   for _, id in ipairs(ids) do
@@ -60,6 +61,14 @@ local function unneededBut(group, groups, ids, isOwn)
   for _, id in ipairs(shared) do own[#own + 1] = id end
   return own
 end
+`,
+});
+
+/** `trimmed(group, only, ids, areAscending)`: see there. `only` is what Redis tells of the only group. */
+const trimmed = defineFragment({
+  keys: ["stream"],
+  needs: [fieldsOf, inFlight, streamId],
+  lua: /* lua */ `
 -- Those of the ids that are not below the lowest one needed.
 local function notBelow(lowest, ids, areAscending)
   if areAscending then
@@ -80,7 +89,8 @@ local function notBelow(lowest, ids, areAscending)
 end
 -- Deletes what lies below all that the only group still needs, and returns those of the ids that do not: XDEL searches
 -- for each entry, and XTRIM drops whole nodes of the stream.
-local function trimmed(group, last, ids, areAscending)
+local function trimmed(group, only, ids, areAscending)
+  local last = fieldsOf(only)["last-delivered-id"]
   local needed = inFlight(group, "-", "+", 1)[1]
   -- A script may have kept an entry in flight that the group has not been given yet.
   local lowest = needed and compareIds(needed[1], last) < 0 and needed[1] or last
@@ -89,16 +99,33 @@ local function trimmed(group, last, ids, areAscending)
   local gone = redis.pcall("XTRIM", stream, "MINID", lowest)
   return type(gone) == "number" and left or ids
 end
+`,
+});
+
+/**
+ * `finish(group, ids, isOwn[, areAscending])`: acknowledges entries, which must be in flight for the group, and deletes
+ * those that no other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the
+ * entry is for this group only. `areAscending`: whether the ids are known to be in ascending order, which saves
+ * comparing each. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the entries
+ * are acknowledged all the same; `trim` deletes them later, or reports the refusal.
+ *
+ * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
+ * shows what it has been given.
+ */
+export const finish = defineFragment({
+  keys: ["stream"],
+  rarely: [trimmed, unneededBut],
+  lua: /* lua */ `
 local function finish(group, ids, isOwn, areAscending)
   if #ids == 0 then return end
   local groups = redis.call("XINFO", "GROUPS", stream)
   local unneeded = ids
-  if #groups > 1 then unneeded = unneededBut(group, groups, ids, isOwn) end
+  if #groups > 1 then unneeded = rare().unneededBut(group, groups, ids, isOwn) end
   -- In this order: an acknowledged entry that stays costs memory; a deleted one that is not acknowledged is a lost
   -- message.
   redis.call("XACK", stream, group, unpack(ids))
   if #groups == 1 and #ids >= ${WORTH_TRIMMING} then
-    unneeded = trimmed(group, fieldsOf(groups[1])["last-delivered-id"], ids, areAscending)
+    unneeded = rare().trimmed(group, groups[1], ids, areAscending)
   end
   if #unneeded > 0 then redis.pcall("XDEL", stream, unpack(unneeded)) end
 end
@@ -106,11 +133,10 @@ end
 });
 
 /**
- * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each of
- * them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
+ * `finishWritten(group, ids, isOwn, write)`: moves entries that are known to be in flight for the group. For each of them
+ * `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
  * the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; Redis's error if
  * it refused a write; and Redis's error if it refused to set an entry aside.
- * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
  *
  * No rollback: an entry is written before it is finished. If the first write is refused, nothing has changed. If a
  * later one is refused, the entries before it are finished, since they would be delivered twice otherwise. A caller
@@ -119,9 +145,9 @@ end
  * An entry that was deleted from the stream is only acknowledged. One in a foreign format is set aside: its fields go
  * to the unreadable messages. If Redis refuses that, the entry stays in flight, and the others do not wait for it.
  */
-export const settle = defineFragment({
+export const finishWritten = defineFragment({
   keys: ["unreadable"],
-  needs: [entry, finish, inFlightFor],
+  needs: [finish, mayFinish, readEntry],
   lua: /* lua */ `
 local function finishWritten(group, ids, isOwn, write)
   local settled, done, refused, heldUp = {}, {}, nil, nil
@@ -140,6 +166,16 @@ local function finishWritten(group, ids, isOwn, write)
   finish(group, done, isOwn)
   return settled, refused, heldUp
 end
+`,
+});
+
+/**
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: the same for those of the entries that are in flight for the
+ * consumer.
+ */
+export const settle = defineFragment({
+  needs: [finishWritten, inFlightFor],
+  lua: /* lua */ `
 local function settle(group, consumer, heldCount, ids, isOwn, write)
   local mine = inFlightFor(group, consumer, ids, heldCount)
   local settled, places, own = {}, {}, {}

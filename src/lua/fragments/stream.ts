@@ -93,15 +93,11 @@ end
 });
 
 /**
- * `timeoutIn(name)`: the lease timeout (milliseconds) in a consumer's name; nil for a foreign name.
- * `maxAttemptsIn(name)`: the most attempts of a message, as the name says; nil for a foreign name, and for one
+ * `maxAttemptsIn(name)`: the most attempts of a message, as a consumer's name says; nil for a foreign name, and for one
  * without this number, which older releases made. See `consumer-name.ts` in `reliable/group/`.
  */
-export const consumerName = defineFragment({
+export const maxAttemptsIn = defineFragment({
   lua: /* lua */ `
-local function timeoutIn(name)
-  return tonumber(name:match("^delayline:(%d+):"))
-end
 local function maxAttemptsIn(name)
   return tonumber(name:match("^delayline:%d+:([1-9]%d*):"))
 end
@@ -111,12 +107,10 @@ end
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
  * the stream or the group is missing.
- * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the lease timeout in its name;
- * `timeout` applies to a name without one.
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
-  needs: [consumerName, fieldsOf],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function consumersOf(group)
   if redis.call("EXISTS", stream) == 0 then return {} end
@@ -130,8 +124,17 @@ local function consumersOf(group)
   for i, fields in ipairs(found) do consumers[i] = fieldsOf(fields) end
   return consumers
 end
+`,
+});
+
+/**
+ * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the lease timeout in its name, in
+ * milliseconds; `timeout` applies to a name without one. See `consumer-name.ts` in `reliable/group/`.
+ */
+export const isAlive = defineFragment({
+  lua: /* lua */ `
 local function isAlive(consumer, timeout)
-  return consumer.idle < (timeoutIn(consumer.name) or tonumber(timeout))
+  return consumer.idle < (tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout))
 end
 `,
 });

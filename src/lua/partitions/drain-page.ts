@@ -1,13 +1,13 @@
 import { clock } from "../fragments/clock.ts";
-import { consumerName, consumersOf, groupsOf, streamId } from "../fragments/stream.ts";
+import { consumersOf, groupsOf, isAlive, maxAttemptsIn, streamId } from "../fragments/stream.ts";
 import { deadLetter, letter } from "../fragments/letter.ts";
 import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
-import { entry, heldBack } from "../fragments/entry.ts";
-import { finish } from "../fragments/settle.ts";
+import { entryOf, heldBack, placeOf } from "../fragments/entry.ts";
+import { finish, mayFinish } from "../fragments/settle.ts";
 import { handedOut, inFlight } from "../fragments/in-flight.ts";
 import { idOf } from "../fragments/address.ts";
 import { orBury } from "../fragments/failure.ts";
-import { retry } from "../fragments/retry.ts";
+import { retryBytes } from "../fragments/retry.ts";
 import { asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -94,21 +94,24 @@ export const drainPage = defineScript({
   ],
   needs: [
     clock,
-    consumerName,
     consumersOf,
     deadLetter,
     destination,
-    entry,
+    entryOf,
     finish,
     groupsOf,
     handedOut,
     heldBack,
     idOf,
     inFlight,
+    isAlive,
     journal,
     letter,
+    maxAttemptsIn,
+    mayFinish,
     orBury,
-    retry,
+    placeOf,
+    retryBytes,
     streamId,
   ],
   lua: /* lua */ `

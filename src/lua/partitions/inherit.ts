@@ -1,11 +1,18 @@
 import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../fragments/letter.ts";
-import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
+import {
+  appendEntry,
+  asEntry,
+  heldBack,
+  placeOf,
+  readEntry,
+  type Entry,
+} from "../fragments/entry.ts";
 import { holds } from "./hold.ts";
 import { orBury } from "../fragments/failure.ts";
-import { handedOut, keepInFlight } from "../fragments/in-flight.ts";
+import { handedOut, inFlight, keepInFlight } from "../fragments/in-flight.ts";
 import { streamId } from "../fragments/stream.ts";
-import { settle } from "../fragments/settle.ts";
+import { finishWritten } from "../fragments/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -35,7 +42,21 @@ export const inherit = defineScript({
   keys: ["stream", "running", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxAttempts", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, handedOut, heldBack, holds, keepInFlight, orBury, settle, streamId],
+  needs: [
+    appendEntry,
+    clock,
+    deadLetter,
+    finishWritten,
+    handedOut,
+    heldBack,
+    holds,
+    inFlight,
+    keepInFlight,
+    orBury,
+    placeOf,
+    readEntry,
+    streamId,
+  ],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)

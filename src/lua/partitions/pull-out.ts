@@ -1,9 +1,9 @@
 import { defineFragment } from "../fragment.ts";
-import { bytes, idOf } from "../fragments/address.ts";
+import { compareBytes, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
-import { indexEntry, keyHold, resolve } from "../fragments/key-index.ts";
+import { behindAddress, keysOfRetries, pointsTo, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retry } from "../fragments/retry.ts";
+import { retryOf } from "../fragments/retry.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -24,7 +24,16 @@ import { defineScript } from "../script.ts";
  */
 const depart = defineFragment({
   keys: ["timeouts", "businessKeys", "retries", "retrying"],
-  needs: [destination, idOf, indexEntry, journal, keyHold, retry, unpackMember],
+  needs: [
+    behindAddress,
+    destination,
+    idOf,
+    journal,
+    keysOfRetries,
+    pointsTo,
+    retryOf,
+    unpackMember,
+  ],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
 local leaving = { members = {}, keys = {}, names = {}, ids = {}, places = {} }
@@ -170,7 +179,7 @@ export const pullOutPage = defineScript({
   name: "pull-out-page",
   keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
   args: ["own", "buckets", "cursor", "limit", "maxBytes"],
-  needs: [bytes, depart],
+  needs: [compareBytes, depart],
   lua: /* lua */ `
 local number, batch = openBatch()
 if number > 0 then return { number, batch, 1, cursor } end

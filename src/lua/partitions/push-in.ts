@@ -1,9 +1,9 @@
-import { address, addressOf } from "../fragments/address.ts";
+import { addressOf, isAddress } from "../fragments/address.ts";
 import { earliestDue } from "../fragments/deadline.ts";
-import { entry } from "../fragments/entry.ts";
-import { keyHold } from "../fragments/key-index.ts";
+import { appendEntry } from "../fragments/entry.ts";
+import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retry } from "../fragments/retry.ts";
+import { retryOf } from "../fragments/retry.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -39,7 +39,18 @@ export const pushIn = defineScript({
   ],
   args: ["channel", "source", "number"],
   each: ["kind", "score", "name", "value"],
-  needs: [address, addressOf, earliestDue, entry, keyHold, retry, unpackMember],
+  needs: [
+    addressOf,
+    appendEntry,
+    delayedWith,
+    earliestDue,
+    heldKeyOf,
+    isAddress,
+    isFreeFor,
+    packOutcome,
+    retryOf,
+    unpackMember,
+  ],
   lua: /* lua */ `
 local arrived = redis.call("HGET", arrivals, source)
 local last = tonumber(arrived or 0) or 0

@@ -1,11 +1,11 @@
 import { byElements, type Elements } from "../family.ts";
 import { addressOf, idOf } from "../fragments/address.ts";
-import { bringBack } from "../fragments/retry-moves.ts";
-import { keyHold } from "../fragments/key-index.ts";
+import { bringBack, dropRetries } from "../fragments/retry-moves.ts";
+import { heldKeyOf, holdKey } from "../fragments/key-index.ts";
 import { clock } from "../fragments/clock.ts";
-import { consumersOf, groupNames } from "../fragments/stream.ts";
-import { finish } from "../fragments/settle.ts";
-import { heldBack } from "../fragments/entry.ts";
+import { consumersOf, groupNames, isAlive } from "../fragments/stream.ts";
+import { unneededBut } from "../fragments/settle.ts";
+import { entryOf, heldBack } from "../fragments/entry.ts";
 import { packMember } from "../fragments/member.ts";
 import { withoutFailures } from "../fragments/failure.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
@@ -63,12 +63,16 @@ const define = (elements: Elements) =>
       bringBack,
       clock,
       consumersOf,
-      finish,
+      dropRetries,
+      entryOf,
       groupNames,
       heldBack,
+      heldKeyOf,
+      holdKey,
       idOf,
-      keyHold,
+      isAlive,
       packMember,
+      unneededBut,
       withoutFailures,
     ],
     lua: /* lua */ `

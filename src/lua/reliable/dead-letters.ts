@@ -3,7 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { letter, unpackLetter, type Letter } from "../fragments/letter.ts";
 import { keyOf } from "../fragments/member.ts";
-import { putRetry } from "../fragments/retry-moves.ts";
+import { putRetry, tryRetries } from "../fragments/retry-moves.ts";
 import {
   asArray,
   asBuffer,
@@ -191,7 +191,7 @@ return { cursor, heads }
  */
 const redriving = defineFragment({
   keys: ["dead"],
-  needs: [clock, deadlineAfter, earliestDue, putRetry],
+  needs: [clock, deadlineAfter, earliestDue, putRetry, tryRetries],
   lua: /* lua */ `
 local function redriveAll(choose, delay, channel)
   local now = clock()

@@ -1,11 +1,11 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
-import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
-import { failure } from "../fragments/failure.ts";
+import { appendEntry, asEntry, heldBack, placeOf, type Entry } from "../fragments/entry.ts";
+import { countFailure } from "../fragments/failure.ts";
 import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
 import { deadLetter } from "../fragments/letter.ts";
-import { putRetry } from "../fragments/retry-moves.ts";
+import { putHeldBack, putRetry, tryRetries } from "../fragments/retry-moves.ts";
 import { finish, settle } from "../fragments/settle.ts";
 import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -192,7 +192,8 @@ export const giveBackEntries = defineScript({
   ],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
-  needs: [clock, failure, heldBack, putRetry, settle],
+  needs: [appendEntry, settle],
+  rarely: [clock, countFailure, heldBack, putHeldBack],
   lua: /* lua */ `
 local ids, isOwn, failures = {}, {}, {}
 for each row do
@@ -205,12 +206,12 @@ local returnedCount = 0
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
   if entry.g and entry.g ~= group then return false end
-  if failures[i] or entry.u then now = now or clock() end
+  if failures[i] or entry.u then now = now or rare().clock() end
   if failures[i] then
-    countFailure(entry, failures[i], now)
+    rare().countFailure(entry, failures[i], now)
     entry.u = nil
-  elseif entry.u and isHeldBack(entry, now) then
-    return putHeldBack(entry, group, channel)
+  elseif entry.u and rare().isHeldBack(entry, now) then
+    return rare().putHeldBack(entry, group, channel)
   end
   entry.g = group
   local added = appendEntry(entry)
@@ -251,7 +252,7 @@ export const retryLater = defineScript({
   keys: ["stream", "running", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
-  needs: [clock, deadlineAfter, earliestDue, failure, putRetry, settle],
+  needs: [clock, countFailure, deadlineAfter, earliestDue, putRetry, settle, tryRetries],
   lua: /* lua */ `
 local now = clock()
 local ids, isOwn, delays, failures = {}, {}, {}, {}
@@ -297,7 +298,7 @@ export const again = defineScript({
   name: "again",
   keys: ["stream", "running", "unreadable"],
   args: ["group", "consumer", "heldCount", "entry", "own", "delay", "reason"],
-  needs: [clock, deadlineAfter, failure, keepInFlight, settle],
+  needs: [appendEntry, clock, countFailure, deadlineAfter, keepInFlight, placeOf, settle],
   lua: /* lua */ `
 mayKeep(group, consumer)
 local now, kept = clock(), {}
@@ -333,7 +334,7 @@ export const bury = defineScript({
   keys: ["stream", "running", "dead", "unreadable"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "reason"],
-  needs: [clock, deadLetter, failure, settle],
+  needs: [clock, countFailure, deadLetter, settle],
   lua: /* lua */ `
 local now = clock()
 local ids, isOwn, reasons = {}, {}, {}

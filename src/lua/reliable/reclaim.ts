@@ -1,11 +1,11 @@
 import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/stream.ts";
 import { deadLetter } from "../fragments/letter.ts";
-import { handedOut } from "../fragments/in-flight.ts";
-import { heldBack } from "../fragments/entry.ts";
+import { handedOut, inFlight } from "../fragments/in-flight.ts";
+import { appendEntry, heldBack } from "../fragments/entry.ts";
 import { orBury } from "../fragments/failure.ts";
-import { putRetry } from "../fragments/retry-moves.ts";
-import { settle } from "../fragments/settle.ts";
+import { putHeldBack } from "../fragments/retry-moves.ts";
+import { finishWritten } from "../fragments/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -45,38 +45,49 @@ export const reclaim = defineScript({
     "unreadable",
   ],
   args: ["channel", "group", "consumer", "idle", "maxAttempts", "limit"],
-  needs: [clock, consumersOf, deadLetter, handedOut, heldBack, orBury, putRetry, settle],
+  needs: [consumersOf],
+  rarely: [
+    appendEntry,
+    clock,
+    deadLetter,
+    finishWritten,
+    handedOut,
+    heldBack,
+    inFlight,
+    orBury,
+    putHeldBack,
+  ],
   lua: /* lua */ `
 local isDead = false
 for _, found in ipairs(consumersOf(group)) do
   if found.name == consumer then isDead = found.idle >= tonumber(idle) end
 end
 if not isDead then return { 0, 0, 0 } end
-local now, ids, isOwn, deliveries = clock(), {}, {}, {}
-for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i], deliveries[i] = row[1], row[4] end
+local now, ids, isOwn, deliveries = rare().clock(), {}, {}, {}
+for i, row in ipairs(rare().inFlight(group, "-", "+", limit, consumer)) do ids[i], deliveries[i] = row[1], row[4] end
 local reclaimed, buried = 0, 0
-local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
+local _, refused, heldUp = rare().finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
-  local isAttempted = wasHandedOut(entry, deliveries[i])
-  if isHeldBack(entry, now) then
+  local isAttempted = rare().wasHandedOut(entry, deliveries[i])
+  if rare().isHeldBack(entry, now) then
     reclaimed = reclaimed + 1
-    return putHeldBack(entry, group, channel)
+    return rare().putHeldBack(entry, group, channel)
   end
   local function giveBack()
     entry.g = group
     reclaimed = reclaimed + 1
-    return appendEntry(entry)
+    return rare().appendEntry(entry)
   end
   if not isAttempted then return giveBack() end
-  return orBury(entry, now, tonumber(maxAttempts), function(reason)
+  return rare().orBury(entry, now, tonumber(maxAttempts), function(reason)
     buried = buried + 1
-    return appendDead(entry, group, reason)
+    return rare().appendDead(entry, group, reason)
   end, giveBack)
 end)
 if refused or heldUp then return refused or heldUp end
 -- Redis would drop what the consumer has in flight with it.
-local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0
+local isLeft = #rare().inFlight(group, "-", "+", 1, consumer) > 0
 if not isLeft then redis.call("XGROUP", "DELCONSUMER", stream, group, consumer) end
 return { reclaimed, buried, isLeft and 1 or 0 }
 `,

@@ -1,6 +1,13 @@
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { keyOf } from "../fragments/member.ts";
-import { retriesOf, retry, unpackRetry, unpackRetryName, type Retry } from "../fragments/retry.ts";
+import {
+  retriesOf,
+  retryBytes,
+  retryOf,
+  unpackRetry,
+  unpackRetryName,
+  type Retry,
+} from "../fragments/retry.ts";
 import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -16,7 +23,7 @@ export const getRetries = defineScript({
   name: "get-retries",
   keys: ["stream", "retries", "retrying"],
   args: ["wanted"],
-  needs: [replied, retriesOf],
+  needs: [replied, retriesOf, retryBytes],
   lua: /* lua */ `
 local found = {}
 for i, one in ipairs(retriesOf(wanted)) do found[i] = { one.g, replied(one.due), packRetry(one) } end
@@ -54,7 +61,7 @@ export const retryPage = defineScript({
   keys: ["retries", "retrying"],
   args: ["key", "maxBytes"],
   each: ["name"],
-  needs: [keyOf, replied, retry],
+  needs: [keyOf, replied, retryOf],
   lua: /* lua */ `
 local found, lookedUp, size = {}, 0, 0
 for each row do

@@ -1,5 +1,5 @@
 import { clock } from "../fragments/clock.ts";
-import { entry, unpackEntry, type Entry } from "../fragments/entry.ts";
+import { entryOf, unpackEntry, type Entry } from "../fragments/entry.ts";
 import { inFlight } from "../fragments/in-flight.ts";
 import { fieldsOf, streamId } from "../fragments/stream.ts";
 import { keyOf } from "../fragments/member.ts";
@@ -43,7 +43,7 @@ export const streamPage = defineScript({
   name: "stream-page",
   keys: ["stream", "running"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
-  needs: [clock, entry, inFlight, fieldsOf, keyOf, streamId],
+  needs: [clock, entryOf, inFlight, fieldsOf, keyOf, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 -- Redis refuses a range behind the greatest of all ids.

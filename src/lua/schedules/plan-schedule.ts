@@ -1,6 +1,6 @@
 import { byElements } from "../family.ts";
 import { FACT, REFUSAL } from "../guarded.ts";
-import { address, addressOf, packAddress } from "../fragments/address.ts";
+import { deadlineOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
@@ -94,9 +94,8 @@ export const planSchedule = byElements((elements) =>
     ],
     each: ["member", "deadline", "key", "address"],
     needs: [
-      address,
-      addressOf,
       clock,
+      deadlineOf,
       forget[elements],
       locate,
       mayBeElsewhere,

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { failure, withoutFailures } from "../../../src/lua/fragments/failure.ts";
+import { countFailure, withoutFailures } from "../../../src/lua/fragments/failure.ts";
 import { keyOf } from "../../../src/lua/fragments/member.ts";
 import { asBuffer, asBuffers } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
@@ -13,7 +13,7 @@ const count = defineScript({
   name: "count",
   keys: [],
   args: ["trailer", "n", "reason"],
-  needs: [failure, keyOf],
+  needs: [countFailure, keyOf],
   lua: /* lua */ `
 local entry = { t = trailer ~= "none" and trailer or nil, n = tonumber(n) }
 countFailure(entry, reason, ${AT}999)

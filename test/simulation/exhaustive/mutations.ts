@@ -118,7 +118,7 @@ export const mutants: readonly Mutant[] = [
     name: "the last group is not waited for",
     world: "two groups",
     script: "ack",
-    find: "if #groups > 1 then unneeded = unneededBut(group, groups, ids, isOwn) end",
+    find: "if #groups > 1 then unneeded = rare().unneededBut(group, groups, ids, isOwn) end",
     ...remove,
   },
   {

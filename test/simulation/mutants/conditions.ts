@@ -15,8 +15,8 @@ export const CONDITIONS: readonly Mutant[] = [
     edits: [
       {
         file: MOVE,
-        find: `if trailer and trailer:byte(1) == 255 then trailer, reason`,
-        replace: `if not isStream and trailer and trailer:byte(1) == 255 then trailer, reason`,
+        find: `if trailer and trailer:byte(1) == 255 then`,
+        replace: `if not toAddress and trailer and trailer:byte(1) == 255 then`,
       },
     ],
   },
@@ -78,9 +78,7 @@ export const CONDITIONS: readonly Mutant[] = [
     breaks: "A message that is dropped, and told of as such, is delivered as well.",
     worlds: ["guards"],
     tests: TESTS,
-    edits: [
-      { file: MOVE, find: `    elseif payload then`, replace: `    end\n    if payload then` },
-    ],
+    edits: [{ file: MOVE, find: `if payload and not isUnfit then`, replace: `if payload then` }],
   },
   {
     name: "drops-uncounted",
@@ -105,8 +103,8 @@ export const CONDITIONS: readonly Mutant[] = [
     edits: [
       {
         file: MOVE,
-        find: `return rest or trailer, reason or overlaps`,
-        replace: `return trailer, reason or overlaps`,
+        find: `      trailer = rest or trailer\n`,
+        replace: ``,
       },
     ],
   },

@@ -162,13 +162,13 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "lua/delayed/transfer.ts",
-        find: `if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+        find: `if #messages > 0 then moved, refusal = (isStream and rare().appendAll or pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 if refusal then
   -- If anything has moved, the reply has to say so. The next run returns the refusal.
   if moved`,
         replace: `if #messages > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, #messages - 1) end
-if #messages > 0 then moved, refusal = (isStream and appendAll or pushAll)(messages) end
+if #messages > 0 then moved, refusal = (isStream and rare().appendAll or pushAll)(messages) end
 if refusal then
   -- If anything has moved, the reply has to say so. The next run returns the refusal.
   if moved`,
@@ -310,9 +310,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",
-        find: `  redis.call("ZREM", timeouts, unpack(replaced))
-  forget(replaced)`,
-        replace: `  forget(replaced)`,
+        find: `  redis.call("ZREM", timeouts, unpack(replaced))\n`,
+        replace: ``,
       },
     ],
   },

@@ -218,7 +218,7 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/reclaim.ts",
-        find: `    return appendDead(entry, group, reason)`,
+        find: `    return rare().appendDead(entry, group, reason)`,
         replace: `    return false`,
       },
     ],

@@ -94,7 +94,7 @@ test("a script must declare the keys that its fragments read", () => {
   const declare = (keys: string[]) =>
     defineScript({ name: "size", keys, args: [], needs: [outer], lua: "", reply: asNumber });
   expect(() => declare(["other"])).toThrow(
-    new TypeError('script "size" must declare the key "list", which a fragment reads'),
+    new TypeError('script "size": a fragment reads the key "list"'),
   );
   expect(declare(["other", "list"]).lua).toContain("size()");
 });

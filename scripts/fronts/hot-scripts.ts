@@ -1,0 +1,36 @@
+import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
+import { offer } from "../../src/lua/delayed/offer.ts";
+import { remove } from "../../src/lua/delayed/remove.ts";
+import { transfer } from "../../src/lua/delayed/transfer.ts";
+import { popFromMany } from "../../src/lua/ready/ready.ts";
+import { ack, giveBackEntries, handOut, retryLater } from "../../src/lua/reliable/deliveries.ts";
+import { reclaim } from "../../src/lua/reliable/reclaim.ts";
+
+/** The scripts that run once for each message, or for a few. */
+export const HOT_SCRIPTS = [
+  offer.addresses,
+  offer.members,
+  offerKeyed.addresses,
+  offerKeyed.members,
+  remove.addresses,
+  remove.members,
+  transfer.list.addresses,
+  transfer.list.members,
+  transfer.stream.addresses,
+  transfer.stream.members,
+  popFromMany,
+  handOut,
+  ack,
+  giveBackEntries,
+  retryLater,
+  reclaim,
+];
+
+/** The names of the functions that a script makes before its body begins. What `rare()` makes does not count. */
+export function functionsOf(front: string): string[] {
+  const atOnce = front.replace(
+    /^function rare\(\)\n[^]*\nreturn made\nend$/m,
+    "function rare() end",
+  );
+  return Array.from(atOnce.matchAll(/^(?:local )?function (\w+)/gm), ([, name = ""]) => name);
+}
