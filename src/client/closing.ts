@@ -3,7 +3,6 @@ import type { Patience } from "../time/patience.ts";
 import { waitForHandlers } from "./close-queue.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import type { Servers } from "../redis/server.ts";
-import { performance } from "../time/network.ts";
 import { networkTime, setImmediate } from "../time/runtime.ts";
 
 /**
@@ -20,7 +19,7 @@ export async function closeClient(
   for (const { troubles } of servers) troubles.closing();
   const queues = open.all;
 
-  const startedAt = performance.now();
+  const startedAt = networkTime.now();
   const abandoning = new DeadlineTimer(
     () => {
       for (const { connections } of servers) connections.abandon();
@@ -31,7 +30,7 @@ export async function closeClient(
   abandoning.reset(startedAt + unreachableTimeout);
   await Promise.all(queues.map((queue) => queue.stopTaking()));
   abandoning.clear();
-  const timeLeft = Math.max(0, startedAt + unreachableTimeout - performance.now());
+  const timeLeft = Math.max(0, startedAt + unreachableTimeout - networkTime.now());
 
   await waitForHandlers(queues, patience);
   open.close();
@@ -48,7 +47,7 @@ export async function closeClient(
       "ordinary",
       networkTime,
     );
-    givingUp.reset(performance.now() + timeLeft);
+    givingUp.reset(networkTime.now() + timeLeft);
   });
   await Promise.race([Promise.all(open.all.map((queue) => queue.close())), givenUp]);
   givingUp?.clear();

@@ -30,7 +30,7 @@ import {
 } from "../queue/consuming/take-options.ts";
 import type { WaitOptions } from "../run/waiters.ts";
 import { QueueHandle } from "./queue-handle.ts";
-import { performance } from "../time/runtime.ts";
+import { queueTime } from "../time/runtime.ts";
 
 /** A payload, and the queue that it came from. */
 export interface FromQueue<T> {
@@ -322,7 +322,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     const { queue, counters } = this.#open;
     return async (payload, closing) => {
       const context = { signal: closing };
-      const startedAt = performance.now();
+      const startedAt = queueTime.now();
       try {
         await (handlings.hasSubscribers
           ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)

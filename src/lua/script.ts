@@ -4,8 +4,7 @@ import { replyOf } from "../failure.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import { frontOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
-import { performance } from "../time/network.ts";
-import { serverStandIn } from "../time/runtime.ts";
+import { networkTime, serverStandIn } from "../time/runtime.ts";
 
 /** An argument of a script. */
 export type ScriptArg = string | number | Buffer;
@@ -154,7 +153,7 @@ export async function run<
   const text = timed ?? script;
   const sending = { onUnknown, isInTurn };
   if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, sending));
-  const startedAt = performance.now();
+  const startedAt = networkTime.now();
   let isDone = false;
   try {
     const raw = await send(client, text, words, sending);
@@ -162,7 +161,7 @@ export async function run<
     return script.reply(raw);
   } finally {
     const key = String(words[1]);
-    const duration = performance.now() - startedAt;
+    const duration = networkTime.now() - startedAt;
     const ran: ScriptRun = { script: script.name, key, rows: rows.length, duration, isDone };
     scriptRuns.publish(ran);
   }

@@ -1,6 +1,5 @@
 import type { RedisClient } from "../redis/client.ts";
-import { clearTimeout, setTimeout } from "../time/network.ts";
-import { serverStandIn } from "../time/runtime.ts";
+import { networkTime, serverStandIn } from "../time/runtime.ts";
 import { asArray, asFlag, type RawReply } from "./reply.ts";
 import { digestOf, run, type Script, type ScriptArg } from "./script.ts";
 
@@ -49,7 +48,7 @@ class Rounds {
     return new Promise((resolve, reject) => {
       let waiting = this.#waiting.get(script);
       if (waiting === undefined) {
-        waiting = { runs: [], timer: setTimeout(() => this.#send(script), MOMENT) };
+        waiting = { runs: [], timer: networkTime.setTimeout(() => this.#send(script), MOMENT) };
         this.#waiting.set(script, waiting);
       }
       waiting.runs.push({ keys, args, resolve, reject });
@@ -59,7 +58,7 @@ class Rounds {
 
   #send(script: AnyScript): void {
     const { runs, timer } = this.#waiting.get(script) as { runs: Run[]; timer: NodeJS.Timeout };
-    clearTimeout(timer);
+    networkTime.clearTimeout(timer);
     this.#waiting.delete(script);
     if (runs.length === 1) this.#runAlone(script, runs);
     else void this.#runAll(script, runs);

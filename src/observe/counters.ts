@@ -1,5 +1,5 @@
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
-import { performance } from "../time/runtime.ts";
+import { queueTime } from "../time/runtime.ts";
 
 /** Counts of what one client has done with a queue since it opened the queue. */
 export interface QueueCounters {
@@ -62,9 +62,9 @@ export class Counters {
     this.queue = queue;
   }
 
-  /** Records that a handler has ended, which began at `startedAt` (`performance.now()`). */
+  /** Records that a handler has ended, which began at `startedAt` (`queueTime.now()`). */
   handled(startedAt: number): void {
-    this.handling.record(performance.now() - startedAt);
+    this.handling.record(queueTime.now() - startedAt);
   }
 
   snapshot(): QueueCounters {

@@ -2,7 +2,7 @@ import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Past } from "../lua/queue/look-back.ts";
 import { isRefusedForNow, replyOf } from "../failure.ts";
 import { BOUND, type Finding, type Witness } from "../redis/fuse.ts";
-import { performance } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** What Redis has shown of a queue. */
 interface Shown {
@@ -51,7 +51,7 @@ export class Memory implements Witness {
     const last = this.#shown.at(-1);
     const doneAt = isPaused !== true && next > serverTime ? serverTime : undefined;
     this.#add({
-      at: performance.now(),
+      at: networkTime.now(),
       claimedAt: claimedAt ?? last?.claimedAt,
       doneAt: doneAt ?? last?.doneAt,
     });
@@ -108,7 +108,7 @@ export class Memory implements Witness {
   #accept({ claimedAt }: Past): void {
     const { claimedAt: known = claimedAt } = this.#shown.at(-1) ?? {};
     if (isBefore(claimedAt, known) || (claimedAt === undefined && known !== undefined))
-      this.#shown = [{ at: performance.now(), claimedAt, doneAt: undefined }];
+      this.#shown = [{ at: networkTime.now(), claimedAt, doneAt: undefined }];
   }
 }
 

@@ -25,7 +25,7 @@ export interface BatchRule<Request, Result> {
 
 /** Requests that are sent together. */
 export interface Batch<Request> {
-  /** When the time of the requests is over (`performance.now()`). */
+  /** When the time of the requests is over (`networkTime.now()`). */
   readonly endsAt: number;
   /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */
   seal(): readonly Request[];

@@ -8,7 +8,7 @@ import { Pause } from "../time/pause.ts";
 import { grouped } from "../queue/grouped.ts";
 import type { Waiters } from "../run/waiters.ts";
 import type { Taken } from "./pops.ts";
-import { performance } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** What a taker uses of the server that its LISTs are on. */
 export type TakerServer = Pick<
@@ -31,7 +31,7 @@ export class GiveBack {
   readonly #waiters: Waiters<Taken>;
   readonly #server: TakerServer;
   readonly #work: Work;
-  /** From when on a failure is final (`performance.now()`). */
+  /** From when on a failure is final (`networkTime.now()`). */
   #givesUpAt = Infinity;
   /** Give-backs and removals of receipts that are under way. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -59,7 +59,7 @@ export class GiveBack {
   close(): void {
     this.#givesUpAt = Math.min(
       this.#givesUpAt,
-      performance.now() + this.#server.unreachableTimeout,
+      networkTime.now() + this.#server.unreachableTimeout,
     );
   }
 
@@ -96,7 +96,7 @@ export class GiveBack {
         void this.#track(background.zrem(receipts, receipt).catch(() => {}));
         return;
       } catch (error) {
-        const isFinal = performance.now() > this.#givesUpAt;
+        const isFinal = networkTime.now() > this.#givesUpAt;
         const what = isFinal ? "gave up giving back" : "cannot give back yet";
         const doing = `${what} ${batch.length} message(s) to ${this.#queue}`;
         const failure = new RedisError(doing, error);

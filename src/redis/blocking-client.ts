@@ -4,7 +4,7 @@ import type { Connections } from "./connections.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
 import { Progress } from "./progress.ts";
 import { hasDied } from "./watchdog.ts";
-import { clearTimeout, performance, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** Receives the id and the name that a connection has on its server, before anything is taken through it. */
 export type OnConnected = (id: number, name: string) => Promise<void>;
@@ -72,7 +72,7 @@ export class BlockingClient {
   ): Promise<Reply> {
     const block = this.#connections.blocks.begin(lists, () => void this.#prove());
     const watch = this.#watch(block.seconds * 1000);
-    this.#block = { sentAt: performance.now(), watch };
+    this.#block = { sentAt: networkTime.now(), watch };
     try {
       return await send(block.seconds);
     } catch (error) {
@@ -102,7 +102,7 @@ export class BlockingClient {
     const hasEnded = await this.#connections.peerOf(this.redis).client("UNBLOCK", this.id);
     if (block === undefined || block !== this.#block) return;
     // If nothing was blocked, the reply is under way, or the command has not come yet. That does not take long.
-    const isOld = performance.now() - block.sentAt > ARRIVED;
+    const isOld = networkTime.now() - block.sentAt > ARRIVED;
     if (hasEnded === 1 || isOld) block.watch.expectNow();
   }
 
@@ -157,7 +157,7 @@ class ReplyWatch {
     this.#progress = progress;
     progress.look();
     this.#onOverdue = onOverdue;
-    this.#timer = setTimeout(onOverdue, timeout + OVERDUE);
+    this.#timer = networkTime.setTimeout(onOverdue, timeout + OVERDUE);
   }
 
   /** Whether no part of the reply comes. */
@@ -169,15 +169,15 @@ class ReplyWatch {
   expectNow(): void {
     if (this.#isExpected || !this.isWaiting) return;
     this.#isExpected = true;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#onOverdue, OVERDUE);
+    networkTime.clearTimeout(this.#timer);
+    this.#timer = networkTime.setTimeout(this.#onOverdue, OVERDUE);
   }
 
   noteReply(): void {
     this.isWaiting = false;
     // Only what comes later is a sign that the next reply comes.
     this.#progress.look();
-    clearTimeout(this.#timer);
+    networkTime.clearTimeout(this.#timer);
   }
 }
 

@@ -1,5 +1,5 @@
 import { replyOf } from "../failure.ts";
-import { clearTimeout, performance, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 import { spread } from "../time/spread.ts";
 
 /** A block that a connection begins. */
@@ -69,7 +69,7 @@ export class Blocks {
 
   /** Something has happened in this queue: a message became ready, or may be about to. */
   happened(list: string): void {
-    if (this.#heard.has(list)) this.#happenedAt.set(list, performance.now());
+    if (this.#heard.has(list)) this.#happenedAt.set(list, networkTime.now());
     for (const block of this.#of(list)) this.#proveSoon(block);
   }
 
@@ -95,7 +95,7 @@ export class Blocks {
   }
 
   #isQuiet(lists: readonly string[]): boolean {
-    const since = performance.now() - RECENT;
+    const since = networkTime.now() - RECENT;
     return lists.every(
       (list) => this.#heard.has(list) && (this.#happenedAt.get(list) ?? -Infinity) < since,
     );
@@ -107,11 +107,11 @@ export class Blocks {
 
   /** A message that is on its way ends the block first. */
   #proveSoon(block: LongBlock): void {
-    block.timer ??= setTimeout(block.prove, PATIENCE);
+    block.timer ??= networkTime.setTimeout(block.prove, PATIENCE);
   }
 
   #end(block: LongBlock): void {
-    clearTimeout(block.timer);
+    networkTime.clearTimeout(block.timer);
     this.#long.delete(block);
   }
 

@@ -2,7 +2,7 @@ import { hadNoEffect, noteEarlierCopy, UnansweredError } from "../failure.ts";
 import { onAbort } from "../time/abort.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
-import { performance } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** The limits of the wait for a call. */
 export interface CallLimit {
@@ -91,7 +91,7 @@ export function aborted(signal: AbortSignal, wasSent: boolean): UnansweredError 
 }
 
 /**
- * Sends a command, and sends it again while `mayRetry` allows it for its error, until `endsAt` (`performance.now()`). If
+ * Sends a command, and sends it again while `mayRetry` allows it for its error, until `endsAt` (`networkTime.now()`). If
  * any attempt may have had an effect, the error says so.
  *
  * @param again resolves when the command can be sent again, to whether it is still wanted.
@@ -111,7 +111,7 @@ export async function retrying<Reply>(
       if (mayBeDone) noteEarlierCopy(error);
       mayBeDone ||= !hadNoEffect(error);
       // Reject before the time is over: Redis's reply says more than a timeout.
-      if (!mayRetry(error) || performance.now() + LONGEST_PAUSE > endsAt) throw error;
+      if (!mayRetry(error) || networkTime.now() + LONGEST_PAUSE > endsAt) throw error;
       await pause.wait();
       // The error of `again` is of no use: only this one says whether Redis may have carried out the command.
       if (!(await again().catch(() => false))) throw error;

@@ -1,5 +1,5 @@
 import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
-import { clearTimeout, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** Finds the master that serves a key; without a key, any master. Rejects if there is none. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
@@ -17,9 +17,9 @@ export async function nodeOf(cluster: Cluster, key: string | undefined): Promise
 /** Refreshes the map of slots; resolves after a second even without a reply. */
 export async function refreshed(cluster: Cluster): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timeout = setTimeout(resolve, 1000);
+    const timeout = networkTime.setTimeout(resolve, 1000);
     cluster.refreshSlotsCache(() => {
-      clearTimeout(timeout);
+      networkTime.clearTimeout(timeout);
       resolve();
     });
   });
@@ -54,12 +54,15 @@ function translated({ options: { natMap } }: Cluster, endpoint: string): string 
 async function ready(cluster: Cluster): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const settle = (error?: Error) => {
-      clearTimeout(timeout);
+      networkTime.clearTimeout(timeout);
       cluster.off("ready", settle);
       if (error) reject(error);
       else resolve();
     };
-    const timeout = setTimeout(() => settle(new Error("the cluster is not ready")), 5000);
+    const timeout = networkTime.setTimeout(
+      () => settle(new Error("the cluster is not ready")),
+      5000,
+    );
     cluster.once("ready", settle);
   });
 }

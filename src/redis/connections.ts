@@ -37,12 +37,11 @@ import { askTime } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
 import { Progress, SILENCE } from "./progress.ts";
-import { clearInterval, setInterval } from "../time/network.ts";
-import { nextTick, performance } from "../time/runtime.ts";
+import { networkTime, nextTick, queueTime } from "../time/runtime.ts";
 
 /** Receives what {@link Connections} observe. */
 export interface ConnectionsListener {
-  /** The server's clock showed `serverTime` (epoch ms) between `sentAt` (`performance.now()`) and now. */
+  /** The server's clock showed `serverTime` (epoch ms) between `sentAt` (`queueTime.now()`) and now. */
   readonly onTime: (serverTime: number, sentAt: number) => void;
   /** The background connection was lost, on a Cluster that to a node; and whether the other end has ended it. */
   readonly onLost: (wasEnded: boolean) => void;
@@ -101,7 +100,7 @@ export class Connections {
     // Nothing is added to a client that we were lent, not even a listener.
     if (this.#isLent) {
       warnOfMissingOptions(this.commands);
-      this.#looks = setInterval(() => lookAt(this.commands), LOOK).unref();
+      this.#looks = networkTime.setInterval(() => lookAt(this.commands), LOOK).unref();
     } else this.#superviseCommands(this.commands as Redis);
   }
 
@@ -204,7 +203,7 @@ export class Connections {
 
   /** Asks for the server's time each second, for some seconds to come: somebody has to notice when the clock is set. */
   followTime(): void {
-    this.#followsUntil = performance.now() + FOLLOWS;
+    this.#followsUntil = queueTime.now() + FOLLOWS;
   }
 
   /** Asks for the server's time now. A Cluster has no common time. */
@@ -288,7 +287,7 @@ export class Connections {
   /** Ends our own connections. Replies that are still under way are lost: finish the work first. */
   close(): void {
     this.#isClosed = true;
-    clearInterval(this.#looks);
+    networkTime.clearInterval(this.#looks);
     this.abandon();
     if (!this.#isLent) end(this.commands);
   }
@@ -403,14 +402,14 @@ export class Connections {
       every: IDLE,
       isWanted: () =>
         this.#listener.troubles.isWaiting ||
-        (connection === this.#background && performance.now() < this.#followsUntil),
+        (connection === this.#background && queueTime.now() < this.#followsUntil),
     };
     const probe = () => this.#probeBeside(connection);
     this.#heartbeats.set(connection, watchOver(connection, beats, probe));
   }
 
   async #observeTime(client: Redis): Promise<void> {
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     this.#listener.onTime(await askTime(client), sentAt);
   }
 }

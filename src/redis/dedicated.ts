@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { replyOf } from "../failure.ts";
 import { serverOf } from "./cluster-node.ts";
-import { clearTimeout, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** The purpose of a dedicated connection. */
 export type Role = "subscriber" | "blocking" | "probe";
@@ -25,7 +25,7 @@ export class DedicatedConnections {
     connection.on("error", (error) => (reason = error));
     this.#roles.set(connection, role);
     connection.once("end", () => this.#roles.delete(connection));
-    const timer = setTimeout(() => {
+    const timer = networkTime.setTimeout(() => {
       reason ??= new Error("Redis did not reply in time");
       connection.disconnect();
     }, timeout);
@@ -36,7 +36,7 @@ export class DedicatedConnections {
       // connect() only says that the connection is closed. The event says why.
       throw reason ?? error;
     } finally {
-      clearTimeout(timer);
+      networkTime.clearTimeout(timer);
     }
     if (role === "subscriber") {
       // Asked now: once it has subscribed, a connection with RESP2 accepts no INFO.

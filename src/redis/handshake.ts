@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Redis } from "ioredis";
 import { EarlyEndError, isConnectionCut, UnansweredError } from "../failure.ts";
-import { clearTimeout, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /**
  * A connection was refused although Redis replied: its database does not exist or is not allowed, or the server is a
@@ -103,8 +103,8 @@ function reportSilence(client: Redis): void {
     if (stream.connecting || stream.destroyed) return;
     client.emit("error", new Error(`no answer to the TLS handshake within ${TLS_ANSWER} ms`));
   };
-  client.on("connecting", () => (timer = setTimeout(report, TLS_ANSWER).unref()));
-  for (const event of ["connect", "close"]) client.on(event, () => clearTimeout(timer));
+  client.on("connecting", () => (timer = networkTime.setTimeout(report, TLS_ANSWER).unref()));
+  for (const event of ["connect", "close"]) client.on(event, () => networkTime.clearTimeout(timer));
 }
 
 /** Milliseconds. Only a report: a slow server may still answer. */

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { clearInterval, performance, setInterval } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 import { Progress, SILENCE } from "./progress.ts";
 
 /** How a {@link Heartbeat} asks. */
@@ -36,12 +36,12 @@ export class Heartbeat {
     this.#connection = connection;
     this.#beats = beats;
     this.#progress = Progress.of(connection);
-    this.#interval = setInterval(() => this.#look(), LOOK).unref();
+    this.#interval = networkTime.setInterval(() => this.#look(), LOOK).unref();
   }
 
   /** Whether a reply is overdue. */
   get isOverdue(): boolean {
-    return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
+    return this.#askedAt !== undefined && networkTime.now() - this.#askedAt >= SILENCE;
   }
 
   /** Whether a reply is overdue, and the connection stands still. */
@@ -52,7 +52,7 @@ export class Heartbeat {
   /** Asks now, unless a question is under way or the connection is not ready. */
   ask(): void {
     if (this.#askedAt !== undefined || this.#connection.status !== "ready") return;
-    const askedAt = (this.#askedAt = this.#lastAskedAt = performance.now());
+    const askedAt = (this.#askedAt = this.#lastAskedAt = networkTime.now());
     this.#beats.ask().then(
       () => this.#onReply(askedAt),
       () => this.#onReply(askedAt),
@@ -60,7 +60,7 @@ export class Heartbeat {
   }
 
   close(): void {
-    clearInterval(this.#interval);
+    networkTime.clearInterval(this.#interval);
   }
 
   #look(): void {
@@ -71,8 +71,8 @@ export class Heartbeat {
       this.#lastAskedAt = -Infinity;
       // ioredis limits the time to connect, but not the handshake that follows.
       const isConnected = connection.status === "connect";
-      this.#connectedAt = isConnected ? (this.#connectedAt ?? performance.now()) : undefined;
-      if (performance.now() - (this.#connectedAt ?? Infinity) > HANDSHAKE) {
+      this.#connectedAt = isConnected ? (this.#connectedAt ?? networkTime.now()) : undefined;
+      if (networkTime.now() - (this.#connectedAt ?? Infinity) > HANDSHAKE) {
         connection.disconnect(true);
       }
       return;
@@ -88,7 +88,7 @@ export class Heartbeat {
 
   get #isDue(): boolean {
     const { every, isWanted } = this.#beats;
-    const since = performance.now() - this.#lastAskedAt;
+    const since = networkTime.now() - this.#lastAskedAt;
     return since > every - EARLY || this.#progress.isAwaited || isWanted?.() === true;
   }
 

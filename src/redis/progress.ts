@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { performance } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /**
  * How the bytes of a connection get on, in both directions.
@@ -29,7 +29,7 @@ export class Progress {
   #answered = 0;
   /** The newest command of some look, and what was written by then: its reply confirms that. */
   #mark: { readonly item: unknown; readonly written: number } | undefined;
-  /** When bytes were last seen to move (`performance.now()`). */
+  /** When bytes were last seen to move (`networkTime.now()`). */
   #movedAt = -Infinity;
   /** How many have moved without a pause, and without an answer in between, and since when. */
   #spell = { since: -Infinity, bytes: 0 };
@@ -54,13 +54,13 @@ export class Progress {
 
   /** Looks, unless that was done a moment ago: a look takes longer where much waits to be written. */
   lookSometimes(): void {
-    if (performance.now() - this.#lookedAt >= MOMENT) this.look();
+    if (networkTime.now() - this.#lookedAt >= MOMENT) this.look();
   }
 
   /** Looks how far the bytes have come. What moved since the last look counts as moving now. */
   look(): void {
     const { stream } = this.#connection;
-    const now = performance.now();
+    const now = networkTime.now();
     const read = stream?.bytesRead ?? 0;
     const written = stream?.bytesWritten ?? 0;
     const waiting = stream?.writableLength ?? 0;
@@ -92,7 +92,7 @@ export class Progress {
    */
   hasStoodStill(duration: number): boolean {
     this.look();
-    const now = performance.now();
+    const now = networkTime.now();
     if (now - this.#movedAt >= duration + this.#patience) return true;
     const { since, bytes } = this.#spell;
     return now - since >= MOST + bytes / TRICKLE;
@@ -114,7 +114,7 @@ export class Progress {
         if (commandQueue.peekAt(i) === this.#mark.item) return;
       }
       this.#answered = this.#mark.written;
-      this.#spell = { since: performance.now(), bytes: 0 };
+      this.#spell = { since: networkTime.now(), bytes: 0 };
     }
     this.#mark = { item: commandQueue.peekAt(commandQueue.length - 1), written };
   }

@@ -10,7 +10,7 @@ import { Fuse, type FuseListener } from "./fuse.ts";
 import type { LentClient } from "./lent-client.ts";
 import { Subscriber } from "./subscriber.ts";
 import { Troubles, type TroublesListener } from "./troubles.ts";
-import { performance } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** The servers of a client. A queue without partitions is on the first. */
 export type Servers = readonly [Server, ...Server[]];
@@ -60,7 +60,7 @@ export class Server {
         this.troubles.heard();
       },
       // A connection that nobody ended may have been dead for long.
-      onLost: (wasEnded) => this.fuse.lost(performance.now() - (wasEnded ? 0 : this.clock.age)),
+      onLost: (wasEnded) => this.fuse.lost(networkTime.now() - (wasEnded ? 0 : this.clock.age)),
       beforeTaking: () => this.fuse.passed(),
       troubles: this.troubles,
     });

@@ -1,7 +1,7 @@
 import { isError } from "../values/thrown.ts";
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { EarlyEndError, isConnectionCut, isOfMovingSlot, isOfWholeServer } from "../failure.ts";
-import { clearTimeout, performance, setTimeout } from "../time/network.ts";
+import { networkTime } from "../time/runtime.ts";
 
 /** A state of trouble that is over. */
 export interface Recovery {
@@ -42,7 +42,7 @@ export type JoinWork = () => Work;
 
 interface Trouble {
   error: RedisError;
-  /** `performance.now()`. */
+  /** `networkTime.now()`. */
   readonly since: number;
 }
 
@@ -96,7 +96,7 @@ export class Troubles {
         this.#serve(work);
         const isNews = refusal?.error.reply !== failure.reply;
         if (!isNews) return;
-        refusal = { error: failure, since: refusal?.since ?? performance.now() };
+        refusal = { error: failure, since: refusal?.since ?? networkTime.now() };
         this.#listener.report(failure);
       },
       // A server that is going down ends connections early. The next attempt tells more.
@@ -185,9 +185,9 @@ export class Troubles {
   }
 
   #beginOutage(error: RedisError, isMove: boolean): Outage {
-    clearTimeout(this.#outage?.grace);
-    const since = this.#outage?.since ?? performance.now();
-    const grace = setTimeout(() => this.#reportOutage(), isMove ? MOVE : GRACE);
+    networkTime.clearTimeout(this.#outage?.grace);
+    const since = this.#outage?.since ?? networkTime.now();
+    const grace = networkTime.setTimeout(() => this.#reportOutage(), isMove ? MOVE : GRACE);
     return (this.#outage = { error, since, isMove, grace });
   }
 
@@ -200,7 +200,7 @@ export class Troubles {
 
   #reportOutage(): void {
     if (this.#outage?.grace === undefined) return;
-    clearTimeout(this.#outage.grace);
+    networkTime.clearTimeout(this.#outage.grace);
     this.#outage.grace = undefined;
     this.#listener.report(this.#outage.error);
   }
@@ -209,7 +209,7 @@ export class Troubles {
   #settleReport(): boolean {
     const outage = this.#outage;
     const isShortMove = outage?.grace !== undefined && outage.isMove;
-    if (isShortMove) clearTimeout(outage.grace);
+    if (isShortMove) networkTime.clearTimeout(outage.grace);
     // Also if the next connection was there at once: a message may have been lost with the connection before it.
     else this.#reportOutage();
     return !isShortMove;
@@ -224,7 +224,7 @@ export class Troubles {
 
   #recover({ error, since }: Trouble): void {
     if (this.#isClosed) return;
-    this.#listener.onRecovered({ error, duration: performance.now() - since });
+    this.#listener.onRecovered({ error, duration: networkTime.now() - since });
   }
 }
 

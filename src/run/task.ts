@@ -2,7 +2,7 @@ import { RedisError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { Pause } from "../time/pause.ts";
-import { networkTime, performance } from "../time/runtime.ts";
+import { networkTime, queueTime } from "../time/runtime.ts";
 
 /**
  * Something that a process does in the background, again and again: at intervals, when it is woken, or both.
@@ -95,7 +95,7 @@ export class Task {
 
   #arm(delay: number): void {
     if (this.#isPausing) this.#retryTimer.reset(networkTime.now() + delay);
-    else this.#timer.reset(performance.now() + delay, this.#isRoutine() ? this : undefined);
+    else this.#timer.reset(queueTime.now() + delay, this.#isRoutine() ? this : undefined);
   }
 
   #clear(): void {

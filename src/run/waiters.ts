@@ -2,8 +2,7 @@ import { ClosedError, RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { onAbort } from "../time/abort.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
-import { setTimeout } from "../time/network.ts";
-import { performance } from "../time/runtime.ts";
+import { networkTime, queueTime } from "../time/runtime.ts";
 
 /** The limits of a wait. */
 export interface WaitOptions {
@@ -105,7 +104,7 @@ export class Waiters<Message> {
       const waiter = new Waiter(max, resolve, reject);
       if (timeout !== Infinity) {
         waiter.expiry = new DeadlineTimer(() => this.#expire(waiter));
-        waiter.expiry.reset(performance.now() + timeout);
+        waiter.expiry.reset(queueTime.now() + timeout);
       }
       if (signal !== undefined) {
         waiter.unlisten = onAbort(signal, () => this.#leave(waiter, signal.reason));
@@ -226,7 +225,7 @@ export class Waiters<Message> {
       return;
     }
     (isConnected ? this.#expired : this.#unserved).add(waiter);
-    setTimeout(() => this.#dismiss(waiter), LAST_REPLY).unref();
+    networkTime.setTimeout(() => this.#dismiss(waiter), LAST_REPLY).unref();
     this.#owner.onChange();
   }
 

@@ -3,7 +3,7 @@ import { restorePlanning, schedulesDue, type DueSchedule } from "../lua/schedule
 import { heldFact, REFUSAL } from "../lua/guarded.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Task } from "../run/task.ts";
-import { performance } from "../time/runtime.ts";
+import { queueTime } from "../time/runtime.ts";
 import { advance, type Plan } from "./plan.ts";
 import { recipeOf, type Codes } from "./recipes.ts";
 import { parseRecord } from "./record.ts";
@@ -117,7 +117,7 @@ export class Planner {
       const fact = this.#queue.knownFact();
       const { background } = this.#queue.server.connections;
       const args = { offset: left, limit: PAGE };
-      const sentAt = performance.now();
+      const sentAt = queueTime.now();
       const reply = await this.#queue.run(background, schedulesDue, args, [], fact);
       this.#queue.clock.observe(reply.serverTime, sentAt);
       let now = reply.serverTime;

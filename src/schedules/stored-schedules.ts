@@ -4,7 +4,7 @@ import { readSchedule, schedulesPage, type DroppedRuns } from "../lua/schedules/
 import type { Call } from "../queue/call.ts";
 import { messageIdAt, packMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { performance } from "../time/runtime.ts";
+import { queueTime } from "../time/runtime.ts";
 import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
 import type { Plan } from "./plan.ts";
 import { formatRecord, parseRecord, revisionOf, type StoredRecord } from "./record.ts";
@@ -90,7 +90,7 @@ export class StoredSchedules {
 
   /** Reads a schedule. Bytes that are no record count as none. */
   async get(name: string, call?: Call): Promise<Found> {
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const doing = "read a schedule of";
     const reply = await this.#queue.read(doing, readSchedule, { name }, call);
     const { record: bytes, ...others } = reply;

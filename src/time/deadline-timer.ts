@@ -3,7 +3,8 @@ import { clearImmediate, queueTime, setImmediate, type Time } from "./runtime.ts
 /**
  * One timer for one deadline, however far away it is.
  *
- * Instants are milliseconds of `performance.now()`, of the queue's time unless another one is given, so a step of the wall clock does not move the deadline.
+ * Instants are milliseconds of `queueTime.now()`, or of another time that is given, so a step of the wall clock does not
+ * move the deadline.
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes early and then checks the time in each turn of
  * the event loop, which costs processor time. It wakes 2 ms early for a deadline that comes a while after the one

@@ -1,4 +1,4 @@
-import { performance, setTimeout } from "./network.ts";
+import { networkTime } from "./runtime.ts";
 
 /**
  * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to
@@ -28,7 +28,7 @@ export class Expiries {
    * @param isOnItsWay tells whether what is waited for gets on, when the time is over and from then on each second.
    */
   add(onOver: () => void, isOnItsWay: () => boolean = () => false): Expiry {
-    const expiry = { endsAt: performance.now() + this.timeout, onOver, isOnItsWay };
+    const expiry = { endsAt: networkTime.now() + this.timeout, onOver, isOnItsWay };
     this.#entries.add(expiry);
     if (this.#timer === undefined) this.#arm(this.timeout);
     return expiry;
@@ -41,13 +41,13 @@ export class Expiries {
   }
 
   #arm(delay: number): void {
-    this.#timer = setTimeout(() => this.#expire(), delay).unref();
+    this.#timer = networkTime.setTimeout(() => this.#expire(), delay).unref();
   }
 
   #expire(): void {
     this.#timer = undefined;
     for (const expiry of this.#entries) {
-      const remaining = expiry.endsAt - performance.now();
+      const remaining = expiry.endsAt - networkTime.now();
       if (remaining > 0) {
         this.#arm(Math.ceil(remaining));
         return;
@@ -61,7 +61,9 @@ export class Expiries {
   #putOff(expiry: Expiry): void {
     this.#late.add(expiry);
     if (this.#lateTimer !== undefined) return;
-    this.#lateTimer = setTimeout(() => this.#look(), Math.min(this.timeout, LOOK)).unref();
+    this.#lateTimer = networkTime
+      .setTimeout(() => this.#look(), Math.min(this.timeout, LOOK))
+      .unref();
   }
 
   /** Looks again at those that are put off. */
@@ -70,7 +72,7 @@ export class Expiries {
     const late = [...this.#late];
     this.#late.clear();
     for (const expiry of late) {
-      const isHopeful = performance.now() < expiry.endsAt + (MOST - 1) * this.timeout;
+      const isHopeful = networkTime.now() < expiry.endsAt + (MOST - 1) * this.timeout;
       if (isHopeful && expiry.isOnItsWay()) this.#putOff(expiry);
       else expiry.onOver();
     }
@@ -79,7 +81,7 @@ export class Expiries {
 
 /** An entry of {@link Expiries}. */
 export interface Expiry {
-  /** When it expires, unless it is put off (`performance.now()`). */
+  /** When it expires, unless it is put off (`networkTime.now()`). */
   readonly endsAt: number;
   readonly onOver: () => void;
   readonly isOnItsWay: () => boolean;

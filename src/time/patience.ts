@@ -1,5 +1,4 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
-import { performance } from "./network.ts";
 import { networkTime } from "./runtime.ts";
 
 /** Waits for work to end: for ever, until {@link limit} sets a time limit. */
@@ -18,7 +17,7 @@ export class Patience {
 
   /** Limits the wait to this many milliseconds from now. Of several limits, the earliest one holds. */
   limit(duration: number): void {
-    this.#endsAt = Math.min(this.#endsAt, performance.now() + duration);
+    this.#endsAt = Math.min(this.#endsAt, networkTime.now() + duration);
     if (this.#isNeeded) this.#timer.reset(this.#endsAt);
   }
 

@@ -1,4 +1,4 @@
-import { clearTimeout, setTimeout } from "./network.ts";
+import { networkTime } from "./runtime.ts";
 
 /** The pause before another attempt: it doubles each time, from `least` up to `most` milliseconds. */
 export class Pause {
@@ -22,9 +22,9 @@ export class Pause {
   /** Waits for the length of the next pause, or until {@link end}. */
   async wait(): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timeout = setTimeout(resolve, this.take());
+      const timeout = networkTime.setTimeout(resolve, this.take());
       this.#endWait = () => {
-        clearTimeout(timeout);
+        networkTime.clearTimeout(timeout);
         resolve();
       };
     });

@@ -127,9 +127,7 @@ export function loading<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-// The functions below have the names of the globals that they stand for. They are the queue's time.
-
-export const { setTimeout, clearTimeout } = queueTime;
+// The functions below have the names of the globals that they stand for: they tell order, not time.
 
 export function setImmediate(callback: () => void): NodeJS.Immediate {
   return holder.current.setImmediate(callback);
@@ -147,5 +145,3 @@ export function nextTick(callback: () => void): void {
 export function queueMicrotask(callback: () => void): void {
   holder.current.queueMicrotask(callback);
 }
-
-export const performance = { now: queueTime.now };

@@ -1,4 +1,4 @@
-import { networkTime, nextTick, performance, serverStandIn } from "./runtime.ts";
+import { networkTime, nextTick, queueTime, serverStandIn } from "./runtime.ts";
 
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
@@ -12,7 +12,7 @@ import { networkTime, nextTick, performance, serverStandIn } from "./runtime.ts"
  * contradicts the bounds replaces them: the server's clock was set, or this is another server.
  */
 export class ServerClock {
-  /** Bounds of the offset to `performance.now()`, as of the instant `boundedAt`. */
+  /** Bounds of the offset to `queueTime.now()`, as of the instant `boundedAt`. */
   #least = -Infinity;
   #most = Infinity;
   #boundedAt = 0;
@@ -48,11 +48,11 @@ export class ServerClock {
   }
 
   /**
-   * Narrows the bounds: the server read `serverTime` (epoch ms) from its clock between `sentAt` (`performance.now()`)
+   * Narrows the bounds: the server read `serverTime` (epoch ms) from its clock between `sentAt` (`queueTime.now()`)
    * and now.
    */
   observe(serverTime: number, sentAt: number): void {
-    const now = performance.now();
+    const now = queueTime.now();
     const drift = (now - this.#boundedAt) * MAX_DRIFT;
     const least = serverTime - now;
     const most = serverTime - sentAt;
@@ -88,7 +88,7 @@ export class ServerClock {
 
   /** Returns the estimated server time (epoch ms). Must not be called before the first {@link observe}. */
   now(): number {
-    return performance.now() + (this.#least + this.#most) / 2;
+    return queueTime.now() + (this.#least + this.#most) / 2;
   }
 
   /**
@@ -106,7 +106,7 @@ export class ServerClock {
    * then does not change it. Undefined if no reply is so old.
    */
   get past(): number | undefined {
-    const now = performance.now();
+    const now = queueTime.now();
     const mark = this.#marks.findLast(({ at }) => now - at >= PAST);
     if (mark === undefined) return undefined;
     return now + mark.least - (now - mark.at) * MAX_DRIFT;
@@ -127,7 +127,7 @@ export class ServerClock {
   async #ask(ask: () => Promise<number>): Promise<void> {
     // Ask twice: the first round trip may include the time to connect.
     for (let i = 0; i < 2; i++) {
-      const sentAt = performance.now();
+      const sentAt = queueTime.now();
       this.observe(await ask(), sentAt);
     }
   }

@@ -20,7 +20,7 @@ import {
   openQueue,
   type QueueRegistration,
 } from "./queue-registration.ts";
-import { performance } from "../../time/network.ts";
+import { networkTime } from "../../time/runtime.ts";
 
 /**
  * Queues in a Nest application: a client for the whole application, or several with names, and a provider for each queue
@@ -198,7 +198,7 @@ function checkModuleOptions(options: DelaylineModuleOptions): {
 class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   readonly line: Delayline;
   readonly #shutdownTimeout: number | undefined;
-  /** When `shutdownTimeout` is over (`performance.now()`); undefined until the shutdown begins. */
+  /** When `shutdownTimeout` is over (`networkTime.now()`); undefined until the shutdown begins. */
   #endsAt: number | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. */
@@ -221,8 +221,8 @@ class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   /** The rest of `shutdownTimeout`, which begins to run with the first call. */
   #timeLeft(): CloseOptions {
     if (this.#shutdownTimeout === undefined) return {};
-    this.#endsAt ??= performance.now() + this.#shutdownTimeout;
-    return { handlerTimeout: Math.max(0, this.#endsAt - performance.now()) };
+    this.#endsAt ??= networkTime.now() + this.#shutdownTimeout;
+    return { handlerTimeout: Math.max(0, this.#endsAt - networkTime.now()) };
   }
 }
 

@@ -23,7 +23,7 @@ import {
 import { Metrics } from "./metrics.ts";
 import { QueueGauges, type ObservedQueue } from "./queue-gauges.ts";
 import { guarded, Spans } from "./spans.ts";
-import { performance } from "../../time/network.ts";
+import { networkTime } from "../../time/runtime.ts";
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
@@ -79,7 +79,7 @@ const NAME = "delayline";
 
 /** An operation that is under way. */
 interface UnderWay {
-  /** `performance.now()`. */
+  /** `networkTime.now()`. */
   readonly startedAt: number;
   /** Undefined for a take: its span is made once it has returned messages. */
   readonly span: Span | undefined;
@@ -92,7 +92,7 @@ function listen(spans: Spans, recorder: Metrics): () => void {
   // A property of the event instead of a WeakMap: a weak map with as many entries costs the garbage collector a lot.
   const key = Symbol("delayline/opentelemetry");
   const begin = (event: object, span: Span | undefined, parent?: Context) => {
-    const underWay: UnderWay = { startedAt: performance.now(), span, parent };
+    const underWay: UnderWay = { startedAt: networkTime.now(), span, parent };
     (event as Noted)[key] = underWay;
   };
   /** Undefined if the operation began before we listened. */
@@ -104,7 +104,7 @@ function listen(spans: Spans, recorder: Metrics): () => void {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.offered(span, event);
-      recorder.ended("offer", event, performance.now() - startedAt);
+      recorder.ended("offer", event, networkTime.now() - startedAt);
       const stored = storedOf(event);
       if (stored > 0) recorder.sent(event.queue, stored);
       if (stored < event.count) recorder.sent(event.queue, event.count - stored, event.error);
@@ -113,7 +113,7 @@ function listen(spans: Spans, recorder: Metrics): () => void {
     on(takes.asyncEnd, (event: TakeEvent) => {
       const { startedAt, parent } = underWayOf(event) ?? {};
       if (startedAt === undefined || parent === undefined) return;
-      const duration = performance.now() - startedAt;
+      const duration = networkTime.now() - startedAt;
       const ended = isWaitCutShort(event.error) ? withoutError(event) : event;
       spans.take(ended, duration, parent);
       recorder.ended("take", ended, duration);
@@ -127,14 +127,14 @@ function listen(spans: Spans, recorder: Metrics): () => void {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.end(span, event);
-      recorder.ended("process", event, performance.now() - startedAt);
+      recorder.ended("process", event, networkTime.now() - startedAt);
     }),
     on(settlements.start, (event: SettleEvent) => begin(event, spans.settle(event))),
     on(settlements.asyncEnd, (event: SettleEvent) => {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.settled(span, event);
-      recorder.ended(event.operation, event, performance.now() - startedAt);
+      recorder.ended(event.operation, event, networkTime.now() - startedAt);
     }),
     on(transfers, (event: TransferEvent) => recorder.transferred(event)),
   ];

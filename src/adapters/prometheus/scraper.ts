@@ -3,8 +3,7 @@ import type { Delayline } from "../../client/delayline.ts";
 import type { QueueCounters } from "../../observe/counters.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
-import { clearTimeout, performance, setTimeout } from "../../time/network.ts";
-import { queueMicrotask } from "../../time/runtime.ts";
+import { networkTime, queueMicrotask } from "../../time/runtime.ts";
 
 /**
  * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A
@@ -65,7 +64,7 @@ export class Scraper {
     const { signal } = ending;
     setMaxListeners(0, signal);
     const late = () => ending.abort(new Error(`no reply within ${this.#timeout} ms`));
-    const timer = setTimeout(late, this.#timeout);
+    const timer = networkTime.setTimeout(late, this.#timeout);
     const aborted = new Promise<void>((resolve) => {
       signal.addEventListener("abort", () => resolve(), { once: true });
     });
@@ -74,7 +73,7 @@ export class Scraper {
     const unread = new Set<string | undefined>([undefined]);
     const reading = this.#readAll(found, unread, signal);
     await Promise.race([reading, aborted]);
-    clearTimeout(timer);
+    networkTime.clearTimeout(timer);
     if (!this.#isClosed) for (const queue of unread) this.#failed(signal.reason, queue);
     // A copy: later replies are not part of this scrape.
     return new Map(found);
@@ -149,7 +148,7 @@ class QueueList {
   /** Never rejects. `open` returns the names of the queues that the client has open. */
   async names(open: () => Iterable<string>): Promise<readonly string[]> {
     if (this.#queues !== "all") return this.#queues;
-    if (performance.now() - this.#foundAt >= MAX_AGE) {
+    if (networkTime.now() - this.#foundAt >= MAX_AGE) {
       this.#search ??= this.#find().finally(() => (this.#search = undefined));
     }
     if (this.#found === undefined) await this.#search;
@@ -168,7 +167,7 @@ class QueueList {
     try {
       for await (const name of this.#line.queues({ signal })) names.push(name);
       this.#found = names;
-      this.#foundAt = performance.now();
+      this.#foundAt = networkTime.now();
     } catch (error) {
       if (!signal.aborted) this.#onError(error);
     }

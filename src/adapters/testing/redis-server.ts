@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { findServer, messageOf, RedisStartError, type ServerBinary } from "./find-server.ts";
 import { freePort, ServerProcess } from "./server-process.ts";
-import { performance } from "../../time/network.ts";
+import { networkTime } from "../../time/runtime.ts";
 import { sleepForNetwork } from "../../time/sleep.ts";
 
 /** How {@link startRedis} starts a server. Has no effect on a server at `REDIS_URL`. */
@@ -162,7 +162,7 @@ function serverArguments(own: Record<string, string>, extra: readonly string[] =
 
 /** Waits until the server answers; if it does not, resolves to the reason. */
 async function ready(server: ServerProcess, url: string): Promise<string | undefined> {
-  const deadline = performance.now() + START_TIMEOUT;
+  const deadline = networkTime.now() + START_TIMEOUT;
   let failure = "";
   while (server.running) {
     try {
@@ -174,7 +174,7 @@ async function ready(server: ServerProcess, url: string): Promise<string | undef
       // If `args` set a password, the server answers nothing else.
       if (failure.startsWith("NOAUTH")) return undefined;
     }
-    if (performance.now() > deadline) return `is not ready after ${START_TIMEOUT} ms (${failure})`;
+    if (networkTime.now() > deadline) return `is not ready after ${START_TIMEOUT} ms (${failure})`;
     await sleepForNetwork(5);
   }
   return "ended before it was ready";

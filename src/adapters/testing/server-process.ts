@@ -7,7 +7,7 @@ import { createServer, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServerBinary } from "./find-server.ts";
-import { clearTimeout, setTimeout } from "../../time/network.ts";
+import { networkTime } from "../../time/runtime.ts";
 
 /*
  * A server must not outlive the process that started it, however that process ends: by returning, by process.exit, by a
@@ -124,11 +124,11 @@ export class ServerProcess {
     // Keep this process alive until the server has ended.
     this.#child.ref();
     this.#child.kill("SIGTERM");
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT);
+    const timer = networkTime.setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT);
     try {
       await this.exited;
     } finally {
-      clearTimeout(timer);
+      networkTime.clearTimeout(timer);
     }
   }
 }

@@ -14,7 +14,7 @@ import { retrying } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
 type OfferScript = "plain" | "keyed";
@@ -124,7 +124,7 @@ export class OfferBatch {
         this.#connections.confirmed(() => this.#sendUnder(commands, script, offerings, ids));
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
         await readiness.wait();
-        return performance.now() < batch.endsAt;
+        return queueTime.now() < batch.endsAt;
       });
       this.#queue.counters.offered += results.length;
       if (script === "keyed") this.#queue.counters.offered -= results.filter(isExisting).length;
@@ -165,7 +165,7 @@ export class OfferBatch {
       member: memberOf(offering, ids[i] as Buffer),
       ...columnsOf(offering.due),
     }));
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const reply = await this.#run(redis, offer, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
@@ -185,7 +185,7 @@ export class OfferBatch {
       const member = memberOf(offering, ids[i] as Buffer);
       return { member, ...columnsOf(due), key, rule, maxWait };
     });
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
     return reply.results.map(({ deadline, outcome, holder }, i) => ({

@@ -31,7 +31,7 @@ export class StandBy {
   #isOnDuty = true;
   /** Whether the last transfer found payloads in the LIST of a reliable queue. */
   #hasListed = false;
-  /** When the task last wrote `mover` (`performance.now()`). */
+  /** When the task last wrote `mover` (`queueTime.now()`). */
   #claimedAt = -Infinity;
   /** Milliseconds until it writes it again. */
   #claimInterval = MIN_CLAIM_INTERVAL;
@@ -82,12 +82,12 @@ export class StandBy {
     return hasListed || next <= clock.now() - this.grace ? undefined : next;
   }
 
-  /** Whether a transfer that begins at `now` (`performance.now()`) has to write `mover` if it moves messages. */
+  /** Whether a transfer that begins at `now` (`queueTime.now()`) has to write `mover` if it moves messages. */
   isClaimDue(now: number): boolean {
     return this.#isOn || now > this.#claimedAt + this.#claimInterval;
   }
 
-  /** A transfer that began at `at` (`performance.now()`) has written `mover`. */
+  /** A transfer that began at `at` (`queueTime.now()`) has written `mover`. */
   onClaimed(at: number): void {
     this.#claimedAt = at;
     this.#claimInterval = Math.min(2 * this.#claimInterval, MAX_CLAIM_INTERVAL);

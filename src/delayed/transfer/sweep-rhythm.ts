@@ -1,6 +1,6 @@
 import { spread } from "../../time/spread.ts";
 import type { Steps } from "../../time/steps.ts";
-import { clearTimeout, setTimeout } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** The intervals between two sweeps, in milliseconds. */
 export interface Sweeps {
@@ -61,15 +61,15 @@ export class SweepRhythm {
   /** Stops for good. */
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    queueTime.clearTimeout(this.#timer);
   }
 
   #arm(): void {
     if (this.#isClosed) return;
     const { ordinary, deaf } = this.#sweeps;
     const asAgreed = this.#duty === "alone" ? ordinary : ordinary * 2;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(
+    queueTime.clearTimeout(this.#timer);
+    this.#timer = queueTime.setTimeout(
       () => {
         this.#arm();
         this.#onTurn();

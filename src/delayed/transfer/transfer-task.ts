@@ -14,7 +14,7 @@ import type { Work } from "../../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
-import { networkTime, performance } from "../../time/runtime.ts";
+import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /**
  * Moves due messages of one queue to its ready LIST, or to its stream if the queue is reliable. A client has one
@@ -310,7 +310,7 @@ export class TransferTask implements Listener {
    */
   async #move(kind: "transfer" | "sweep", isRoutine: boolean): Promise<TransferReply> {
     const queue = this.#queue;
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const scripts = kind === "sweep" ? sweep : transfer;
     // After a failure it claims the move in any case, even if the last claim is recent.
     const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
@@ -381,7 +381,7 @@ export class TransferTask implements Listener {
     this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
     const remaining = this.#queue.clock.remaining(this.#awaited);
     if (this.#awaited !== Infinity) this.#refreshTime();
-    this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
+    this.#timer.reset(queueTime.now() + remaining + this.#standBy.delay);
   }
 
   /** If the server's clock was set while nothing happened, the reply arms the timer anew. */

@@ -8,7 +8,7 @@ import type { Call, CallOptions } from "../../queue/call.ts";
 import { checkFunction, checkOptions, checkSignal } from "../../queue/checks.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 import {
   activeOf,
   FROM_ORDINARY,
@@ -433,7 +433,7 @@ async function takeForChange(
   const options = { signal, knownFact: formatFact(fact) };
   for (;;) {
     signal?.throwIfAborted();
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const own = { process: changeHolder(fact), duration: DURATION, group: "" };
     const args = { ...own, past: queue.clock.past ?? "" };
     const reply = await queue.read("take the lease on", hold, args, options);

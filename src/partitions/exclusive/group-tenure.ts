@@ -10,7 +10,7 @@ import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /**
  * Reads the stream of a partition while the lease lasts, one message at a time, as a separate consumer.
@@ -141,9 +141,9 @@ export class GroupTenure implements Tenure {
   /** Takes the next message; undefined if none came in time. */
   async #take(timeout: number): Promise<Held | undefined> {
     if (!this.#hasInherited) await this.#inherit();
-    const endsAt = performance.now() + timeout;
+    const endsAt = queueTime.now() + timeout;
     while (!this.#isEnded) {
-      const left = endsAt - performance.now();
+      const left = endsAt - queueTime.now();
       const isAlone = this.#aside.isEmpty && !this.#isReading && this.#read === undefined;
       const taken = isAlone ? await this.#takeFresh(left) : await this.#takeAside(left);
       if (taken !== "none yet") return taken;

@@ -12,7 +12,7 @@ import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { PAST } from "../../time/server-clock.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** A partition to take the lease on, and the process that takes it. */
 export interface Claim {
@@ -76,7 +76,7 @@ export class Lease {
    */
   static async take(claim: Claim): Promise<Lease | number> {
     const { queue } = claim.part;
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const { process, group = "" } = claim;
     const args = { process, duration: DURATION, group, past: queue.clock.past ?? "" };
     const { background } = queue.server.connections;
@@ -102,7 +102,7 @@ export class Lease {
 
   /** Whether a handler may begin. */
   get isOurs(): boolean {
-    return !this.#over.signal.aborted && performance.now() < this.#endsAt - MARGIN;
+    return !this.#over.signal.aborted && queueTime.now() < this.#endsAt - MARGIN;
   }
 
   /**
@@ -170,7 +170,7 @@ export class Lease {
 
   /** Returns the milliseconds until the next renewal. */
   async #renew(): Promise<number> {
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     this.#claim.part.queue.server.connections.followTime();
     const args = { ...this.#own, duration: DURATION };
     let isOurs: boolean;

@@ -7,7 +7,7 @@ import type { Part } from "./part.ts";
 import { isRefusedByFact } from "./refusal.ts";
 import { gather } from "./went-back.ts";
 import { orAborted } from "../../time/abort.ts";
-import { nextTick, performance } from "../../time/runtime.ts";
+import { nextTick, queueTime } from "../../time/runtime.ts";
 
 /**
  * This client's knowledge of the number of partitions of one queue.
@@ -69,7 +69,7 @@ export class FactWatch {
    * it. For calls that no script checks against the fact, such as counting messages.
    */
   async fresh(call?: Call): Promise<Fact> {
-    const isFresh = performance.now() - this.#confirmedAt < FRESH;
+    const isFresh = queueTime.now() - this.#confirmedAt < FRESH;
     return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(call);
   }
 
@@ -129,7 +129,7 @@ export class FactWatch {
     this.#onChange();
   }
 
-  /** Notes that the known fact was current at the instant `at` (`performance.now()`). */
+  /** Notes that the known fact was current at the instant `at` (`queueTime.now()`). */
   confirm(at: number): void {
     this.#confirmedAt = at;
   }

@@ -8,7 +8,7 @@ import { UncreatedError } from "./creation.ts";
 import type { FactWatch } from "./fact-watch.ts";
 import { formatMember, MEMBER_TIMEOUT, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /**
  * The processes that have a partitioned queue open, including this one.
@@ -166,7 +166,7 @@ export class Members implements Listener {
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = queue.server.connections;
     const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     let attendance = await queue.run(background, attend, args);
     // A process with other roles is another element of the ZSET. Remove the old one only after adding the new one, so
     // that the process is a member all the time.

@@ -27,7 +27,7 @@ import { Part } from "./part.ts";
 import { PlainTakes } from "./plain-takes.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** Called for a part that the queue no longer has; resolves once this client has left it. */
 export type Leaving = (part: Part) => Promise<void>;
@@ -91,15 +91,15 @@ export class Parts {
   #migrateSchedule: (fact: Fact, partition: number, schedule: string) => Promise<void> = () =>
     Promise.resolve();
   #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
-  /** Since when nobody has worked on the change under way (`performance.now()`). */
+  /** Since when nobody has worked on the change under way (`queueTime.now()`). */
   #abandonedAt: number | undefined;
   /** Processes that died while they worked on a change, and that this client has not looked after yet. */
   readonly #died = new Set<string>();
   /** Those that it has looked after. */
   readonly #lookedAfter = new Set<string>();
-  /** Until when this client leaves it to others to finish the change (`performance.now()`). */
+  /** Until when this client leaves it to others to finish the change (`queueTime.now()`). */
   #restsUntil = -Infinity;
-  /** When an offer asks for the fact again (`performance.now()`). */
+  /** When an offer asks for the fact again (`queueTime.now()`). */
   #asksAgainAt = -Infinity;
   /** How many changes this client works on. */
   #changes = 0;
@@ -242,7 +242,7 @@ export class Parts {
   noteOffer(): void {
     this.isUsed = true;
     if (this.#isTransferring || !this.isOrdinary) return;
-    const now = performance.now();
+    const now = queueTime.now();
     if (now < this.#asksAgainAt) return;
     this.#asksAgainAt = now + INTERVAL;
     const { queue } = this.first;
@@ -429,7 +429,7 @@ export class Parts {
       this.#abandonedAt = undefined;
       return;
     }
-    const now = performance.now();
+    const now = queueTime.now();
     if (now < this.#restsUntil) return;
     this.#abandonedAt ??= now;
     const names = members.map(({ name }) => name).filter((name) => !this.#died.has(name));
@@ -445,7 +445,7 @@ export class Parts {
         return;
       }
       // Another process may be permitted what this one is not. Each tries once before this one tries again.
-      this.#restsUntil = performance.now() + Math.max(1, names.length) * HEAD_START;
+      this.#restsUntil = queueTime.now() + Math.max(1, names.length) * HEAD_START;
     });
   }
 

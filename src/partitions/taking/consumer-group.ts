@@ -8,7 +8,7 @@ import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { ELSEWHERE, restOf, Taking } from "./taking.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /**
  * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
@@ -64,7 +64,7 @@ export class ConsumerGroup implements TakingGroup {
   #takeFromOnly(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.#parts.isUsed = true;
     const only = (this.#only ??= this.groupOf(this.#parts.first));
-    const startedAt = options.timeout === Infinity ? 0 : performance.now();
+    const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
     return only.take(max, options).catch((error: unknown) => {
       if (error !== ELSEWHERE) throw error;

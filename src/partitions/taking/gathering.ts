@@ -4,8 +4,7 @@ import { Waiters, type WaitOptions } from "../../run/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import { sleepForNetwork } from "../../time/sleep.ts";
-import { clearTimeout, setTimeout } from "../../time/network.ts";
-import { networkTime, performance } from "../../time/runtime.ts";
+import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /** Where messages can be waited for: a partition, or the LISTs of a server. */
 export interface GatheringSource<Item> {
@@ -57,7 +56,7 @@ export class Gathering<Item> {
    * long that takes: its connections may take longer to open than its timeout allows.
    */
   async take(max: number, { signal, timeout }: WaitOptions): Promise<readonly Item[]> {
-    const startedAt = performance.now();
+    const startedAt = queueTime.now();
     if (!this.#hasLooked && timeout < Infinity) {
       this.#hasLooked = true;
       // The wait below meets the same refusal and reports it.
@@ -65,7 +64,7 @@ export class Gathering<Item> {
       signal?.throwIfAborted();
       if (found.length > 0) return found;
     }
-    const left = Math.max(0, timeout - (performance.now() - startedAt));
+    const left = Math.max(0, timeout - (queueTime.now() - startedAt));
     return await this.wait(max, { signal, timeout: left });
   }
 
@@ -130,20 +129,20 @@ export class Gathering<Item> {
 
   #onChange(): void {
     if (this.#waiters.waitingCount > 0) {
-      clearTimeout(this.#lingering);
+      networkTime.clearTimeout(this.#lingering);
       this.#lingering = undefined;
       this.#handOut();
       this.#waitForAll();
     }
     // Not an else: the leftovers may just have served the last call.
     if (this.#waiters.waitingCount > 0) return;
-    this.#lingering ??= setTimeout(() => this.#stop(), LINGER);
+    this.#lingering ??= networkTime.setTimeout(() => this.#stop(), LINGER);
     if (this.#waits.size === 0) this.#waiters.dismissExpired();
   }
 
   /** Ends the waits at the sources, and gives the leftovers back. */
   #stop(): void {
-    clearTimeout(this.#lingering);
+    networkTime.clearTimeout(this.#lingering);
     this.#lingering = undefined;
     for (const wait of this.#waits.values()) wait.abort();
     this.#giveBack(() => true);

@@ -13,7 +13,7 @@ import type { Parts } from "../parts/parts.ts";
 import { isRefusedByFact } from "../parts/refusal.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { ELSEWHERE, restOf, Taking } from "./taking.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** A taker with its own connection, and the parts that it takes from. */
 interface Intake extends GatheringSource<Taken> {
@@ -120,7 +120,7 @@ export class ReadyMessages {
     }
     const direct = this.#direct;
     if (direct === undefined) return await this.#gathering.take(max, options);
-    const startedAt = options.timeout === Infinity ? 0 : performance.now();
+    const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
     try {
       return await direct.wait(max, options);
     } catch (error) {

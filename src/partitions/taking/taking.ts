@@ -1,8 +1,7 @@
 import type { WaitOptions } from "../../run/waiters.ts";
 import { takeOf } from "../parts/member.ts";
 import type { Parts } from "../parts/parts.ts";
-import { clearTimeout, setTimeout } from "../../time/network.ts";
-import { performance } from "../../time/runtime.ts";
+import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /**
  * Announces to the other processes whether this one takes, so that the partitions are divided among those that do. A
@@ -31,19 +30,19 @@ export class Taking {
   /** Makes a call that waits; this process counts as taking until the call is done, and a while longer. */
   during<Result>(wait: () => Promise<Result>): Promise<Result> {
     this.#waits++;
-    clearTimeout(this.#timer);
+    networkTime.clearTimeout(this.#timer);
     if (!this.#isAnnounced) {
       this.#isAnnounced = true;
       this.#parts.attendTaking(this.#source, true);
     }
     return wait().finally(() => {
       this.#waits--;
-      if (this.#waits === 0) this.#timer = setTimeout(() => this.#end(), IDLE).unref();
+      if (this.#waits === 0) this.#timer = networkTime.setTimeout(() => this.#end(), IDLE).unref();
     });
   }
 
   close(): void {
-    clearTimeout(this.#timer);
+    networkTime.clearTimeout(this.#timer);
   }
 
   #end(): void {
@@ -58,8 +57,8 @@ const IDLE = 5000;
 /** Why a wait has to begin again: the queue has got partitions meanwhile. Nobody else sees it. */
 export const ELSEWHERE = new Error("the messages may be elsewhere");
 
-/** The options of a wait that began at `startedAt` (`performance.now()`) and has to begin again now. */
+/** The options of a wait that began at `startedAt` (`queueTime.now()`) and has to begin again now. */
 export function restOf(options: WaitOptions, startedAt: number): WaitOptions {
   if (options.timeout === Infinity) return options;
-  return { ...options, timeout: Math.max(0, options.timeout - (performance.now() - startedAt)) };
+  return { ...options, timeout: Math.max(0, options.timeout - (queueTime.now() - startedAt)) };
 }

@@ -30,7 +30,7 @@ import {
   type ReliableSubscribeOptions,
   type RouteOptions,
 } from "./subscribe-options.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** The open queue of a handle. */
 interface Open {
@@ -202,7 +202,7 @@ export class Consuming<T> {
    * decode becomes a dead letter, and one that another process has been given meanwhile is dropped; the wait goes on.
    */
   async #take(limit: number, { signal, timeout }: WaitOptions): Promise<readonly Delivered<T>[]> {
-    const startedAt = timeout === Infinity ? 0 : performance.now();
+    const startedAt = timeout === Infinity ? 0 : queueTime.now();
     let left = timeout;
     for (;;) {
       const taken = await this.#group.take(limit, { signal, timeout: left });
@@ -210,7 +210,7 @@ export class Consuming<T> {
       if (delivered.some(({ held }) => held.isInDoubt))
         delivered = await this.#settler.confirmed(delivered, { signal });
       if (delivered.length > 0 || taken.length === 0) return delivered;
-      left = Math.max(0, timeout - (performance.now() - startedAt));
+      left = Math.max(0, timeout - (queueTime.now() - startedAt));
     }
   }
 

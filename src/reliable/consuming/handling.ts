@@ -19,7 +19,7 @@ import {
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 import type { Held } from "../group/held.ts";
 import { textOfThrown } from "../../values/thrown.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** Called with each payload and its delivery, which is acknowledged when the handler has returned. */
 export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
@@ -234,7 +234,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     if (delivered.some(isInDoubt)) return handleConfirmed(delivered, closing, refuse);
     for (const { held } of delivered) held.isGiven = true;
     const input = inputOf(delivered);
-    const startedAt = performance.now();
+    const startedAt = queueTime.now();
     let returned: unknown;
     try {
       returned = handlings.hasSubscribers

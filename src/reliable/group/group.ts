@@ -14,7 +14,7 @@ import { Reader, type Read } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
 import { orAborted } from "../../time/abort.ts";
-import { nextTick, performance } from "../../time/runtime.ts";
+import { nextTick, queueTime } from "../../time/runtime.ts";
 
 /** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {
@@ -222,7 +222,7 @@ export class Group implements Origin {
   /** When the lease of a delivery ends unless it is extended or this process beats again (epoch ms). */
   leaseEndOf(held: Held): number {
     const endsAt = Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
-    return this.now() + (endsAt - performance.now());
+    return this.now() + (endsAt - queueTime.now());
   }
 
   /** Ends every wait. When it resolves, only deliveries that were handed out are still held. */
@@ -260,7 +260,7 @@ export class Group implements Origin {
   }
 
   /**
-   * Sorts the entries that a read returned, which was sent at `sentAt` (`performance.now()`); returns the deliveries that
+   * Sorts the entries that a read returned, which was sent at `sentAt` (`queueTime.now()`); returns the deliveries that
    * are held now.
    *
    * - A message for this group, or for all groups, is held from now on.

@@ -1,7 +1,7 @@
 import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Call } from "../../queue/call.ts";
 import { deadlineIn } from "../../queue/message/message.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** The group that a delivery is from: it settles the delivery, and knows how long the lease lasts. */
 export interface Origin {
@@ -52,7 +52,7 @@ export class Held {
   /** 1 on the first delivery. */
   readonly attempt: number;
   /**
-   * When the lease of this delivery ends unless it is extended (`performance.now()`). Infinity in a handler, where the
+   * When the lease of this delivery ends unless it is extended (`queueTime.now()`). Infinity in a handler, where the
    * lease lasts as long as the process beats.
    */
   leaseEndsAt = Infinity;
@@ -61,7 +61,7 @@ export class Held {
   /** When it was handed out (epoch ms, estimated on the server's clock). */
   takenAt = NaN;
   /**
-   * When the command was sent whose reply last showed that it is in flight for this consumer (`performance.now()`).
+   * When the command was sent whose reply last showed that it is in flight for this consumer (`queueTime.now()`).
    * Never, until one has.
    */
   confirmedAt = -Infinity;
@@ -201,7 +201,7 @@ export class Held {
   /** Renews the lease by `send`, which resolves to whether the entry is in flight for this consumer. */
   async extend(send: () => Promise<boolean>): Promise<boolean> {
     if (!this.isHeld) return false;
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const isOurs = await send();
     if (isOurs) this.confirmedAt = sentAt;
     else this.lose();

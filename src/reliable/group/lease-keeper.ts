@@ -5,7 +5,7 @@ import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /**
  * Keeps the leases of one consumer, and finds the deliveries that it has lost.
@@ -36,17 +36,17 @@ export class LeaseKeeper {
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
   readonly #timers = new Map<Held, DeadlineTimer>();
-  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
+  /** When the read that is under way was sent (`queueTime.now()`); Infinity if none is. */
   readonly #readingSince: () => number;
-  /** Entries in flight but not held at the last beat: when a beat first listed each (`performance.now()`). */
+  /** Entries in flight but not held at the last beat: when a beat first listed each (`queueTime.now()`). */
   #firstSeen: ReadonlyMap<string, number> = new Map();
   /** Milliseconds between two beats. */
   readonly #interval: number;
   readonly #beats: Task;
   readonly #ending = new DeadlineTimer(() => this.#onEnd());
-  /** When the last successful beat was sent (`performance.now()`). */
+  /** When the last successful beat was sent (`queueTime.now()`). */
   #freshAt = -Infinity;
-  /** When the beat was sent since which no gap was as long as the lease (`performance.now()`). */
+  /** When the beat was sent since which no gap was as long as the lease (`queueTime.now()`). */
   #keptSince = -Infinity;
 
   constructor(
@@ -83,7 +83,7 @@ export class LeaseKeeper {
   /** Starts to beat. */
   start(): void {
     if (this.#freshAt !== -Infinity || this.#beats.isStopped) return;
-    this.#renewAll(performance.now());
+    this.#renewAll(queueTime.now());
     this.#beats.start(this.#queue.server.steps.until(this.#interval));
   }
 
@@ -92,7 +92,7 @@ export class LeaseKeeper {
     return this.#held.size === 0;
   }
 
-  /** When the consumer's leases end unless it beats again (`performance.now()`). */
+  /** When the consumer's leases end unless it beats again (`queueTime.now()`). */
   get leasesEndAt(): number {
     return this.#freshAt + this.#leaseTimeout;
   }
@@ -102,10 +102,10 @@ export class LeaseKeeper {
    * Redis has shown that it is in flight for this consumer, or there is one now.
    */
   mayBeLost(held: Held): boolean {
-    return performance.now() >= this.#endOf(held);
+    return queueTime.now() >= this.#endOf(held);
   }
 
-  /** When the lease of a delivery ends unless Redis hears of this consumer again (`performance.now()`). */
+  /** When the lease of a delivery ends unless Redis hears of this consumer again (`queueTime.now()`). */
   #endOf({ confirmedAt }: Held): number {
     if (confirmedAt < this.#keptSince) return -Infinity;
     return Math.max(this.#freshAt, confirmedAt) + this.#leaseTimeout;
@@ -114,7 +114,7 @@ export class LeaseKeeper {
   /** Ends the lease of one delivery in `duration` milliseconds, whatever limit it had before. */
   limit(held: Held, duration: number): void {
     this.forget(held);
-    held.leaseEndsAt = performance.now() + duration;
+    held.leaseEndsAt = queueTime.now() + duration;
     const timer = new DeadlineTimer(() => {
       this.#timers.delete(held);
       this.#onOverdue(held);
@@ -146,7 +146,7 @@ export class LeaseKeeper {
     await this.#beats.close();
   }
 
-  /** A beat that was sent at `at` (`performance.now()`) has renewed the leases of everything in flight. */
+  /** A beat that was sent at `at` (`queueTime.now()`) has renewed the leases of everything in flight. */
   #renewAll(at: number): void {
     this.#freshAt = at;
     if (!this.#beats.isStopped)
@@ -157,7 +157,7 @@ export class LeaseKeeper {
     const reason = new Error(
       "the lease of the delivery may be lost: Redis was not reached in time",
     );
-    const now = performance.now();
+    const now = queueTime.now();
     // What is handed out before a beat succeeds again is as unsafe.
     let next = now + this.#interval;
     for (const held of this.#held.all()) {
@@ -173,9 +173,9 @@ export class LeaseKeeper {
   async #beat(): Promise<number> {
     // A delivery that is being settled, or is read meanwhile, may be missing from the reply without being lost.
     const before = this.#held.all().filter(({ isSettling }) => !isSettling);
-    const sentAt = performance.now();
+    const sentAt = queueTime.now();
     const ours = await this.#askAll();
-    if (performance.now() >= this.leasesEndAt) this.#keptSince = sentAt;
+    if (queueTime.now() >= this.leasesEndAt) this.#keptSince = sentAt;
     this.#renewAll(sentAt);
     for (const held of before) {
       if (ours.has(held.entry.entryId)) held.confirmedAt = sentAt;
@@ -184,7 +184,7 @@ export class LeaseKeeper {
     await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
     if (this.#isIdle) return this.#queue.server.steps.until(this.#interval);
     // Never at once: a Redis that takes this long to reply is busy.
-    return Math.max(sentAt + this.#interval - performance.now(), this.#interval / 4);
+    return Math.max(sentAt + this.#interval - queueTime.now(), this.#interval / 4);
   }
 
   /** Gives back the strangers among the entries that are not held. */
@@ -194,7 +194,7 @@ export class LeaseKeeper {
     if (unheld.length > 0) this.#queue.server.blocks.happened(this.#queue.keys.ready);
     const isStranger = (id: string) => (this.#firstSeen.get(id) ?? Infinity) < readingSince;
     const strangers = unheld.filter(isStranger);
-    const now = performance.now();
+    const now = queueTime.now();
     this.#firstSeen = new Map(unheld.map((id) => [id, this.#firstSeen.get(id) ?? now]));
     await Promise.all(strangers.map((id) => this.#onStranger(id)));
   }

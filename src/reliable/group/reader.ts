@@ -10,7 +10,7 @@ import type { Membership } from "./consumer-name.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
 import { ReadSize } from "./read-size.ts";
 import { Suspects } from "./suspects.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /** An entry that was read; one in a foreign format as its fields and values. */
 export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
@@ -20,7 +20,7 @@ export interface ReaderHost {
   readonly held: HeldDeliveries;
   /** Whether this is the only consumer of a partition, which hands out one message at a time. */
   readonly isOnly: boolean;
-  /** Sorts what a read returned that was sent at `sentAt` (`performance.now()`); returns the deliveries that are held now. */
+  /** Sorts what a read returned that was sent at `sentAt` (`queueTime.now()`); returns the deliveries that are held now. */
   readonly accept: (read: readonly Read[], sentAt: number) => Held[];
   /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
@@ -59,7 +59,7 @@ export class Reader {
   readonly #size = new ReadSize();
   readonly #unlisten: () => void;
   #hasLostConnection = false;
-  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
+  /** When the read that is under way was sent (`queueTime.now()`); Infinity if none is. */
   readingSince = Infinity;
 
   constructor(queue: Queue, member: Membership, pauses: Pauses, host: ReaderHost) {
@@ -156,7 +156,7 @@ export class Reader {
 
   async #readAndDeliver(client: BlockingClient, count: number, isBlocking: boolean): Promise<void> {
     let taken: readonly Held[];
-    const sentAt = (this.readingSince = performance.now());
+    const sentAt = (this.readingSince = queueTime.now());
     try {
       taken = this.#host.accept(await this.#ask(client, count, isBlocking), sentAt);
     } finally {

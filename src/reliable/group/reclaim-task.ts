@@ -5,7 +5,7 @@ import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
 import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
-import { performance } from "../../time/runtime.ts";
+import { queueTime } from "../../time/runtime.ts";
 
 /**
  * Returns messages that dead consumers had in flight to their group. Every process of a group watches all the others.
@@ -29,7 +29,7 @@ export class ReclaimTask {
   readonly #leaseTimeout: number;
   readonly #watch: ReclaimWatch;
   readonly #task: Task;
-  /** When to trim next (`performance.now()`). */
+  /** When to trim next (`queueTime.now()`). */
   #trimAt = -Infinity;
   /** Whether no other consumer had anything in flight at the last look. */
   #isQuiet = true;
@@ -75,7 +75,7 @@ export class ReclaimTask {
       ? queue.runTogether(background, consumers, { group })
       : queue.run(background, consumers, { group }));
     this.#isQuiet = found.every(({ name, inFlight }) => name === consumer || inFlight === 0);
-    const { dead, lookIn } = this.#watch.look(found, performance.now());
+    const { dead, lookIn } = this.#watch.look(found, queueTime.now());
     let failure: unknown;
     for (const { name, idle } of dead) {
       const maxAttempts = this.#maxAttempts;
@@ -108,11 +108,11 @@ export class ReclaimTask {
 
   /** Deletes some entries that no group still needs, if it is time. */
   async #trim(): Promise<void> {
-    if (performance.now() < this.#trimAt) return;
+    if (queueTime.now() < this.#trimAt) return;
     const { background } = this.#queue.server.connections;
     const count = await this.#queue.runTogether(background, trim, { limit: BATCH });
     const { steps } = this.#queue.server;
-    this.#trimAt = performance.now() + (count === BATCH ? 0 : steps.until(TRIM) - EARLY);
+    this.#trimAt = queueTime.now() + (count === BATCH ? 0 : steps.until(TRIM) - EARLY);
   }
 }
 

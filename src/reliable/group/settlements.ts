@@ -21,7 +21,7 @@ import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import { Finishes } from "./finishes.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
-import { performance } from "../../time/network.ts";
+import { networkTime } from "../../time/runtime.ts";
 
 /** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
 export interface Keeping {
@@ -53,7 +53,7 @@ export class Settlements {
   readonly #work: Work;
   readonly #keepFor: number;
   readonly #noting: Work;
-  /** When {@link stop} was called (`performance.now()`). */
+  /** When {@link stop} was called (`networkTime.now()`). */
   #stoppedAt = Infinity;
   #isClosed = false;
   /** How many calls of {@link persist} are under way. */
@@ -288,7 +288,7 @@ export class Settlements {
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
     const { unreachableTimeout } = this.#queue.server;
     let pause: Pause | undefined;
-    const startedAt = performance.now();
+    const startedAt = networkTime.now();
     this.#persistingCount++;
     while (held.isHeld) {
       try {
@@ -297,7 +297,7 @@ export class Settlements {
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) break;
         if (error instanceof RedisError) this.#work.failed(error);
-        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + unreachableTimeout) break;
+        if (networkTime.now() > Math.max(startedAt, this.#stoppedAt) + unreachableTimeout) break;
         pause ??= new Pause(100, 2000);
         await pause.wait();
       }
@@ -310,7 +310,7 @@ export class Settlements {
 
   /** The client begins to close: the time for retries starts to run. */
   stop(): void {
-    this.#stoppedAt = performance.now();
+    this.#stoppedAt = networkTime.now();
   }
 
   /** Resolves when every settlement made so far has its reply or its error. */

@@ -315,7 +315,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
-        find: `performance.now() < this.#endsAt - MARGIN;`,
+        find: `queueTime.now() < this.#endsAt - MARGIN;`,
         replace: `this.#endsAt > MARGIN;`,
       },
       {
@@ -349,7 +349,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
       {
         file: "partitions/exclusive/lease.ts",
         find: `      this.#endsAt = sentAt + DURATION;`,
-        replace: `      this.#endsAt = performance.now() + DURATION;`,
+        replace: `      this.#endsAt = queueTime.now() + DURATION;`,
       },
     ],
   },

@@ -177,7 +177,7 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "reliable/group/lease-keeper.ts",
-        find: `if (performance.now() >= this.leasesEndAt) this.#keptSince = sentAt;`,
+        find: `if (queueTime.now() >= this.leasesEndAt) this.#keptSince = sentAt;`,
         replace: ``,
       },
     ],
@@ -192,7 +192,7 @@ export const RELIABLE: readonly Mutant[] = [
       {
         file: "reliable/group/lease-keeper.ts",
         find: `this.#renewAll(sentAt);`,
-        replace: `this.#renewAll(performance.now());`,
+        replace: `this.#renewAll(queueTime.now());`,
       },
     ],
   },

@@ -3,7 +3,7 @@ import type { TransferReply } from "../../../src/lua/delayed/transfer.ts";
 import type { Past } from "../../../src/lua/queue/look-back.ts";
 import { Memory } from "../../../src/queue/memory.ts";
 import { BOUND } from "../../../src/redis/fuse.ts";
-import { performance } from "../../../src/time/network.ts";
+import { networkTime } from "../../../src/time/runtime.ts";
 import { transferReply } from "../../helpers/transfer-task.ts";
 
 const NOTHING: Past = {
@@ -21,7 +21,7 @@ async function find(
 ) {
   const memory = new Memory("orders", async () => ({ ...NOTHING, ...past }));
   for (const reply of replies) memory.note(transferReply(reply));
-  return (await memory.examine(performance.now() + heardAfter)).sign;
+  return (await memory.examine(networkTime.now() + heardAfter)).sign;
 }
 
 const claim = (claimedAt: number) => ({ isClaimed: true, claimedAt });
@@ -46,7 +46,7 @@ test("what Redis had shown lately may be lost in a failover", async () => {
 
 test("what a burst has shown last counts from then on, however long nothing follows", async () => {
   const memory = new Memory("orders", async () => ({ ...NOTHING, ...claim(2000) }));
-  const now = vi.spyOn(performance, "now");
+  const now = vi.spyOn(networkTime, "now");
   for (const [at, claimedAt] of [
     [0, 1000],
     [1000, 1000],
@@ -82,11 +82,11 @@ test("what was accepted counts from then on", async () => {
   expect(memory.isEmpty).toBe(true);
   memory.note(transferReply({ claimedAt: 5000 }));
   expect(memory.claimedAt).toBe(5_000_000);
-  const first = await memory.examine(performance.now() + 2 * BOUND);
+  const first = await memory.examine(networkTime.now() + 2 * BOUND);
   expect(first.sign).toBeDefined();
   first.accept();
   expect(memory.claimedAt).toBe(4_000_000);
-  expect((await memory.examine(performance.now() + 2 * BOUND)).sign).toBeUndefined();
+  expect((await memory.examine(networkTime.now() + 2 * BOUND)).sign).toBeUndefined();
 });
 
 test("whoever may not look goes on", async () => {

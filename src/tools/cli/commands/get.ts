@@ -2,7 +2,7 @@ import { handledIn, type HandledReport } from "../../inspect/handled.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
 import type { MessageState } from "../../inspect/sighting.ts";
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";
@@ -124,10 +124,10 @@ async function waitFor(
   withPayload: boolean,
 ): Promise<ExitCode> {
   const { output, isJson, signal } = session;
-  const deadline = performance.now() + patience;
+  const deadline = networkTime.now() + patience;
   let misses = 0;
   for (;;) {
-    const startedAt = performance.now();
+    const startedAt = networkTime.now();
     const queue = await session.open(name);
     if (queue.stats.kind === "plain" && state !== "delayed" && state !== "gone") {
       throw new UsageError(
@@ -153,8 +153,8 @@ async function waitFor(
       return EXIT.done;
     }
     const is = seen.length === 0 ? "not there" : seen.join(" and ");
-    const rest = Math.max(SHORTEST_REST, 20 * (performance.now() - startedAt));
-    if (performance.now() + rest > deadline) {
+    const rest = Math.max(SHORTEST_REST, 20 * (networkTime.now() - startedAt));
+    if (networkTime.now() + rest > deadline) {
       output.say(
         `${quoted(wanted)} is ${is} in queue ${quoted(name)} after ${formatDuration(patience)}.`,
       );

@@ -1,4 +1,4 @@
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
@@ -41,10 +41,10 @@ Without a terminal give --once, or --json for one document per round.`,
 /** Prints the second round: its rates are known. */
 async function printOnce(session: Session, interval: number): Promise<ExitCode> {
   const { output, isJson, io, signal } = session;
-  const board = new Board("", { interval, now: performance.now() });
+  const board = new Board("", { interval, now: networkTime.now() });
   let isFirst = true;
   for await (const round of rounds(session, interval, signal)) {
-    board.add(round, performance.now());
+    board.add(round, networkTime.now());
     if (!isFirst || board.failure !== undefined) break;
     isFirst = false;
   }
@@ -60,9 +60,9 @@ async function printOnce(session: Session, interval: number): Promise<ExitCode> 
 
 /** Prints each round as one document, until the signal. */
 async function printRounds(session: Session, interval: number): Promise<ExitCode> {
-  const board = new Board("", { interval, now: performance.now() });
+  const board = new Board("", { interval, now: networkTime.now() });
   for await (const round of rounds(session, interval, session.signal)) {
-    board.add(round, performance.now());
+    board.add(round, networkTime.now());
     await printBoard(session, board);
   }
   return EXIT.interrupted;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { ReliableQueue } from "../../../handles/reliable-queue.ts";
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
@@ -111,7 +111,7 @@ export class Story implements CrewEvents {
 
   /** Places ten more orders. */
   async #place(): Promise<void> {
-    if (this.#startedAt === 0) this.#startedAt = performance.now();
+    if (this.#startedAt === 0) this.#startedAt = networkTime.now();
     this.#isTold = false;
     const first = this.#fates.size + 1;
     const numbers = Array.from({ length: ORDERS }, (_, i) => first + i);
@@ -188,7 +188,7 @@ export class Story implements CrewEvents {
 
   /** Prints a line with the time since the first orders were placed. */
   #say(text: string, colour?: keyof typeof COLOURS): void {
-    const seconds = (performance.now() - this.#startedAt) / 1000;
+    const seconds = (networkTime.now() - this.#startedAt) / 1000;
     const time = `${seconds.toFixed(1).padStart(6)} s`;
     const shown =
       this.#output.hasColours && colour !== undefined ? `${COLOURS[colour]}${text}\u001b[0m` : text;

@@ -1,4 +1,4 @@
-import { clearInterval, performance, setInterval } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import type { Session } from "../session/session.ts";
@@ -14,13 +14,13 @@ export async function showBoard(session: Session, interval: number): Promise<Exi
   const { io, output, signal } = session;
   // What Redis says at the beginning belongs on the terminal that stays.
   await session.inspector();
-  const board = new Board(session.addresses.shown, { interval, now: performance.now() });
+  const board = new Board(session.addresses.shown, { interval, now: networkTime.now() });
   const quit = new AbortController();
   using screen = new Screen(io, () => draw());
   const draw = () => {
     const { columns, rows } = screen;
     const { hasColours } = output;
-    screen.draw(board.draw({ columns, rows, hasColours, now: performance.now() }));
+    screen.draw(board.draw({ columns, rows, hasColours, now: networkTime.now() }));
   };
   const keys: Readonly<Record<string, () => void>> = {
     q: () => quit.abort(),
@@ -39,14 +39,14 @@ export async function showBoard(session: Session, interval: number): Promise<Exi
     keys[key]?.();
     draw();
   });
-  const timer = setInterval(draw, REDRAW);
+  const timer = networkTime.setInterval(draw, REDRAW);
   try {
     for await (const round of rounds(session, interval, AbortSignal.any([signal, quit.signal]))) {
-      board.add(round, performance.now());
+      board.add(round, networkTime.now());
       draw();
     }
   } finally {
-    clearInterval(timer);
+    networkTime.clearInterval(timer);
   }
   return signal.aborted ? EXIT.interrupted : EXIT.done;
 }

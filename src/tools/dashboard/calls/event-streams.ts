@@ -1,7 +1,7 @@
 import { asJson, HttpError, reply } from "../http/reply.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Round, Sampler } from "../readings/sampler.ts";
-import { clearInterval, clearTimeout, setInterval, setTimeout } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** The most streams open at once. */
 const MAX_OPEN = 100;
@@ -72,16 +72,15 @@ export class EventStreams {
       heartbeat.refresh();
       return isSent;
     };
-    const heartbeat = setInterval(
-      () => send(eventOf("beat", { at: this.#sampler.now })),
-      BEAT_AFTER,
-    ).unref();
-    const life = setTimeout(() => close(), LIFETIME).unref();
+    const heartbeat = networkTime
+      .setInterval(() => send(eventOf("beat", { at: this.#sampler.now })), BEAT_AFTER)
+      .unref();
+    const life = networkTime.setTimeout(() => close(), LIFETIME).unref();
     const close = () => {
       if (!isOpen) return;
       isOpen = false;
-      clearInterval(heartbeat);
-      clearTimeout(life);
+      networkTime.clearInterval(heartbeat);
+      networkTime.clearTimeout(life);
       leave();
       signal.removeEventListener("abort", close);
       this.#open.delete(close);

@@ -1,6 +1,6 @@
 import { peerOf } from "./node-handler.ts";
 import { HttpError } from "./reply.ts";
-import { clearTimeout, performance, setTimeout } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** The rules of a guard; see the options of a dashboard. */
 interface GuardRules {
@@ -11,7 +11,7 @@ interface GuardRules {
 /** Decides which requests are served, and which may change something. */
 export class Guard {
   readonly #rules: GuardRules;
-  /** No further warning before this time (`performance.now()`). */
+  /** No further warning before this time (`networkTime.now()`). */
   #quietUntil = -Infinity;
 
   constructor(rules: GuardRules) {
@@ -110,7 +110,7 @@ export class Guard {
    * limited, and their text is fixed.
    */
   #warn(cause: unknown): void {
-    const now = performance.now();
+    const now = networkTime.now();
     if (now < this.#quietUntil) return;
     this.#quietUntil = now + WARNING_INTERVAL;
     process.emitWarning(
@@ -178,12 +178,12 @@ export async function readBody(
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     const error = new HttpError(408, `the body has to arrive within ${timeout / 1000} s`);
-    timer = setTimeout(() => reject(error), timeout);
+    timer = networkTime.setTimeout(() => reject(error), timeout);
   });
   try {
     return parse(await readText(request, late));
   } finally {
-    clearTimeout(timer);
+    networkTime.clearTimeout(timer);
   }
 }
 

@@ -1,7 +1,7 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { DelaylineOptions } from "../../../queue/options.ts";
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** What the doctor found. */
 export interface Examination {
@@ -27,12 +27,12 @@ export class Doctor {
 
   /** Returns what is found now, or was found within the last seconds. */
   async examine(): Promise<Examination> {
-    if (this.#latest === undefined || performance.now() > this.#latest.until) {
+    if (this.#latest === undefined || networkTime.now() > this.#latest.until) {
       const result = this.#examine();
       // While it runs, everybody waits for it; a failure is forgotten at once.
       this.#latest = { until: Infinity, result };
       void result.then(
-        () => (this.#latest = { until: performance.now() + FRESH_FOR, result }),
+        () => (this.#latest = { until: networkTime.now() + FRESH_FOR, result }),
         () => (this.#latest = undefined),
       );
     }
@@ -44,14 +44,14 @@ export class Doctor {
   }
 
   async #examine(): Promise<Examination> {
-    const [at, began] = [Date.now(), performance.now()];
+    const [at, began] = [Date.now(), networkTime.now()];
     const findings: Finding[] = [];
     const redis = this.#redis;
     const where = { ...(redis !== undefined && { redis }), commandLine: commandLineFor(redis) };
     for await (const finding of diagnose({ ...where, signal: this.#closed.signal })) {
       findings.push(finding);
     }
-    return { at, took: Math.round(performance.now() - began), findings };
+    return { at, took: Math.round(networkTime.now() - began), findings };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Inspector } from "../../inspect/inspector.ts";
 import { beyondPlaced, type Beyond } from "../../inspect/schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** The coming month: how many messages of all queues become due in each hour. */
 export interface Month {
@@ -67,7 +67,7 @@ export class Months {
   }
 
   #cells(from: number): Promise<Cells> {
-    const now = performance.now();
+    const now = networkTime.now();
     for (const [other, { until }] of this.#kept) if (until < now) this.#kept.delete(other);
     const known = this.#kept.get(from);
     if (known !== undefined) return known.cells;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { HttpError } from "../http/reply.ts";
-import { clearTimeout, performance, setTimeout } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** A page of a list. */
 interface Page<Item> {
@@ -181,9 +181,9 @@ export class Reading<Item> {
   /** Reads on until position `end`, or until time is up. */
   async #readTo(end: number, maxTime: number): Promise<void> {
     const { promise: late, cancel } = after(maxTime);
-    const until = performance.now() + maxTime;
+    const until = networkTime.now() + maxTime;
     try {
-      while (this.#end < end && !this.#isAtEnd && performance.now() < until) {
+      while (this.#end < end && !this.#isAtEnd && networkTime.now() < until) {
         this.#coming ??= this.#source.next();
         const found = await Promise.race([this.#coming, late]);
         if (found === undefined) return;
@@ -200,7 +200,7 @@ export class Reading<Item> {
 function after(milliseconds: number): { promise: Promise<undefined>; cancel: () => void } {
   let timer: NodeJS.Timeout | undefined;
   const promise = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), milliseconds);
+    timer = networkTime.setTimeout(() => resolve(undefined), milliseconds);
   });
-  return { promise, cancel: () => clearTimeout(timer) };
+  return { promise, cancel: () => networkTime.clearTimeout(timer) };
 }

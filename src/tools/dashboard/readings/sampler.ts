@@ -5,7 +5,7 @@ import { RedisError } from "../../../errors.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
 import type { KeptHistory } from "./kept-history.ts";
-import { clearTimeout, setTimeout } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {
@@ -132,7 +132,9 @@ export class Sampler {
     };
     const again = (rest: number) => {
       if (this.#isClosed) return;
-      this.#keeping = setTimeout(() => void run().finally(() => again(keeping)), rest).unref();
+      this.#keeping = networkTime
+        .setTimeout(() => void run().finally(() => again(keeping)), rest)
+        .unref();
     };
     // Several processes that start together then look at different times of the minute.
     void run().finally(() => again(Math.random() * keeping));
@@ -165,7 +167,7 @@ export class Sampler {
   close(): void {
     this.#isClosed = true;
     this.#stop();
-    clearTimeout(this.#keeping);
+    networkTime.clearTimeout(this.#keeping);
     this.#watchers.clear();
   }
 
@@ -179,11 +181,11 @@ export class Sampler {
 
   #schedule(): void {
     if (this.#timer !== undefined || this.#isClosed || this.#watchers.size === 0) return;
-    this.#timer = setTimeout(() => this.#begin(), this.#rest).unref();
+    this.#timer = networkTime.setTimeout(() => this.#begin(), this.#rest).unref();
   }
 
   #stop(): void {
-    clearTimeout(this.#timer);
+    networkTime.clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 

@@ -1,7 +1,7 @@
 import { replyOf } from "../../../failure.ts";
 import { ServerClock } from "../../../time/server-clock.ts";
 import type { Endpoint, SiteNode } from "./site.ts";
-import { performance } from "../../../time/network.ts";
+import { networkTime } from "../../../time/runtime.ts";
 
 /** A server's description of itself, and the clock and round trip that its replies show. */
 export interface ServerReport extends Endpoint {
@@ -112,9 +112,9 @@ async function readClock(
   let [least, most] = [-Infinity, Infinity];
   for (let i = 0; i < ROUND_TRIPS; i++) {
     // Date.now() truncates to a millisecond, hence the 1 below.
-    const [sentAt, sentDate] = [performance.now(), Date.now()];
+    const [sentAt, sentDate] = [networkTime.now(), Date.now()];
     const serverTime = ServerClock.fromTime(await node.ask((redis) => redis.time()));
-    const trip = performance.now() - sentAt;
+    const trip = networkTime.now() - sentAt;
     trips.push(trip);
     least = Math.max(least, serverTime - sentDate - trip - 1);
     most = Math.min(most, serverTime - sentDate);
