@@ -1,4 +1,4 @@
-import { placeOf, type Step } from "./place.ts";
+import { placeOf, type PathStep } from "./place.ts";
 
 /**
  * Says where a payload holds itself, such as `payload.lines[0].order is payload itself`; undefined if it does not, or is
@@ -14,9 +14,9 @@ export function findCycle(payload: unknown): string | undefined {
 }
 
 interface Search {
-  readonly path: readonly Step[];
+  readonly path: readonly PathStep[];
   /** The objects around the value, with their places. */
-  readonly around: Map<object, readonly Step[]>;
+  readonly around: Map<object, readonly PathStep[]>;
   /** Objects that hold no cycle. Without them, a search of what is shared many times would never end. */
   readonly searched: Set<object>;
 }
@@ -27,7 +27,7 @@ function cycleIn(value: unknown, { path, around, searched }: Search): string | u
   if (before !== undefined) return `${placeOf(path)} is ${placeOf(before)} itself`;
   if (searched.has(value)) return undefined;
   around.set(value, path);
-  const steps: Iterable<readonly [Step, unknown]> = Array.isArray(value)
+  const steps: Iterable<readonly [PathStep, unknown]> = Array.isArray(value)
     ? value.entries()
     : Object.entries(value);
   for (const [step, item] of steps) {

@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { placeOf, type Step } from "./place.ts";
+import { placeOf, type PathStep } from "./place.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
 /**
@@ -73,7 +73,7 @@ export function hasPlainPrototype(value: object): boolean {
 }
 
 /** Copies a value; returns undefined for a value that is left out. */
-function copied(value: unknown, path: readonly Step[]): unknown {
+function copied(value: unknown, path: readonly PathStep[]): unknown {
   if (typeof value === "function") throw unwritable("a function", path);
   if (typeof value === "symbol") throw unwritable("a symbol", path);
   if (typeof value === "string" && !value.isWellFormed()) {
@@ -100,7 +100,7 @@ function copied(value: unknown, path: readonly Step[]): unknown {
   return copy;
 }
 
-function unwritable(kind: string, path: readonly Step[]): UnwritableError {
+function unwritable(kind: string, path: readonly PathStep[]): UnwritableError {
   const where = path.length === 0 ? "" : ` at ${placeOf(path)}`;
   return new UnwritableError(`${kind}${where} has no MessagePack form`);
 }

@@ -23,7 +23,7 @@ import { failuresIn } from "../queue/message/trailer.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
-import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
+import { OrderReader, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
 import { OfferBatch } from "./offering/offer-batch.ts";
@@ -59,7 +59,7 @@ export class DelayedMessages {
   readonly #queue: Queue;
   readonly #offers: OfferBatch;
   readonly #cancels: CancelBatch;
-  readonly #order: InsertionOrder;
+  readonly #order: OrderReader;
   readonly #deadlines: DeadlineOrder;
   readonly #lookup: Lookup;
 
@@ -67,7 +67,7 @@ export class DelayedMessages {
     this.#queue = queue;
     this.#offers = new OfferBatch(queue);
     this.#cancels = new CancelBatch(queue);
-    this.#order = new InsertionOrder(queue);
+    this.#order = new OrderReader(queue);
     this.#deadlines = new DeadlineOrder(queue);
     this.#lookup = new Lookup(queue);
   }

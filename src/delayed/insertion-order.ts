@@ -29,7 +29,7 @@ const MAX_WANTED = 50;
  *
  * Messages that stay in the queue are never missed. A message may appear twice if the order is compacted meanwhile.
  */
-export class InsertionOrder {
+export class OrderReader {
   readonly #queue: Queue;
 
   constructor(queue: Queue) {

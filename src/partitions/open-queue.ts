@@ -10,7 +10,7 @@ import { Pauses } from "./parts/pauses.ts";
 import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
 import { ORDINARY } from "./ring/fact.ts";
-import { Schedules } from "./schedules.ts";
+import { AllSchedules } from "./schedules.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
@@ -40,7 +40,7 @@ export class OpenQueue {
   readonly counters: Counters;
   readonly delayed: Messages;
   readonly ready: ReadyMessages;
-  readonly schedules: Schedules;
+  readonly schedules: AllSchedules;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
@@ -71,7 +71,7 @@ export class OpenQueue {
     this.counters = this.parts.counters;
     this.delayed = new Messages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new ReadyMessages(this.parts);
-    this.schedules = new Schedules(this.parts, this.#routing);
+    this.schedules = new AllSchedules(this.parts, this.#routing);
     this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();

@@ -18,7 +18,7 @@ type Bring = (ids: readonly string[]) => Promise<void>;
  * The schedules of a queue, whichever parts it has; {@link StoredSchedules} are those of one part. A schedule is in the
  * partition of its name's bucket, and so are its messages.
  */
-export class Schedules {
+export class AllSchedules {
   /** What this client has declared and Redis cannot hold. */
   readonly codes: Codes;
   readonly #parts: Parts;

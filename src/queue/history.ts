@@ -18,7 +18,7 @@ export { NOTED, type Noted } from "../lua/queue/history.ts";
 export type NotedNumbers = Readonly<Record<Noted, number | undefined>>;
 
 /** The past of a queue. Values above 15 are exact to 4 %. */
-export interface Past {
+export interface PastNumbers {
   /** When the first interval begins (epoch ms). */
   readonly from: number;
   /** The length of each interval (ms). */
@@ -76,7 +76,7 @@ export async function readPast(
   redis: RedisClient,
   name: string,
   { of, count, now }: PastRange,
-): Promise<Past> {
+): Promise<PastNumbers> {
   const { step, inField } = SLOTS[of];
   const last = Math.floor(now / step);
   const first = last - count + 1;
@@ -96,5 +96,5 @@ export async function readPast(
     }
   }
   const values = Object.fromEntries(NOTED.map((noted, j) => [noted, lines[j]]));
-  return { from: first * step, step, values: values as unknown as Past["values"] };
+  return { from: first * step, step, values: values as unknown as PastNumbers["values"] };
 }

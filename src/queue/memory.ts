@@ -1,7 +1,7 @@
 import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Past } from "../lua/queue/look-back.ts";
 import { isRefusedForNow, replyOf } from "../failure.ts";
-import { BOUND, type Finding, type Witness } from "../redis/fuse.ts";
+import { BOUND, type Verdict, type Witness } from "../redis/fuse.ts";
 import { networkTime } from "../time/runtime.ts";
 
 /** What Redis has shown of a queue. */
@@ -57,7 +57,7 @@ export class Memory implements Witness {
     });
   }
 
-  async examine(heardAt: number): Promise<Finding> {
+  async examine(heardAt: number): Promise<Verdict> {
     const past = await this.#ask();
     if (past === undefined) return { sign: undefined, accept: () => {} };
     const knownAt = this.#knownIfLost(past, heardAt);

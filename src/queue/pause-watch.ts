@@ -6,7 +6,7 @@ import { spread } from "../time/spread.ts";
 import type { Queue } from "./queue.ts";
 
 /** The pause, as the tasks that take or move messages see it. */
-export interface Pauses {
+export interface PauseState {
   /** Whether the queue is paused, as far as this process knows; undefined until it has asked. */
   readonly isPaused: boolean | undefined;
   /** Resolves once {@link isPaused} is known. Rejects with ioredis's errors. */
@@ -23,7 +23,7 @@ export interface Pauses {
  * If this client has a transfer task, the task's sweeps reply with the pause, and come on the same occasions. If it
  * has none, the watch subscribes and asks itself, from the first take on.
  */
-export class PauseWatch implements Pauses, Listener {
+export class PauseWatch implements PauseState, Listener {
   readonly #queue: Queue;
   readonly #listeners = new Set<() => void>();
   readonly #looks: Task;

@@ -8,7 +8,7 @@ import { nextTick } from "../time/runtime.ts";
 /** How requests are batched. */
 export interface BatchRule<Request, Result> {
   /** Sends a batch; returns a result for each request that it sealed, in the same order. */
-  readonly send: (batch: Batch<Request>) => Promise<readonly Result[]>;
+  readonly send: (batch: RequestBatch<Request>) => Promise<readonly Result[]>;
   /** Requests of different kinds are never in one batch. Defaults to a single kind. */
   readonly kindOf?: (request: Request) => string;
   /** The largest number of requests in a batch. Defaults to 100. */
@@ -24,7 +24,7 @@ export interface BatchRule<Request, Result> {
 }
 
 /** Requests that are sent together. */
-export interface Batch<Request> {
+export interface RequestBatch<Request> {
   /** When the time of the requests is over (`networkTime.now()`). */
   readonly endsAt: number;
   /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */

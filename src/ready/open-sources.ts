@@ -1,4 +1,4 @@
-import type { Pauses } from "../queue/pause-watch.ts";
+import type { PauseState } from "../queue/pause-watch.ts";
 
 /** A ready LIST, and the key of its give-back receipts. */
 export interface Source {
@@ -8,7 +8,7 @@ export interface Source {
 
 /** A {@link Source} whose queue may be paused. */
 export interface PausableSource extends Source {
-  readonly pauses: Pauses;
+  readonly pauses: PauseState;
 }
 
 /** The LIST that is asked first: always the first one, or another one each time. */

@@ -2,7 +2,7 @@ import { ClosedError } from "../errors.ts";
 import { clearReady, pushReady } from "../lua/ready/ready.ts";
 import { asNumber } from "../lua/reply.ts";
 import type { Call } from "../queue/call.ts";
-import type { Pauses } from "../queue/pause-watch.ts";
+import type { PauseState } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RedisClient } from "../redis/client.ts";
@@ -19,14 +19,14 @@ import type { WaitOptions } from "../run/waiters.ts";
  */
 export class ReadyList {
   readonly #queue: Queue;
-  readonly #pauses: Pauses;
+  readonly #pauses: PauseState;
   /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
   /** The takers of other LISTs that also wait for this one. */
   readonly #joint = new Set<Taker>();
   #isClosed = false;
 
-  constructor(queue: Queue, pauses: Pauses) {
+  constructor(queue: Queue, pauses: PauseState) {
     this.#queue = queue;
     this.#pauses = pauses;
   }

@@ -9,7 +9,7 @@ export interface Sign {
 }
 
 /** The outcome of a look at a queue. */
-export interface Finding {
+export interface Verdict {
   /** Undefined if nothing shows that Redis went back. */
   readonly sign: Sign | undefined;
   /** From now on what Redis shows counts, and not what it had shown. */
@@ -25,7 +25,7 @@ export interface Witness {
    *
    * Rejects with ioredis's errors.
    */
-  examine(heardAt: number): Promise<Finding>;
+  examine(heardAt: number): Promise<Verdict>;
 }
 
 /** What follows if Redis went back. */

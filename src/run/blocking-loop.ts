@@ -8,7 +8,7 @@ import { Waiters } from "./waiters.ts";
 import { nextTick } from "../time/runtime.ts";
 
 /** What the owner of a {@link BlockingLoop} does in it. */
-export interface Steps<Message> {
+export interface LoopSteps<Message> {
   /** Who waits, in errors: `queue "orders"`. */
   readonly name: string;
   /** One step for those who wait: it calls one of the loop's methods for steps, which says what is under way. */
@@ -61,7 +61,7 @@ export interface Steps<Message> {
 export class BlockingLoop<Message> {
   readonly waiters: Waiters<Message>;
   readonly #server: Pick<Server, "connections">;
-  readonly #steps: Steps<Message>;
+  readonly #steps: LoopSteps<Message>;
   readonly #work: Work;
   readonly #unblocks: Work;
   readonly #pause: Pause;
@@ -75,7 +75,7 @@ export class BlockingLoop<Message> {
   #stepping: Promise<void> | undefined;
   #unblocking: Promise<void> | undefined;
 
-  constructor(server: Pick<Server, "connections" | "troubles">, steps: Steps<Message>) {
+  constructor(server: Pick<Server, "connections" | "troubles">, steps: LoopSteps<Message>) {
     this.#server = server;
     this.#steps = steps;
     this.#work = steps.work ?? server.troubles.work();

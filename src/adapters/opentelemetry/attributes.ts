@@ -16,7 +16,7 @@ const OPERATION_TYPES = {
 export type OperationName = keyof typeof OPERATION_TYPES;
 
 /** The queue and the consumer group that an operation is about. */
-export interface Destination {
+export interface MessagingDestination {
   readonly queue: string;
   /** The consumer group; undefined for a plain queue, and for an offer. */
   readonly group?: string | undefined;
@@ -29,7 +29,10 @@ type Known = Partial<Record<OperationName, Attributes>>;
 const known = new Map<string, Map<string | undefined, Known>>();
 
 /** The attributes shared by all spans and metrics of an operation. Always the same object, which is frozen. */
-export function attributesOf(name: OperationName, { queue, group }: Destination): Attributes {
+export function attributesOf(
+  name: OperationName,
+  { queue, group }: MessagingDestination,
+): Attributes {
   const found = known.get(queue)?.get(group);
   return found?.[name] ?? remember(name, queue, group, found);
 }

@@ -22,7 +22,7 @@ import {
 } from "../../observe/events.ts";
 import { Metrics } from "./metrics.ts";
 import { QueueGauges, type ObservedQueue } from "./queue-gauges.ts";
-import { guarded, Spans } from "./spans.ts";
+import { guarded, OperationSpans } from "./spans.ts";
 import { networkTime } from "../../time/runtime.ts";
 
 /** Options of {@link instrument}. */
@@ -54,7 +54,7 @@ export function instrument(options: InstrumentOptions = {}): Instrumented {
   const observed = queuesOf(queues);
   const meter = meterProvider.getMeter(NAME);
   const measured = new Metrics(meter);
-  const unlisten = listen(new Spans(tracerProvider.getTracer(NAME)), measured);
+  const unlisten = listen(new OperationSpans(tracerProvider.getTracer(NAME)), measured);
   const gauges = new QueueGauges(meter, observed);
   const close = () => {
     unlisten();
@@ -88,7 +88,7 @@ interface UnderWay {
 }
 
 /** Records spans and metrics of the events on the diagnostics channels; returns a function that stops this. */
-function listen(spans: Spans, recorder: Metrics): () => void {
+function listen(spans: OperationSpans, recorder: Metrics): () => void {
   // A property of the event instead of a WeakMap: a weak map with as many entries costs the garbage collector a lot.
   const key = Symbol("delayline/opentelemetry");
   const begin = (event: object, span: Span | undefined, parent?: Context) => {

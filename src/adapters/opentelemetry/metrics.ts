@@ -8,7 +8,12 @@ import {
 } from "@opentelemetry/api";
 import type { DeliveredMessage, TransferEvent } from "../../observe/events.ts";
 import { BOUNDS } from "../../observe/histogram.ts";
-import { attributesOf, withError, type Destination, type OperationName } from "./attributes.ts";
+import {
+  attributesOf,
+  withError,
+  type MessagingDestination,
+  type OperationName,
+} from "./attributes.ts";
 
 /** The metrics of operations on queues. */
 export class Metrics {
@@ -45,7 +50,7 @@ export class Metrics {
   /** Records the duration (ms) of an operation. */
   ended(
     name: OperationName,
-    event: Destination & { readonly error?: unknown },
+    event: MessagingDestination & { readonly error?: unknown },
     duration: number,
   ): void {
     const attributes = attributesOf(name, event);
@@ -62,7 +67,7 @@ export class Metrics {
   /** Counts messages that were handed out, and records their backlog lateness. */
   consumed(
     name: "take" | "process",
-    event: Destination,
+    event: MessagingDestination,
     messages: readonly DeliveredMessage[],
   ): void {
     if (messages.length === 0) return;

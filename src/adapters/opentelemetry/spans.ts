@@ -30,7 +30,7 @@ import { attributesOf, errorTypeOf } from "./attributes.ts";
  * The headers of a message carry the context of its offer. A handler starts a new trace that is linked to the offer's,
  * since hours may lie between them.
  */
-export class Spans {
+export class OperationSpans {
   readonly #tracer: Tracer;
 
   constructor(tracer: Tracer) {

@@ -14,7 +14,7 @@ import {
   PROCESS_HISTOGRAMS,
   samplesOf,
   type MetricDefinition,
-  type Sample,
+  type MetricSample,
 } from "./metrics.ts";
 import { Scraper } from "./scraper.ts";
 
@@ -80,7 +80,7 @@ export class MetricsCollection implements AsyncDisposable {
 }
 
 function definitionsOf(scraper: Scraper): MetricDefinition[] {
-  const errorsOf = (): Sample[] =>
+  const errorsOf = (): MetricSample[] =>
     Array.from(scraper.errors, ([queue, value]) => ({
       labels: queue === undefined ? {} : { queue },
       value,

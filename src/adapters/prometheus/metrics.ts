@@ -4,7 +4,7 @@ import { QUEUE_GAUGES, type QueueGauge, type Unit } from "../../observe/queue-ga
 import type { QueueStats } from "../../observe/queue-stats.ts";
 
 /** One value of a metric. */
-export interface Sample {
+export interface MetricSample {
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
   /** The name, if it differs from the metric's: with a suffix such as `_bucket`. */
@@ -17,7 +17,7 @@ export interface MetricDefinition {
   readonly help: string;
   readonly type: "gauge" | "counter" | "histogram";
   /** Reads the current values. Names of samples with a suffix begin with `name`. */
-  readonly read: (name: string) => Promise<readonly Sample[]>;
+  readonly read: (name: string) => Promise<readonly MetricSample[]>;
 }
 
 /**
@@ -125,7 +125,7 @@ export const PROCESS_HISTOGRAMS: readonly ProcessMetric<Histograms>[] = [
 export function countsOf(
   { of }: ProcessMetric<Counts>,
   all: ReadonlyMap<string, QueueCounters>,
-): Sample[] {
+): MetricSample[] {
   return Array.from(all, ([queue, counters]) => ({ labels: { queue }, value: counters[of] }));
 }
 
@@ -134,7 +134,7 @@ export function bucketsOf(
   { of }: ProcessMetric<Histograms>,
   name: string,
   all: ReadonlyMap<string, QueueCounters>,
-): Sample[] {
+): MetricSample[] {
   return Array.from(all).flatMap(([queue, counters]) => {
     const snapshot = counters[of];
     if (snapshot.count === 0) return [];
@@ -197,7 +197,7 @@ function snakeCase(name: string): string {
 export function samplesOf(
   { of }: Pick<GaugeDefinition, "of">,
   all: ReadonlyMap<string, QueueStats>,
-): Sample[] {
+): MetricSample[] {
   return Array.from(all).flatMap(([queue, stats]) => {
     const { perPartition, serverTime } = stats;
     const parts =

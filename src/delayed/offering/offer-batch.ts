@@ -9,7 +9,7 @@ import type { QueueKeys } from "../../queue/keys.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
 import { createId, formatMessageId, messageIdAt } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { TurnBatch, type Batch } from "../../queue/turn-batch.ts";
+import { TurnBatch, type RequestBatch } from "../../queue/turn-batch.ts";
 import { retrying } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
@@ -94,7 +94,7 @@ export class OfferBatch {
     this.#gate = gate;
   }
 
-  async #send(batch: Batch<Offering>, script: OfferScript): Promise<OfferResult[]> {
+  async #send(batch: RequestBatch<Offering>, script: OfferScript): Promise<OfferResult[]> {
     let isSent = false;
     const mayRetry = (error: unknown): boolean => {
       // Safe to retry: an offer that is sent twice is stored once.

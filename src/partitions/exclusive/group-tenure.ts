@@ -9,7 +9,7 @@ import { Aside } from "./aside.ts";
 import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
-import type { Pauses } from "../../queue/pause-watch.ts";
+import type { PauseState } from "../../queue/pause-watch.ts";
 import { queueTime } from "../../time/runtime.ts";
 
 /**
@@ -28,7 +28,7 @@ export class GroupTenure implements Tenure {
   readonly done: Promise<void>;
   readonly #lease: Lease;
   readonly #own: Group;
-  readonly #pauses: Pauses;
+  readonly #pauses: PauseState;
   readonly #counters: Counters;
   readonly #name: string;
   readonly #aside = new Aside();

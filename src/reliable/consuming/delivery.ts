@@ -48,7 +48,7 @@ export interface Failure {
 }
 
 /** The message of a delivery. */
-export interface Content<T> {
+export interface DeliveryContent<T> {
   /**
    * The id that the offer or the last reschedule returned: the same on every delivery, in every group. Record it to
    * recognise a message that you have already handled. A message that a foreign program pushed to the ready LIST got
@@ -71,7 +71,7 @@ export interface Content<T> {
  * out: call again. If you do not, the last one that rejected is tried again when the handler ends, or when the delivery
  * would go back because it was not settled in time. A call whose `signal` was aborted is withdrawn.
  */
-export class Delivery<T = unknown> implements Content<T> {
+export class Delivery<T = unknown> implements DeliveryContent<T> {
   readonly payload: T;
   readonly key: string | undefined;
   readonly headers: MessageHeaders;

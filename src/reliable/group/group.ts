@@ -2,7 +2,7 @@ import type { Entry } from "../../lua/fragments/entry.ts";
 import { openGroup } from "../../lua/reliable/groups.ts";
 import { leave } from "../../lua/reliable/consumers.ts";
 import type { Call } from "../../queue/call.ts";
-import type { Pauses } from "../../queue/pause-watch.ts";
+import type { PauseState } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
@@ -10,7 +10,7 @@ import { ClosedError, QuarantineError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
 import { HeldDeliveries, type Held, type Origin } from "./held.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { Reader, type Read } from "./reader.ts";
+import { Reader, type ReadEntry } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
 import { orAborted } from "../../time/abort.ts";
@@ -83,7 +83,7 @@ export class Group implements Origin {
   constructor(
     queue: Queue,
     settings: GroupSettings,
-    pauses: Pauses,
+    pauses: PauseState,
     /** Given for the only consumer of a partition. */
     only?: OnlyConsumer,
   ) {
@@ -116,7 +116,7 @@ export class Group implements Origin {
       onConnected: only?.onConnected,
       held: this.#held,
       isOnly: this.#isExclusive,
-      accept: (read: readonly Read[], sentAt: number) => this.#accept(read, sentAt),
+      accept: (read: readonly ReadEntry[], sentAt: number) => this.#accept(read, sentAt),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -274,7 +274,7 @@ export class Group implements Origin {
    * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or sets it
    * aside; see {@link LeaseKeeper}.
    */
-  #accept(read: readonly Read[], sentAt: number): Held[] {
+  #accept(read: readonly ReadEntry[], sentAt: number): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
       if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);

@@ -1,6 +1,6 @@
 import { isStreamDeleted, replyOf } from "../../failure.ts";
 import { unpackEntry, type Entry } from "../../lua/fragments/entry.ts";
-import type { Pauses } from "../../queue/pause-watch.ts";
+import type { PauseState } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";
 import { BlockingLoop } from "../../run/blocking-loop.ts";
@@ -13,7 +13,7 @@ import { Suspects } from "./suspects.ts";
 import { queueTime } from "../../time/runtime.ts";
 
 /** An entry that was read; one in a foreign format as its fields and values. */
-export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
+export type ReadEntry = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
 /** What a reader uses of its group. */
 export interface ReaderHost {
@@ -21,7 +21,7 @@ export interface ReaderHost {
   /** Whether this is the only consumer of a partition, which hands out one message at a time. */
   readonly isOnly: boolean;
   /** Sorts what a read returned that was sent at `sentAt` (`queueTime.now()`); returns the deliveries that are held now. */
-  readonly accept: (read: readonly Read[], sentAt: number) => Held[];
+  readonly accept: (read: readonly ReadEntry[], sentAt: number) => Held[];
   /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
@@ -51,7 +51,7 @@ export interface ReaderHost {
 export class Reader {
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #pauses: Pauses;
+  readonly #pauses: PauseState;
   readonly #host: ReaderHost;
   readonly #loop: BlockingLoop<Held>;
   readonly #pause = new Pause(100, 500);
@@ -62,7 +62,7 @@ export class Reader {
   /** When the read that is under way was sent (`queueTime.now()`); Infinity if none is. */
   readingSince = Infinity;
 
-  constructor(queue: Queue, member: Membership, pauses: Pauses, host: ReaderHost) {
+  constructor(queue: Queue, member: Membership, pauses: PauseState, host: ReaderHost) {
     this.#queue = queue;
     this.#member = member;
     this.#pauses = pauses;
@@ -169,7 +169,7 @@ export class Reader {
   }
 
   /** Reads up to `count` entries that are new to the group. If there are none, it may block. */
-  async #ask(client: BlockingClient, count: number, isBlocking: boolean): Promise<Read[]> {
+  async #ask(client: BlockingClient, count: number, isBlocking: boolean): Promise<ReadEntry[]> {
     const { group, consumer } = this.#member;
     const { stream, ready } = this.#queue.keys;
     const head = ["GROUP", group, consumer, "COUNT", count] as const;

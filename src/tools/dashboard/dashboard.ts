@@ -1,14 +1,14 @@
 import { DelaylineError } from "../../errors.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { ASSETS } from "./assets.ts";
-import { Call, type Running } from "./calls/call.ts";
+import { ApiCall, type Running } from "./calls/call.ts";
 import { EventStreams } from "./calls/event-streams.ts";
 import {
   dashboardSettings,
   type DashboardOptions,
   type DashboardSettings,
 } from "./dashboard-options.ts";
-import { Guard, readBody } from "./http/guard.ts";
+import { Admission, readBody } from "./http/guard.ts";
 import { HttpError, reply, replyError } from "./http/reply.ts";
 import { Doctor } from "./readings/doctor.ts";
 import { KeptHistory } from "./readings/kept-history.ts";
@@ -49,13 +49,13 @@ export function dashboard(options?: DashboardOptions): Dashboard {
 
 class DashboardServer {
   readonly #settings: DashboardSettings;
-  readonly #guard: Guard;
+  readonly #admission: Admission;
   #running: Running | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(settings: DashboardSettings) {
     this.#settings = settings;
-    this.#guard = new Guard(settings);
+    this.#admission = new Admission(settings);
     if (settings.keepHistory) this.#run();
   }
 
@@ -84,7 +84,7 @@ class DashboardServer {
   async #handle(request: Request): Promise<Response> {
     if (this.#closing !== undefined) throw new HttpError(503, "the dashboard is closed");
     if (request.url.length > MAX_URL) throw new HttpError(414, "the URL is too long");
-    await this.#guard.admit(request);
+    await this.#admission.admit(request);
     const { pathname, searchParams } = new URL(request.url);
     const { basePath } = this.#settings;
     // The page's own URLs are relative, so its path has to end with a slash.
@@ -103,7 +103,7 @@ class DashboardServer {
   }
 
   async #call(path: string, query: URLSearchParams, request: Request): Promise<Response> {
-    this.#guard.admitCall(request);
+    this.#admission.admitCall(request);
     const found = findRoute(path);
     if (found === undefined) throw new HttpError(404, "no such call");
     const { route, queue } = found;
@@ -113,9 +113,9 @@ class DashboardServer {
       const allow = Object.keys(route).join(", ");
       return replyError(405, `only ${allow} is allowed`, { allow });
     }
-    if (method === "POST") this.#guard.admitChange(request);
+    if (method === "POST") this.#admission.admitChange(request);
     const body = method === "POST" ? await readBody(request) : {};
-    return await answer(handler, new Call(this.#run(), { request, queue, query, body }));
+    return await answer(handler, new ApiCall(this.#run(), { request, queue, query, body }));
   }
 
   #run(): Running {

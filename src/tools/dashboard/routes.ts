@@ -1,5 +1,5 @@
 import { VERSION } from "../version.ts";
-import { checkName, type Call } from "./calls/call.ts";
+import { checkName, type ApiCall } from "./calls/call.ts";
 import { changeMessages } from "./calls/change-calls.ts";
 import {
   cancel,
@@ -26,7 +26,7 @@ import { examine, showBusy, showMonth, showMonthCell, showRedis } from "./calls/
 import { replyJson } from "./http/reply.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */
-type CallHandler = (call: Call) => unknown;
+type CallHandler = (call: ApiCall) => unknown;
 
 /** The handlers of a path, by HTTP method. */
 export interface Route {
@@ -98,7 +98,7 @@ function unescaped(name: string): string {
 }
 
 /** Runs a handler, and replies with what it returns. */
-export async function answer(handler: CallHandler, call: Call): Promise<Response> {
+export async function answer(handler: CallHandler, call: ApiCall): Promise<Response> {
   const value = await handler(call);
   return value instanceof Response ? value : replyJson(value);
 }

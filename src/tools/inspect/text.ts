@@ -81,6 +81,10 @@ function attempt<T>(read: () => T): T | undefined {
 /** Control characters that do not occur in text. */
 const UNPRINTABLE = /(?![\t-\r])\p{Cc}/u;
 
+/** A word of a command, or an option with its value. */
+export type CommandWord =
+  string | readonly [option: `--${string}`] | readonly [option: `--${string}`, value: string];
+
 /** A word for a POSIX shell, in single quotes if it holds any character that a shell might interpret. */
 export function shellWord(word: string): string {
   return /^[\w.:@/-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;

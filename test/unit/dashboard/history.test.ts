@@ -3,12 +3,12 @@ import {
   brokenRow,
   Histories,
   History,
-  type Row,
+  type QueueRow,
 } from "../../../src/tools/dashboard/readings/history.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");
-const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });
+const row = (numbers: Partial<QueueRow> = {}): QueueRow => ({ ...empty, ...numbers });
 
 /** The counts of a reliable queue. */
 const counted = (readied: number, finished: number) => row({ readied, finished });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Reading, Readings } from "../../../src/tools/dashboard/readings/readings.ts";
+import { PagedReading, Readings } from "../../../src/tools/dashboard/readings/readings.ts";
 
 async function* upTo(end: number, onEnd = () => {}): AsyncGenerator<number, void, void> {
   try {
@@ -17,7 +17,7 @@ test("reads as far as the slice, and one item further", async () => {
       yield i;
     }
   };
-  const reading = new Reading(counting());
+  const reading = new PagedReading(counting());
   expect(await reading.slice(0, 3)).toEqual({ items: [0, 1, 2], next: 3 });
   expect(read).toBe(4);
   expect(await reading.slice(0, 3)).toEqual({ items: [0, 1, 2], next: 3 });
@@ -25,14 +25,14 @@ test("reads as far as the slice, and one item further", async () => {
 });
 
 test("the last slice has no next, whether it is full or not", async () => {
-  const reading = new Reading(upTo(5));
+  const reading = new PagedReading(upTo(5));
   expect(await reading.slice(0, 5)).toEqual({ items: [0, 1, 2, 3, 4], next: undefined });
   expect(await reading.slice(3, 5)).toEqual({ items: [3, 4], next: undefined });
-  expect(await new Reading(upTo(0)).slice(0, 5)).toEqual({ items: [], next: undefined });
+  expect(await new PagedReading(upTo(0)).slice(0, 5)).toEqual({ items: [], next: undefined });
 });
 
 test("keeps the last thousand items", async () => {
-  const reading = new Reading(upTo(2000));
+  const reading = new PagedReading(upTo(2000));
   let next: number | undefined = 0;
   while (next !== undefined && next < 1500) next = (await reading.slice(next, 100))?.next;
   expect(await reading.slice(0, 100)).toBeUndefined();
@@ -41,7 +41,7 @@ test("keeps the last thousand items", async () => {
 });
 
 test("concurrent slices each get their own items", async () => {
-  const reading = new Reading(upTo(10));
+  const reading = new PagedReading(upTo(10));
   const slices = await Promise.all([reading.slice(0, 4), reading.slice(4, 4)]);
   expect(slices.map((slice) => slice?.items)).toEqual([
     [0, 1, 2, 3],
@@ -56,7 +56,7 @@ test("a slow source gives a shorter slice, and loses nothing", async () => {
     await new Promise<void>((resolve) => (goOn = resolve));
     yield "second";
   };
-  const reading = new Reading(waiting());
+  const reading = new PagedReading(waiting());
   expect(await reading.slice(0, 5)).toEqual({ items: ["first"], next: 1 });
   goOn?.();
   expect(await reading.slice(1, 5)).toEqual({ items: ["second"], next: undefined });

@@ -1,4 +1,4 @@
-import type { Pauses } from "../../../src/queue/pause-watch.ts";
+import type { PauseState } from "../../../src/queue/pause-watch.ts";
 import { Blocks } from "../../../src/redis/blocks.ts";
 import type { Connections } from "../../../src/redis/connections.ts";
 import type { Troubles, Work } from "../../../src/redis/troubles.ts";
@@ -11,7 +11,7 @@ export interface Sent {
 }
 
 /** A taker's knowledge of a queue's pause, which the test sets. */
-export class KnownPause implements Pauses {
+export class KnownPause implements PauseState {
   #isPaused: boolean | undefined;
   readonly #listeners = new Set<() => void>();
   /** Called when a taker needs to know. */

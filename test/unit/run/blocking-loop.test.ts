@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError } from "../../../src/errors.ts";
-import { BlockingLoop, type Steps } from "../../../src/run/blocking-loop.ts";
+import { BlockingLoop, type LoopSteps } from "../../../src/run/blocking-loop.ts";
 import { refusal, troublesIn, Wire } from "../ready/wire.ts";
 
 let wire: Wire;
@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 /** Takes by a block for one message; by a pop for unserved waiters. */
-function newLoop(steps: Partial<Steps<string>> = {}): BlockingLoop<string> {
+function newLoop(steps: Partial<LoopSteps<string>> = {}): BlockingLoop<string> {
   const server = { connections: wire.connections, troubles: troublesIn(errors) };
   return new BlockingLoop<string>(server, {
     name: 'queue "q"',

@@ -17,7 +17,7 @@ export interface Connection {
 }
 
 /** A command of ioredis. */
-export interface Command {
+export interface SentCommand {
   readonly name: string;
   readonly args: readonly unknown[];
 }
@@ -26,12 +26,12 @@ export interface Command {
 interface Sending {
   readonly commandQueue?: {
     readonly length: number;
-    peekAt(index: number): { readonly command: Command } | undefined;
+    peekAt(index: number): { readonly command: SentCommand } | undefined;
   };
 }
 
 /** What a connection waits for, in words; the command if that is only a blocking read; undefined if for nothing. */
-export function awaitedBy(connection: Connection): string | Command | undefined {
+export function awaitedBy(connection: Connection): string | SentCommand | undefined {
   if (connection.isCluster) {
     if (isConnecting(connection)) return "a connection to the Cluster";
     return connection
@@ -42,7 +42,7 @@ export function awaitedBy(connection: Connection): string | Command | undefined 
   if (isConnecting(connection)) return "a connection to Redis";
   if (connection.status !== "ready") return undefined;
   const { commandQueue } = connection as Sending;
-  let read: Command | undefined;
+  let read: SentCommand | undefined;
   for (let i = 0; i < (commandQueue?.length ?? 0); i++) {
     const command = commandQueue?.peekAt(i)?.command;
     if (command === undefined) continue;
@@ -58,7 +58,7 @@ function isConnecting({ status }: Connection): boolean {
 }
 
 /** Whether Redis replies to a command only when there is something, or its time is over. */
-function isBlock({ name, args }: Command): boolean {
+function isBlock({ name, args }: SentCommand): boolean {
   if (/^b[lrz]/.test(name)) return true;
   return name.startsWith("xread") && args.some((word) => /^block$/i.test(String(word)));
 }

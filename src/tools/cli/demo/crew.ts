@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Report } from "./order.ts";
 
 /** A worker of the demo: a process of its own. */
-export interface Member {
+export interface CrewMember {
   readonly name: string;
   readonly pid: number;
   /** The order in its hands. */
@@ -11,18 +11,18 @@ export interface Member {
 }
 
 /** A worker as the demo names it. */
-export function titleOf({ name, pid }: Member): string {
+export function titleOf({ name, pid }: CrewMember): string {
   return `${name} (pid ${pid})`;
 }
 
 /** What a crew tells. */
 export interface CrewEvents {
-  report(member: Member, report: Report): void;
+  report(member: CrewMember, report: Report): void;
   /** A worker has ended, and nobody asked it to. */
-  exit(member: Member, isLast: boolean): void;
+  exit(member: CrewMember, isLast: boolean): void;
 }
 
-interface Running extends Member {
+interface Running extends CrewMember {
   readonly child: ChildProcess;
   holds: number | undefined;
 }
@@ -47,7 +47,7 @@ export class Crew implements AsyncDisposable {
    *
    * @throws {Error} if it ends before.
    */
-  async hire(signal: AbortSignal): Promise<Member> {
+  async hire(signal: AbortSignal): Promise<CrewMember> {
     const [file = ""] = process.argv.slice(1);
     const child = spawn(
       process.execPath,

@@ -5,7 +5,7 @@ import { sleepForNetwork } from "../../../time/sleep.ts";
 import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import { formatCount, type Io, type Output } from "../session/output.ts";
-import { titleOf, type Crew, type CrewEvents, type Member } from "./crew.ts";
+import { titleOf, type Crew, type CrewEvents, type CrewMember } from "./crew.ts";
 import { keyOf, LEASE_TIMEOUT, type Order, type Report } from "./order.ts";
 
 /** How many orders are placed at once; when the first is due, and the time from one to the next, in milliseconds. */
@@ -85,7 +85,7 @@ export class Story implements CrewEvents {
     return isSettled;
   }
 
-  report(member: Member, report: Report): void {
+  report(member: CrewMember, report: Report): void {
     if (report.what === "taken") this.#tellTaken(member, report);
     if (report.what === "handled") {
       this.#fate(report.order).state = "handled";
@@ -95,7 +95,7 @@ export class Story implements CrewEvents {
     this.#attempt(() => this.#settle());
   }
 
-  exit(member: Member, isLast: boolean): void {
+  exit(member: CrewMember, isLast: boolean): void {
     const { holds } = member;
     const hands =
       holds === undefined ? "with nothing in its hands" : `with ${keyOf(holds)} in its hands`;
@@ -144,7 +144,10 @@ export class Story implements CrewEvents {
     if (!crew.kill()) this.#say("There is no worker to kill: w starts one");
   }
 
-  #tellTaken({ name }: Member, { order, attempt, at }: Extract<Report, { what: "taken" }>): void {
+  #tellTaken(
+    { name }: CrewMember,
+    { order, attempt, at }: Extract<Report, { what: "taken" }>,
+  ): void {
     const fate = this.#fate(order);
     fate.deliveries++;
     if (attempt > 1)

@@ -9,12 +9,12 @@ import {
 } from "../../inspect/sighting.ts";
 import type { Guard } from "../../../queue/message/guard.ts";
 import { unpackTrailer, type Trailer } from "../../../queue/message/trailer.ts";
-import { escapeControl, readablePayload } from "../../inspect/text.ts";
+import { escapeControl, readablePayload, type CommandWord } from "../../inspect/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
 import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
 import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
-import type { CommandWord, Session } from "./session.ts";
+import type { Session } from "./session.ts";
 
 /** The states as options take them. */
 export const STATE_WORDS: readonly string[] = MESSAGE_STATES.map(wordOf);

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { RedisError } from "../../../errors.ts";
 import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
 import { suggest } from "../../../words/did-you-mean.ts";
-import { escapeControl, shellWord } from "../../inspect/text.ts";
+import { escapeControl, shellWord, type CommandWord } from "../../inspect/text.ts";
 import {
   DEFAULT_URL,
   parseAddresses,
@@ -170,10 +170,6 @@ export function openSession(io: Io, values: Readonly<Record<string, unknown>>): 
   const connection = { urls: given, ...topology, interop } as const;
   return new Session(io, addresses, { callTimeout, connection, namedUrls, isJson: json === true });
 }
-
-/** A word of a command, or an option with its value. */
-export type CommandWord =
-  string | readonly [option: `--${string}`] | readonly [option: `--${string}`, value: string];
 
 /** The options that say which Redis a command is for, and how it opens queues there. */
 interface Connection extends Topology {

@@ -50,7 +50,7 @@ const LIST_STATES = [...MESSAGE_STATES, "quarantined"] as const;
 const MOST_AT_ONCE = 100;
 
 /** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
-export class Call {
+export class ApiCall {
   readonly running: Running;
   readonly request: Request;
   readonly #queue: string | undefined;

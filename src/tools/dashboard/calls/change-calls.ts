@@ -5,7 +5,7 @@ import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable } from "../../inspect/sighting.ts";
 import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
-import type { Call, Chosen, Verb } from "./call.ts";
+import type { ApiCall, Chosen, Verb } from "./call.ts";
 import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 
 // Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.
@@ -45,7 +45,7 @@ interface Progress {
  *
  * All of a list takes several calls: `next` is the cursor of the following one. Without it the change stops.
  */
-export async function changeMessages(call: Call): Promise<unknown> {
+export async function changeMessages(call: ApiCall): Promise<unknown> {
   const { verb, delay = 0, isDry, chosen } = call;
   const wanted = wantedOf(call);
   const state = stateFor(verb, wanted);

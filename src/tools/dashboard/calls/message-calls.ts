@@ -5,7 +5,7 @@ import { lifeOf } from "../../inspect/life.ts";
 import { locate } from "../../inspect/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { HttpError } from "../http/reply.ts";
-import { listedPayload, shownPayload, type Call } from "./call.ts";
+import { listedPayload, shownPayload, type ApiCall } from "./call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { messagesOf, wantedOf } from "./wanted.ts";
 
@@ -14,7 +14,7 @@ import { messagesOf, wantedOf } from "./wanted.ts";
  * `prefix`, those whose keys begin with it; with `reason` and `group`, such dead letters; with `from` and `until`, those
  * that are due then; with `text`, those whose payloads contain it; with `sort`, in the order of a field.
  */
-export async function listMessages(call: Call): Promise<unknown> {
+export async function listMessages(call: ApiCall): Promise<unknown> {
   const { wantsPayload } = call;
   const wanted = wantedOf(call);
   const { state } = wanted;
@@ -38,7 +38,7 @@ export async function listMessages(call: Call): Promise<unknown> {
 /**
  * `GET queues/:q/message`: one message by id or key, wherever it is, or that it was handled if its queue remembers that.
  */
-export async function locateMessage(call: Call): Promise<unknown> {
+export async function locateMessage(call: ApiCall): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
   const queue = await call.open();
   const { sightings, mayBeReady } = await locate(queue, idOrKey, { signal });
@@ -96,13 +96,13 @@ const GONE = {
 };
 
 /** `POST queues/:q/message/cancel`. */
-export async function cancel(call: Call): Promise<unknown> {
+export async function cancel(call: ApiCall): Promise<unknown> {
   const { id } = call;
   return { done: await (await call.open()).messages.cancel(id, { signal: call.signal }) };
 }
 
 /** `POST queues/:q/message/reschedule`: makes a message due `delay` milliseconds from now. */
-export async function reschedule(call: Call): Promise<unknown> {
+export async function reschedule(call: ApiCall): Promise<unknown> {
   const { id, delay } = call;
   if (delay === undefined) throw new HttpError(400, "delay must be given");
   const { messages } = await call.open();
@@ -110,7 +110,7 @@ export async function reschedule(call: Call): Promise<unknown> {
 }
 
 /** `POST queues/:q/message/promote`: makes a message due now. */
-export async function promote(call: Call): Promise<unknown> {
+export async function promote(call: ApiCall): Promise<unknown> {
   const { id } = call;
   return moved(await (await call.open()).messages.promote(id, { signal: call.signal }));
 }
@@ -123,7 +123,7 @@ function moved(message: Rescheduled | undefined): unknown {
 const MOST_LETTERS = 20_000;
 
 /** `GET queues/:q/dead/reasons`: the dead letters by reason. */
-export async function showReasons(call: Call): Promise<unknown> {
+export async function showReasons(call: ApiCall): Promise<unknown> {
   const { signal } = call;
   let seen: DeadReasons = { groups: [], others: 0, read: 0, total: 0 };
   for await (const next of deadByReason(await call.open(), { most: MOST_LETTERS, signal })) {

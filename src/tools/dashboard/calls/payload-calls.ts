@@ -1,5 +1,5 @@
 import { MOST_BARE } from "../../inspect/bare.ts";
-import { listedPayload, type Call } from "./call.ts";
+import { listedPayload, type ApiCall } from "./call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { payloadsOf, wantedOf } from "./wanted.ts";
 
@@ -8,7 +8,7 @@ import { payloadsOf, wantedOf } from "./wanted.ts";
  * `kind`, those that are a `payload` or a whole `message`; with `text`, those that contain it; with `sort`, in the order of
  * a field.
  */
-export async function listPayloads(call: Call): Promise<unknown> {
+export async function listPayloads(call: ApiCall): Promise<unknown> {
   const { wantsPayload } = call;
   const wanted = wantedOf(call);
   const state = wanted.state === "ready" ? "ready" : "quarantined";

@@ -14,7 +14,7 @@ import {
   type Lines,
   type SpanBack,
 } from "../readings/lines.ts";
-import type { Call, Running } from "./call.ts";
+import type { ApiCall, Running } from "./call.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */
 const SPANS: Readonly<Record<string, { readonly step: number; readonly count: number }>> = {
@@ -27,7 +27,7 @@ const SPANS: Readonly<Record<string, { readonly step: number; readonly count: nu
 const STARTS = { least: YEAR_1973, most: YEAR_9999 };
 
 /** `GET queues`: the numbers of all queues. */
-export async function showQueues({ running }: Call): Promise<unknown> {
+export async function showQueues({ running }: ApiCall): Promise<unknown> {
   const { at, samples, error } = await running.sampler.round();
   const queues = Array.from(samples.values(), ({ row }) => row);
   // With a failed search and no queues known from before, there is nothing to show.
@@ -36,7 +36,7 @@ export async function showQueues({ running }: Call): Promise<unknown> {
 }
 
 /** `GET queues/:q`: the numbers of one queue and of its partitions. */
-export async function showQueue(call: Call): Promise<unknown> {
+export async function showQueue(call: ApiCall): Promise<unknown> {
   const { running, queue } = call;
   call.checkQueue();
   const sample = await running.sampler.look(queue);
@@ -46,7 +46,7 @@ export async function showQueue(call: Call): Promise<unknown> {
 }
 
 /** How far back a call wants to look, from its query. */
-function spanBackOf(call: Call): SpanBack {
+function spanBackOf(call: ApiCall): SpanBack {
   const span = call.value("span") ?? "hour";
   if (Object.hasOwn(SPANS_BACK, span)) return span as SpanBack;
   throw new HttpError(400, `span must be ${Object.keys(SPANS_BACK).join(", ")}`);
@@ -56,7 +56,7 @@ function spanBackOf(call: Call): SpanBack {
  * `GET queues/:q/history`: the numbers of the last hour, day or 90 days: as Redis has them, and of the last hour what this
  * dashboard has read, every ten seconds.
  */
-export async function history(call: Call): Promise<unknown> {
+export async function history(call: ApiCall): Promise<unknown> {
   const { running, queue } = call;
   call.checkQueue();
   const span = spanBackOf(call);
@@ -77,7 +77,7 @@ const MOST_VALUES = 96;
  * `GET lines`: the last hour, day or 90 days of all queues, and of their sums, as Redis or this dashboard has them. Computed
  * once a minute for all pages: of 200 queues it takes this process 0.2 s.
  */
-export async function showLines(call: Call): Promise<Response> {
+export async function showLines(call: ApiCall): Promise<Response> {
   const { kept, sampler } = call.running;
   const names = [...(await sampler.round()).samples.keys()];
   const span = spanBackOf(call);
@@ -123,7 +123,7 @@ async function linesOf(
  * `GET queues/:q/forecast`: how many messages become due in each interval. Begins at `from`, by default with the
  * current minute, quarter of an hour, or day (UTC).
  */
-export async function forecast(call: Call): Promise<unknown> {
+export async function forecast(call: ApiCall): Promise<unknown> {
   const span = call.value("span") ?? "hour";
   const intervals = Object.hasOwn(SPANS, span) ? SPANS[span] : undefined;
   if (intervals === undefined) throw new HttpError(400, "span must be hour, day or month");
@@ -134,12 +134,12 @@ export async function forecast(call: Call): Promise<unknown> {
 }
 
 /** `GET queues/:q/consumers`: the consumers of a reliable queue. */
-export async function showConsumers(call: Call): Promise<unknown> {
+export async function showConsumers(call: ApiCall): Promise<unknown> {
   return { consumers: await consumers(await call.open(), { signal: call.signal }) };
 }
 
 /** `POST queues/:q/pause`. Refuses unknown names: pausing would create a queue. */
-export async function pause(call: Call): Promise<unknown> {
+export async function pause(call: ApiCall): Promise<unknown> {
   const { messages, stats } = await call.open();
   if (isEmpty(stats) && !call.running.sampler.knows(call.queue)) {
     throw new HttpError(404, `there is no queue "${call.queue}"`);
@@ -149,7 +149,7 @@ export async function pause(call: Call): Promise<unknown> {
 }
 
 /** `POST queues/:q/resume`. */
-export async function resume(call: Call): Promise<unknown> {
+export async function resume(call: ApiCall): Promise<unknown> {
   await (await call.open()).messages.resume({ signal: call.signal });
   return { done: true };
 }

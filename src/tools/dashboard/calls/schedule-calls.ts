@@ -1,13 +1,13 @@
 import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
 import { HttpError } from "../http/reply.ts";
-import type { Call } from "./call.ts";
+import type { ApiCall } from "./call.ts";
 
 /** The most schedules to show, and the most next ticks of each. */
 const MOST = 500;
 const MOST_TICKS = 10;
 
 /** `GET queues/:q/schedules`: the schedules of a queue, the most urgent and the next ones first. */
-export async function listSchedules(call: Call): Promise<unknown> {
+export async function listSchedules(call: ApiCall): Promise<unknown> {
   const { messages, stats } = await call.open();
   const { serverTime: at, isPaused } = stats;
   const found: Schedule[] = [];
@@ -33,7 +33,7 @@ function urgency({ state, next }: { state: string; next: readonly number[] }): n
 }
 
 /** `POST queues/:q/schedules/change`: runs, pauses, resumes or removes a schedule. */
-export async function changeSchedule(call: Call): Promise<unknown> {
+export async function changeSchedule(call: ApiCall): Promise<unknown> {
   const { name, verb } = call.schedule;
   const { schedules } = (await call.open()).messages;
   const options = { signal: call.signal };

@@ -1,6 +1,6 @@
 import { search, type SearchReport } from "../../inspect/search.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
-import type { Call } from "./call.ts";
+import type { ApiCall } from "./call.ts";
 
 /** A message that a search found. */
 interface Hit extends Pick<Sighting, "queue" | "id" | "key" | "group" | "partition"> {
@@ -14,7 +14,7 @@ type Found = { readonly hit: Hit } | { readonly report: SearchReport };
  * `GET search`: the messages with the id or key `q`, in all queues and states. Replies with what it has found within a
  * second, and with `report` once it has looked everywhere. A message that was handled is found if its queue remembers it.
  */
-export async function searchAll(call: Call): Promise<unknown> {
+export async function searchAll(call: ApiCall): Promise<unknown> {
   const q = call.sought;
   const list = JSON.stringify(["search", q]);
   const { items, next } = await call.running.readings.page(list, call.page, (signal) =>
@@ -26,7 +26,7 @@ export async function searchAll(call: Call): Promise<unknown> {
 }
 
 async function* everywhere(
-  { running: { sampler, inspector } }: Call,
+  { running: { sampler, inspector } }: ApiCall,
   q: string,
   signal: AbortSignal,
 ): AsyncGenerator<Found | undefined, void, void> {

@@ -1,5 +1,5 @@
 import { HttpError } from "../http/reply.ts";
-import type { Call } from "./call.ts";
+import type { ApiCall } from "./call.ts";
 
 // Redis has each list in one order. In another one, the first of its items are sorted here.
 
@@ -35,7 +35,7 @@ interface Sort {
 }
 
 /** The order that a call wants: `sort=size`, or `sort=-size` for the greatest first; undefined for that of Redis. */
-export function sortOf(call: Call): Sort | undefined {
+export function sortOf(call: ApiCall): Sort | undefined {
   const sort = call.value("sort");
   if (sort === undefined) return undefined;
   const field = FIELDS.find((one) => one === sort.replace(/^-/, ""));
@@ -47,7 +47,7 @@ export function sortOf(call: Call): Sort | undefined {
 }
 
 /** The page of a list that a call wants. A sorted one has nothing to show before all is read. */
-export function pageOf({ page }: Call, sort: Sort | undefined) {
+export function pageOf({ page }: ApiCall, sort: Sort | undefined) {
   return sort === undefined ? page : { ...page, maxTime: MAX_TIME_SORTED };
 }
 

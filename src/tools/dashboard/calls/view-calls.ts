@@ -2,7 +2,7 @@ import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
 import { redisHealth } from "../readings/redis-health.ts";
-import type { Call } from "./call.ts";
+import type { ApiCall } from "./call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 
 // The views of all queues, beside their list.
@@ -14,33 +14,33 @@ const STARTS = { least: YEAR_1973, most: YEAR_9999 };
 const HOURS = { least: 0, most: 31 * 24 - 1 };
 
 /** `GET month`: how many messages become due in each hour of the 31 days from `from`, by default the current hour. */
-export async function showMonth(call: Call): Promise<unknown> {
+export async function showMonth(call: ApiCall): Promise<unknown> {
   return await call.running.months.month(startOf(call));
 }
 
 /** `GET month/cell`: the queues whose messages become due in the hour `hour` of that month. */
-export async function showMonthCell(call: Call): Promise<unknown> {
+export async function showMonthCell(call: ApiCall): Promise<unknown> {
   const hour = call.whole("hour", HOURS) ?? 0;
   return { queues: await call.running.months.cell(startOf(call), hour) };
 }
 
-function startOf(call: Call): number {
+function startOf(call: ApiCall): number {
   const current = Math.floor(call.running.sampler.now / 3_600_000) * 3_600_000;
   return call.whole("from", STARTS) ?? current;
 }
 
 /** `GET doctor`: examines Redis and all queues. */
-export async function examine({ running }: Call): Promise<unknown> {
+export async function examine({ running }: ApiCall): Promise<unknown> {
   return await running.doctor.examine();
 }
 
 /** `GET redis`: what each server says of its own health. */
-export async function showRedis({ running: { inspector }, signal }: Call): Promise<unknown> {
+export async function showRedis({ running: { inspector }, signal }: ApiCall): Promise<unknown> {
   return { servers: await redisHealth(inspector, signal) };
 }
 
 /** `GET busy`: the messages in flight of all queues: who holds what, and since when. */
-export async function showBusy(call: Call): Promise<unknown> {
+export async function showBusy(call: ApiCall): Promise<unknown> {
   const { sampler, inspector, readings } = call.running;
   const sort = sortOf(call);
   const read = async function* (signal: AbortSignal) {

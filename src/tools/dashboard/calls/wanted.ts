@@ -4,7 +4,7 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
 import { YEAR_9999 } from "../../../queue/checks.ts";
-import type { Call } from "./call.ts";
+import type { ApiCall } from "./call.ts";
 
 // What a list shows, and what a change of all that a list shows is made to: the same query for both.
 
@@ -28,7 +28,7 @@ export interface Wanted {
 const INSTANTS = { least: 0, most: YEAR_9999 };
 
 /** @throws {HttpError} 400 if a condition is not legal, 403 if the payloads to look into are hidden. */
-export function wantedOf(call: Call): Wanted {
+export function wantedOf(call: ApiCall): Wanted {
   const text = call.value("text");
   if (text !== undefined) call.checkPayloads();
   return {

@@ -2,19 +2,19 @@ import { peerOf } from "./node-handler.ts";
 import { HttpError } from "./reply.ts";
 import { networkTime } from "../../../time/runtime.ts";
 
-/** The rules of a guard; see the options of a dashboard. */
-interface GuardRules {
+/** The rules of an admission; see the options of a dashboard. */
+interface AdmissionRules {
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
   readonly readOnly: boolean;
 }
 
 /** Decides which requests are served, and which may change something. */
-export class Guard {
-  readonly #rules: GuardRules;
+export class Admission {
+  readonly #rules: AdmissionRules;
   /** No further warning before this time (`networkTime.now()`). */
   #quietUntil = -Infinity;
 
-  constructor(rules: GuardRules) {
+  constructor(rules: AdmissionRules) {
     this.#rules = rules;
   }
 
@@ -92,7 +92,7 @@ export class Guard {
 
   /** Passes a copy without the body: a body can be read only once. */
   async #isAuthorized(
-    authorize: NonNullable<GuardRules["authorize"]>,
+    authorize: NonNullable<AdmissionRules["authorize"]>,
     request: Request,
   ): Promise<boolean> {
     const { url, method, headers, signal } = request;

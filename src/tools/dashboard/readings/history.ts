@@ -3,7 +3,7 @@ import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
 import type { QueueNumbers, QueueStats } from "../../../observe/queue-stats.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
-export interface Row extends Omit<QueueNumbers, "nextDeadline"> {
+export interface QueueRow extends Omit<QueueNumbers, "nextDeadline"> {
   readonly name: string;
   readonly kind: QueueStats["kind"];
   /** How many partitions it has; 0 for an ordinary queue. */
@@ -27,23 +27,23 @@ export interface PartitionRow extends QueueNumbers {
 }
 
 /** The numbers of one queue, with those of its partitions. */
-export interface QueueRow extends Row {
+export interface WholeQueueRow extends QueueRow {
   readonly perPartition: readonly PartitionRow[];
 }
 
 /** The row of a queue with these numbers. */
-export function rowOf(name: string, partitions: number, stats: QueueStats): Row {
+export function rowOf(name: string, partitions: number, stats: QueueStats): QueueRow {
   const { perPartition: _, serverTime, ...numbers } = stats;
   const overdueBy = Math.floor(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
   return { name, partitions, ...numbers, overdueBy, problems: problemsOf(stats) };
 }
 
 /** The row of a queue whose numbers could not be read. */
-export function brokenRow(name: string, error: string): Row {
+export function brokenRow(name: string, error: string): QueueRow {
   return { ...EMPTY, name, error };
 }
 
-const EMPTY: Omit<Row, "name"> = {
+const EMPTY: Omit<QueueRow, "name"> = {
   kind: "plain",
   partitions: 0,
   isPaused: false,
@@ -75,7 +75,12 @@ const EMPTY: Omit<Row, "name"> = {
  * How long (ms) the message has waited that has waited longest since it was due: in vain to be moved, or to be taken. 0 if
  * none waits, undefined if Redis does not know.
  */
-export function lateOf({ overdue, overdueBy, oldestReadyAge, ready }: Row): number | undefined {
+export function lateOf({
+  overdue,
+  overdueBy,
+  oldestReadyAge,
+  ready,
+}: QueueRow): number | undefined {
   if (oldestReadyAge === undefined && ready > 0) return overdue > 0 ? overdueBy : undefined;
   return Math.max(overdueBy, oldestReadyAge ?? 0);
 }
@@ -130,7 +135,7 @@ export class History {
   /** A ring of points. NaN stands for undefined. */
   readonly #ring = new Float64Array(MAX_POINTS * FIELDS.length);
   #count = 0;
-  #last: { readonly at: number; readonly row: Row } | undefined;
+  #last: { readonly at: number; readonly row: QueueRow } | undefined;
 
   /** The time of the last point (epoch ms). */
   get lastAt(): number | undefined {
@@ -138,7 +143,7 @@ export class History {
   }
 
   /** Adds a point, unless the last one is less than ten seconds old or the numbers could not be read. */
-  add(at: number, row: Row): void {
+  add(at: number, row: QueueRow): void {
     if (row.error !== undefined) return;
     const last = this.#last;
     if (last !== undefined && at - last.at < STEP) return;
@@ -212,7 +217,7 @@ export class Histories {
   readonly #byName = new Map<string, History>();
 
   /** Adds the numbers of a queue. Ignores further queues beyond the first thousand. */
-  add(name: string, at: number, row: Row): void {
+  add(name: string, at: number, row: QueueRow): void {
     let history = this.#byName.get(name);
     if (history === undefined) {
       if (this.#byName.size >= MAX_QUEUES) return;

@@ -5,12 +5,12 @@ import {
   noteNumbers,
   readPast,
   type NotedNumbers,
-  type Past,
+  type PastNumbers,
   type PastRange,
 } from "../../../queue/history.ts";
 import type { RedisClient } from "../../../redis/client.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
-import { lateOf, type Row } from "./history.ts";
+import { lateOf, type QueueRow } from "./history.ts";
 
 const MINUTE = 60_000;
 
@@ -45,7 +45,7 @@ export class KeptHistory {
    * Notes the numbers of queues as they were at `at` (epoch ms on the server's clock), unless this was done in that minute.
    * Never rejects: after a refusal it goes on with the next minute.
    */
-  async note(at: number, all: () => readonly Row[]): Promise<void> {
+  async note(at: number, all: () => readonly QueueRow[]): Promise<void> {
     const minute = Math.floor(at / MINUTE);
     if (!this.#isOn || minute === this.#minute) return;
     this.#minute = minute;
@@ -76,8 +76,11 @@ export class KeptHistory {
   }
 
   /** Reads the past of queues. A queue whose past cannot be read has none. */
-  async read(names: readonly string[], range: PastRange): Promise<ReadonlyMap<string, Past>> {
-    const found = new Map<string, Past>();
+  async read(
+    names: readonly string[],
+    range: PastRange,
+  ): Promise<ReadonlyMap<string, PastNumbers>> {
+    const found = new Map<string, PastNumbers>();
     const read = async (redis: RedisClient, name: string) => {
       const past = await readPast(redis, name, range).catch(() => undefined);
       if (past !== undefined) found.set(name, past);
@@ -96,7 +99,7 @@ export class KeptHistory {
   }
 }
 
-function notedOf(row: Row): NotedNumbers {
+function notedOf(row: QueueRow): NotedNumbers {
   const { delayed, ready, inFlight, retries, dead, finished } = row;
   return { delayed, ready, inFlight, retries, dead, finished, late: lateOf(row) };
 }

@@ -1,4 +1,4 @@
-import { NOTED, type Noted, type Past, type PastRange } from "../../../queue/history.ts";
+import { NOTED, type Noted, type PastNumbers, type PastRange } from "../../../queue/history.ts";
 import type { Point } from "./history.ts";
 
 /** How far back the page looks. */
@@ -11,12 +11,15 @@ export const SPANS_BACK = {
 export type SpanBack = keyof typeof SPANS_BACK;
 
 /** For each number its values, the latest last; undefined where nobody read it. */
-export type Lines = Past["values"];
+export type Lines = PastNumbers["values"];
 
 const MINUTE = 60_000;
 
 /** What this process has read in the minutes of a range, by its last point of each. Of days it knows nothing. */
-export function pastOf(points: readonly Point[], { of, count, now }: PastRange): Past | undefined {
+export function pastOf(
+  points: readonly Point[],
+  { of, count, now }: PastRange,
+): PastNumbers | undefined {
   if (of === "days") return undefined;
   const first = Math.floor(now / MINUTE) - count + 1;
   const byMinute = new Map(points.map((point) => [Math.floor(point.at / MINUTE) - first, point]));
@@ -29,7 +32,10 @@ export function pastOf(points: readonly Point[], { of, count, now }: PastRange):
 }
 
 /** The past as Redis has it, and where it does not know, as this process does. */
-export function merged(kept: Past | undefined, live: Past | undefined): Past | undefined {
+export function merged(
+  kept: PastNumbers | undefined,
+  live: PastNumbers | undefined,
+): PastNumbers | undefined {
   if (kept === undefined || live === undefined) return kept ?? live;
   const values = each((noted) =>
     kept.values[noted].map((value, i) => value ?? live.values[noted][i]),
@@ -38,7 +44,7 @@ export function merged(kept: Past | undefined, live: Past | undefined): Past | u
 }
 
 /** A past with at most `most` intervals, each of several: the most of each number, and of what has finished the mean. */
-export function folded({ from, step, values }: Past, most: number): Past {
+export function folded({ from, step, values }: PastNumbers, most: number): PastNumbers {
   const size = Math.ceil(values.delayed.length / most);
   if (size === 1) return { from, step, values };
   const fold = (noted: Noted) =>
@@ -76,7 +82,7 @@ export function totalOf(all: readonly Lines[]): Lines {
 }
 
 /** Whether the latest intervals are known: somebody notes the numbers. */
-export function isFresh({ values }: Past): boolean {
+export function isFresh({ values }: PastNumbers): boolean {
   return values.delayed.slice(-LATEST).some((value) => value !== undefined);
 }
 
@@ -84,7 +90,7 @@ export function isFresh({ values }: Past): boolean {
 const LATEST = 3;
 
 /** The intervals of a past of which anything is known, as points. `finished` is per second. */
-export function pointsOf({ from, step, values }: Past): Partial<Point>[] {
+export function pointsOf({ from, step, values }: PastNumbers): Partial<Point>[] {
   return Array.from({ length: values.delayed.length }, (_, i) => {
     const known = NOTED.map((noted) => [noted, values[noted][i]] as const);
     const point = Object.fromEntries(known) as Partial<Point>;

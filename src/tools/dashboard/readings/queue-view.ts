@@ -1,5 +1,5 @@
 import type { Inspector } from "../../inspect/inspector.ts";
-import type { PartitionRow, QueueRow } from "./history.ts";
+import type { PartitionRow, WholeQueueRow } from "./history.ts";
 import type { Sample } from "./sampler.ts";
 
 /** How long homes are reused (ms). */
@@ -22,7 +22,7 @@ export class QueueView {
   }
 
   /** Completes a sample with the homes of the partitions. Leaves homes undefined if they cannot be read. */
-  async show(name: string, { row, stats }: Sample): Promise<QueueRow> {
+  async show(name: string, { row, stats }: Sample): Promise<WholeQueueRow> {
     if (stats === undefined || stats.perPartition.length === 0) return { ...row, perPartition: [] };
     const homes = await this.#homesOf(name).catch(() => new Map<number, Home>());
     const perPartition = stats.perPartition.map((numbers): PartitionRow => {

@@ -21,7 +21,7 @@ interface PageWanted {
 interface OpenReading {
   /** The name of the list: cursors of one list are refused for another. */
   readonly list: string;
-  readonly reading: Reading<unknown>;
+  readonly reading: PagedReading<unknown>;
   usedAt: number;
 }
 
@@ -39,7 +39,7 @@ export class Readings {
   readonly #open = new Map<string, OpenReading>();
 
   /**
-   * Returns a page of a list: the first, or the one at `cursor`. `read` starts the list; see {@link Reading} for what
+   * Returns a page of a list: the first, or the one at `cursor`. `read` starts the list; see {@link PagedReading} for what
    * it yields. Its signal aborts when the reading is closed.
    *
    * @throws {HttpError} 410 if the cursor is no longer valid.
@@ -59,7 +59,11 @@ export class Readings {
     this.#open.set(id, open);
     open.usedAt = Date.now();
     try {
-      const slice = await (open.reading as Reading<Item>).slice(Number(position), limit, maxTime);
+      const slice = await (open.reading as PagedReading<Item>).slice(
+        Number(position),
+        limit,
+        maxTime,
+      );
       if (slice === undefined) throw gone();
       const { items, next } = slice;
       // The first page is also the last: nobody will continue, or page back to it.
@@ -80,7 +84,7 @@ export class Readings {
     const stop = new AbortController();
     // Each running call adds a listener.
     setMaxListeners(0, stop.signal);
-    const reading = new Reading(read(stop.signal), stop);
+    const reading = new PagedReading(read(stop.signal), stop);
     this.#open.set(id, { list, reading, usedAt: Date.now() });
     return id;
   }
@@ -120,7 +124,7 @@ const MAX_TIME = 1000;
  * Reads a source slice by slice, while a user pages through it. Continues where it stopped, and keeps what it read, so
  * that paging back shows the same items.
  */
-export class Reading<Item> {
+export class PagedReading<Item> {
   readonly #source: AsyncGenerator<Item | undefined, void, void>;
   readonly #stop: AbortController;
   /** The items that are kept, from position `#dropped` on. */

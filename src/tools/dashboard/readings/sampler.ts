@@ -3,13 +3,13 @@ import { causeOf } from "../../../cause.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import { RedisError } from "../../../errors.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
+import { brokenRow, Histories, rowOf, type QueueRow } from "./history.ts";
 import type { KeptHistory } from "./kept-history.ts";
 import { networkTime } from "../../../time/runtime.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {
-  readonly row: Row;
+  readonly row: QueueRow;
   /** Undefined if the numbers could not be read; then `row.error` says why. */
   readonly stats: QueueStats | undefined;
   /** Whether the read before found the same row. Then it is the same object. */
@@ -344,7 +344,7 @@ export class Sampler {
   }
 
   /** Keeps the row of the last round if nothing has changed: so nobody has to compare its fields again. */
-  #sample(row: Row, stats: QueueStats | undefined): Sample {
+  #sample(row: QueueRow, stats: QueueStats | undefined): Sample {
     const before = this.#last?.samples.get(row.name)?.row;
     const isStill = before !== undefined && isDeepStrictEqual(before, row);
     return { row: isStill ? before : row, stats, isStill };

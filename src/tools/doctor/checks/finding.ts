@@ -1,4 +1,4 @@
-import { shellWord } from "../../inspect/text.ts";
+import { shellWord, type CommandWord } from "../../inspect/text.ts";
 import type { ServerReport } from "../looks/server-report.ts";
 import type { Endpoint, Site } from "../looks/site.ts";
 
@@ -79,10 +79,6 @@ export interface Finding {
 
 /** Makes a `delayline` command to paste into a shell, for the Redis that was examined. */
 export type CommandLine = (...words: readonly CommandWord[]) => string;
-
-/** A word of a command, or an option with its value. */
-export type CommandWord =
-  string | readonly [option: `--${string}`] | readonly [option: `--${string}`, value: string];
 
 /**
  * A redis-cli command to paste into a shell, for the server, the user and the TLS of the doctor's own connection. It

@@ -14,7 +14,7 @@ import {
   strangersIn,
   subscribersIn,
   takersAt,
-  type Connection,
+  type ListedConnection,
 } from "./server-report.ts";
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
@@ -24,7 +24,7 @@ export interface SiteView {
   readonly site: Site;
   readonly nodes: readonly SiteNode[];
   /** Undefined if Redis does not list them. */
-  readonly connections: readonly Connection[] | undefined;
+  readonly connections: readonly ListedConnection[] | undefined;
 }
 
 /** Everything that the doctor has read about a queue. */
