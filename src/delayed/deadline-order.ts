@@ -3,7 +3,7 @@ import { FIRST, soonest, type DeadlineCursor } from "../lua/delayed/soonest.ts";
 import type { Call } from "../queue/call.ts";
 import { unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { PAGE_BYTES, STEP } from "./insertion-order.ts";
+import { PAGE_BYTES, STEP } from "./order-reader.ts";
 
 /** Reads the delayed messages of a queue in the order of their deadlines, a page at a time. */
 export class DeadlineOrder {

@@ -23,7 +23,7 @@ import { failuresIn } from "../queue/message/trailer.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
-import { OrderReader, PAGE_BYTES, STEP } from "./insertion-order.ts";
+import { OrderReader, PAGE_BYTES, STEP } from "./order-reader.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
 import { OfferBatch } from "./offering/offer-batch.ts";

@@ -3,7 +3,7 @@ import { reschedule } from "../lua/delayed/reschedule.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { PAGE_BYTES } from "./insertion-order.ts";
+import { PAGE_BYTES } from "./order-reader.ts";
 import type { Due } from "./offering/offering.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import type { Messages } from "../partitions/messages.ts";
-import type { AllSchedules } from "../partitions/schedules.ts";
+import type { AllSchedules } from "../partitions/all-schedules.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";

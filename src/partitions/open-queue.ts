@@ -10,7 +10,7 @@ import { Pauses } from "./parts/pauses.ts";
 import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
 import { ORDINARY } from "./ring/fact.ts";
-import { AllSchedules } from "./schedules.ts";
+import { AllSchedules } from "./all-schedules.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleepForNetwork } from "../time/sleep.ts";

@@ -1,14 +1,14 @@
 import { DelaylineError } from "../../errors.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { ASSETS } from "./assets.ts";
-import { ApiCall, type Running } from "./calls/call.ts";
+import { ApiCall, type Running } from "./calls/api-call.ts";
 import { EventStreams } from "./calls/event-streams.ts";
 import {
   dashboardSettings,
   type DashboardOptions,
   type DashboardSettings,
 } from "./dashboard-options.ts";
-import { Admission, readBody } from "./http/guard.ts";
+import { Admission, readBody } from "./http/admission.ts";
 import { HttpError, reply, replyError } from "./http/reply.ts";
 import { Doctor } from "./readings/doctor.ts";
 import { KeptHistory } from "./readings/kept-history.ts";

@@ -1,5 +1,5 @@
 import { VERSION } from "../version.ts";
-import { checkName, type ApiCall } from "./calls/call.ts";
+import { checkName, type ApiCall } from "./calls/api-call.ts";
 import { changeMessages } from "./calls/change-calls.ts";
 import {
   cancel,

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dashboard } from "./dashboard.ts";
 import { serveSettings, type ServeOptions } from "./dashboard-options.ts";
-import { isLoopback } from "./http/guard.ts";
+import { isLoopback } from "./http/admission.ts";
 import { nodeHandler } from "./http/node-handler.ts";
 
 /** A dashboard with an HTTP server of its own, made by {@link serveDashboard}. */

@@ -5,7 +5,7 @@ import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable } from "../../inspect/sighting.ts";
 import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
-import type { ApiCall, Chosen, Verb } from "./call.ts";
+import type { ApiCall, Chosen, Verb } from "./api-call.ts";
 import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 
 // Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.

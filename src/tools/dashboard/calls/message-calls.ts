@@ -5,7 +5,7 @@ import { lifeOf } from "../../inspect/life.ts";
 import { locate } from "../../inspect/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { HttpError } from "../http/reply.ts";
-import { listedPayload, shownPayload, type ApiCall } from "./call.ts";
+import { listedPayload, shownPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { messagesOf, wantedOf } from "./wanted.ts";
 

@@ -1,5 +1,5 @@
 import { MOST_BARE } from "../../inspect/bare.ts";
-import { listedPayload, type ApiCall } from "./call.ts";
+import { listedPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { payloadsOf, wantedOf } from "./wanted.ts";
 

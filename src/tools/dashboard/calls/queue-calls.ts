@@ -14,7 +14,7 @@ import {
   type Lines,
   type SpanBack,
 } from "../readings/lines.ts";
-import type { ApiCall, Running } from "./call.ts";
+import type { ApiCall, Running } from "./api-call.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */
 const SPANS: Readonly<Record<string, { readonly step: number; readonly count: number }>> = {

@@ -1,6 +1,6 @@
 import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
 import { HttpError } from "../http/reply.ts";
-import type { ApiCall } from "./call.ts";
+import type { ApiCall } from "./api-call.ts";
 
 /** The most schedules to show, and the most next ticks of each. */
 const MOST = 500;

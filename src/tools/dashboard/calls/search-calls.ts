@@ -1,6 +1,6 @@
 import { search, type SearchReport } from "../../inspect/search.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
-import type { ApiCall } from "./call.ts";
+import type { ApiCall } from "./api-call.ts";
 
 /** A message that a search found. */
 interface Hit extends Pick<Sighting, "queue" | "id" | "key" | "group" | "partition"> {

@@ -1,5 +1,5 @@
 import { HttpError } from "../http/reply.ts";
-import type { ApiCall } from "./call.ts";
+import type { ApiCall } from "./api-call.ts";
 
 // Redis has each list in one order. In another one, the first of its items are sorted here.
 

@@ -2,7 +2,7 @@ import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
 import { redisHealth } from "../readings/redis-health.ts";
-import type { ApiCall } from "./call.ts";
+import type { ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 
 // The views of all queues, beside their list.

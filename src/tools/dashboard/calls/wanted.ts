@@ -4,7 +4,7 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
 import { YEAR_9999 } from "../../../queue/checks.ts";
-import type { ApiCall } from "./call.ts";
+import type { ApiCall } from "./api-call.ts";
 
 // What a list shows, and what a change of all that a list shows is made to: the same query for both.
 

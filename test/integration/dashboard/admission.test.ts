@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { dashboard, serveDashboard } from "../../../src/tools/dashboard/index.ts";
 import { fromHere, newDashboard } from "../../helpers/dashboard.ts";
-import { readBody } from "../../../src/tools/dashboard/http/guard.ts";
+import { readBody } from "../../../src/tools/dashboard/http/admission.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
