@@ -31,7 +31,8 @@ export type {
   PauseOptions,
   QueueHandle,
 } from "./handles/queue-handle.ts";
-export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
+export type { QueueNumbers } from "./nouns/numbers.ts";
+export type { PartitionStats, QueueStats } from "./observe/queue-stats.ts";
 export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
 export type {
   BackfillOptions,

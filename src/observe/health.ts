@@ -1,18 +1,21 @@
 import type { QueueStats } from "./queue-stats.ts";
 
 /** The numbers by which a queue is judged. */
-export type Judged = Omit<
+export type Judged = Pick<
   QueueStats,
-  | "kind"
-  | "perPartition"
-  | "inFlight"
-  | "dropped"
-  | "droppedLate"
-  | "remembered"
-  | "schedules"
-  | "droppedOverlap"
-  | "readied"
-  | "finished"
+  | "serverTime"
+  | "isPaused"
+  | "delayed"
+  | "ready"
+  | "retries"
+  | "dead"
+  | "quarantined"
+  | "unplanned"
+  | "nextDeadline"
+  | "oldestReadyAge"
+  | "oldestInFlightAge"
+  | "consumers"
+  | "listeners"
 >;
 
 /** `error`: messages stand still against everybody's will. `warning`: a person should look, and the others move on. */

@@ -1,5 +1,5 @@
 import { tellHolder } from "../lua/partitions/hold.ts";
-import type { QueueNumbers } from "../observe/queue-stats.ts";
+import type { QueueNumbers } from "../nouns/numbers.ts";
 import type { Call } from "../queue/call.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";

@@ -10,13 +10,14 @@ import { getRetries, retryPage } from "../lua/reliable/retries.ts";
 import { groups, openGroup } from "../lua/reliable/groups.ts";
 import { inFlightPage, type InFlightPage } from "../lua/reliable/in-flight-page.ts";
 import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
+import type { Place } from "../nouns/places.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** A message of a reliable queue that is not delayed, as bytes. A message in several groups is listed once for each. */
 export interface Content {
-  readonly state: "retrying" | "ready" | "in flight" | "dead";
+  readonly state: Exclude<Place, "delayed" | "quarantined">;
   /** Its entry, in the stream or among the dead letters; undefined if it is retrying. */
   readonly entryId?: string;
   /** The message's address, from which its id is made. */

@@ -69,6 +69,8 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
 
 /** Pure code: every room may import it, and it imports nothing of the others. */
 export const FOUNDATIONS: Readonly<Record<string, string>> = {
+  nouns:
+    "The places of a message and the numbers of a queue: what each is called, wherever it is shown.",
   time: "Clocks and timers; no Redis.",
   codecs: "Bytes and values.",
   words: "What an unknown name may mean.",
@@ -101,6 +103,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/inspect": {
     rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",
     imports: [
+      "nouns",
       "client",
       "handles",
       "partitions",
@@ -161,6 +164,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/dashboard": {
     rule: "A handler of HTTP requests, with its routes.",
     imports: [
+      "nouns",
       "tools/dashboard/calls",
       "tools/dashboard/readings",
       "tools/dashboard/http",
@@ -173,6 +177,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/dashboard/calls": {
     rule: "Answers one request each: reads queues and acts on them.",
     imports: [
+      "nouns",
       "time",
       "tools/dashboard/readings",
       "tools/dashboard/http",
@@ -185,6 +190,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/dashboard/readings": {
     rule: "Samples the numbers of queues and keeps their history.",
     imports: [
+      "nouns",
       "tools/dashboard/http",
       "tools/doctor",
       "tools/doctor/looks",
@@ -214,6 +220,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/cli/commands": {
     rule: "The subcommands: one per file, small neighbours together.",
     imports: [
+      "nouns",
       "tools/cli/demo",
       "tools/cli/top",
       "adapters/testing",
@@ -243,7 +250,14 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/cli/top": {
     rule: "`delayline top`: the numbers of all queues on the whole terminal.",
-    imports: ["tools/cli/session", "tools/dashboard/readings", "tools/inspect", "observe", "time"],
+    imports: [
+      "nouns",
+      "tools/cli/session",
+      "tools/dashboard/readings",
+      "tools/inspect",
+      "observe",
+      "time",
+    ],
   },
   "tools/cli/session": {
     rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",
@@ -286,14 +300,14 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "adapters/opentelemetry": {
     rule: "Spans and metrics of OpenTelemetry.",
-    imports: ["time", "values", "observe"],
+    imports: ["nouns", "time", "values", "observe"],
   },
   "adapters/prometheus": {
     rule: "Metrics of Prometheus.",
-    imports: ["time", "client", "queue", "observe"],
+    imports: ["nouns", "time", "client", "queue", "observe"],
   },
   "adapters/nestjs": {
     rule: "A module for NestJS.",
-    imports: ["time", "values", "client", "handles", "queue", "observe"],
+    imports: ["nouns", "time", "values", "client", "handles", "queue", "observe"],
   },
 };

@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { Inject } from "@nestjs/common";
 import type { Delayline } from "../../client/delayline.ts";
-import { QUEUE_GAUGES } from "../../observe/queue-gauges.ts";
+import { NUMBERS } from "../../nouns/numbers.ts";
 import { checkOptions, checkWhole } from "../../queue/checks.ts";
 
 /** Options of `DelaylineHealthIndicator.check`. */
@@ -80,7 +80,7 @@ export class DelaylineHealthIndicator {
   async #numbers(name: string, signal: AbortSignal): Promise<QueueHealth> {
     const stats = await this.#line.stats(name, { signal });
     const { delayed, ready, dead, quarantined, isPaused, serverTime } = stats;
-    const overdueFor = Math.round(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
+    const overdueFor = Math.round(NUMBERS.overdueBy.of(stats, serverTime));
     return { delayed, overdueFor, ready, dead, quarantined, isPaused };
   }
 }

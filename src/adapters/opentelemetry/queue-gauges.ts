@@ -6,7 +6,8 @@ import {
   type Observable,
 } from "@opentelemetry/api";
 import type { QueueCounters } from "../../observe/counters.ts";
-import { PAUSED, QUEUE_GAUGES, type GaugeName, type Unit } from "../../observe/queue-gauges.ts";
+import { PAUSED, SHOWN, valueOf, type ShownNumber, type Unit } from "../../nouns/numbers.ts";
+import { PLACES } from "../../nouns/places.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 
 /** A queue whose numbers can be observed: any handle. */
@@ -21,7 +22,7 @@ export class QueueGauges {
   readonly #meter: Meter;
   readonly #queues: () => Iterable<ObservedQueue>;
   readonly #messages: Observable;
-  readonly #gauges: ReadonlyMap<GaugeName, Observable>;
+  readonly #gauges: ReadonlyMap<ShownNumber, Observable>;
   readonly #paused: Observable;
   readonly #deliveries: Observable;
   readonly #observe: BatchObservableCallback = (result) => this.#observeAll(result);
@@ -33,9 +34,9 @@ export class QueueGauges {
       meter.createObservableGauge(`delayline.queue.${name}`, { unit, description });
     this.#messages = gauge("messages", "{message}", "Messages of a queue, by state.");
     this.#gauges = new Map(
-      GAUGES.map(([name, spelling]) => {
-        const { unit, help } = QUEUE_GAUGES[name];
-        return [name, gauge(spelling, UNITS[unit], help)];
+      SHOWN.flatMap((number) => {
+        const { metric, unit, help } = number;
+        return metric === undefined ? [] : [[number, gauge(metric, UNITS[unit], help)] as const];
       }),
     );
     this.#paused = gauge("paused", "1", PAUSED.help);
@@ -74,42 +75,20 @@ export class QueueGauges {
       diag.warn(`delayline: cannot observe queue "${name}"`, error);
       return;
     }
-    const read = (gauge: GaugeName) => QUEUE_GAUGES[gauge].of(stats, stats.serverTime);
-    for (const [gauge, state] of STATES) {
-      const own = { ...attributes, "delayline.message.state": state };
-      result.observe(this.#messages, read(gauge) ?? 0, own);
+    for (const [state, { number }] of Object.entries(PLACES)) {
+      const own = { ...attributes, "delayline.message.state": state.replace(" ", "_") };
+      result.observe(this.#messages, stats[number], own);
     }
-    for (const [gauge, observable] of this.#gauges) {
-      const value = read(gauge);
+    for (const [{ name: number, unit }, observable] of this.#gauges) {
+      const value = valueOf(number, stats, stats.serverTime);
       if (value === undefined) continue;
-      const isDuration = QUEUE_GAUGES[gauge].unit === "duration";
-      result.observe(observable, isDuration ? value / 1000 : value, attributes);
+      result.observe(observable, unit === "duration" ? value / 1000 : value, attributes);
     }
     result.observe(this.#paused, PAUSED.of(stats), attributes);
   }
 }
 
 const OUTCOMES = ["acknowledged", "retried", "dead", "reclaimed"] as const;
-
-/** The numbers that are one metric, by state. */
-const STATES = [
-  ["delayed", "delayed"],
-  ["ready", "ready"],
-  ["inFlight", "in_flight"],
-  ["retries", "retrying"],
-  ["dead", "dead"],
-  ["quarantined", "quarantined"],
-] as const satisfies readonly (readonly [GaugeName, string])[];
-
-/** The numbers that are a metric each, with its name. */
-const GAUGES = [
-  ["overdue", "overdue"],
-  ["overdueBy", "overdue_age"],
-  ["oldestReadyAge", "ready_age"],
-  ["oldestInFlightAge", "in_flight_age"],
-  ["consumers", "consumers"],
-  ["unplanned", "unplanned_schedules"],
-] as const satisfies readonly (readonly [GaugeName, string])[];
 
 /** In UCUM. */
 const UNITS: Readonly<Record<Unit, string>> = {

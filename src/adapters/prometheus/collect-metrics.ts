@@ -1,5 +1,5 @@
 import type { Delayline } from "../../client/delayline.ts";
-import { PAUSED } from "../../observe/queue-gauges.ts";
+import { PAUSED } from "../../nouns/numbers.ts";
 import {
   checkCollectMetrics,
   type CollectMetricsOptions,

@@ -1,6 +1,6 @@
 import type { QueueCounters } from "../../observe/counters.ts";
 import type { HistogramSnapshot } from "../../observe/histogram.ts";
-import { QUEUE_GAUGES, type QueueGauge, type Unit } from "../../observe/queue-gauges.ts";
+import { SHOWN, valueOf, type QueueNumbers, type Unit } from "../../nouns/numbers.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 
 /** One value of a metric. */
@@ -161,9 +161,11 @@ function cumulative({ bounds, counts, count }: HistogramSnapshot): [string | num
 }
 
 /** A gauge of each queue or partition, in Prometheus's units. */
-interface GaugeDefinition extends Pick<QueueGauge, "help" | "of"> {
+interface GaugeDefinition {
   /** Without the prefix. */
   readonly name: string;
+  readonly help: string;
+  readonly of: (numbers: QueueNumbers, serverTime: number) => number | undefined;
 }
 
 /** What Prometheus puts behind the name of a time, which it measures in seconds. */
@@ -173,21 +175,19 @@ const SUFFIXES: Readonly<Partial<Record<Unit, string>>> = {
 };
 
 /** The gauges of each queue, read from Redis. */
-export const GAUGES = Object.entries<QueueGauge>(QUEUE_GAUGES).map(
-  ([name, { unit, help, of }]): GaugeDefinition => {
-    const suffix = SUFFIXES[unit];
-    return {
-      name: snakeCase(name.replace(/By$/, "")) + (suffix ?? ""),
-      help,
-      of: (numbers, serverTime) => {
-        // A plain queue, which has no consumers, stores no times. In a reliable one nothing has waited.
-        const none = unit === "duration" && numbers.consumers !== undefined ? 0 : undefined;
-        const value = of(numbers, serverTime) ?? none;
-        return value === undefined || suffix === undefined ? value : value / 1000;
-      },
-    };
-  },
-);
+export const GAUGES = SHOWN.map(({ name, unit, help }): GaugeDefinition => {
+  const suffix = SUFFIXES[unit];
+  return {
+    name: snakeCase(name.replace(/By$/, "")) + (suffix ?? ""),
+    help,
+    of: (numbers, serverTime) => {
+      // A plain queue, which has no consumers, stores no times. In a reliable one nothing has waited.
+      const none = unit === "duration" && numbers.consumers !== undefined ? 0 : undefined;
+      const value = valueOf(name, numbers, serverTime) ?? none;
+      return value === undefined || suffix === undefined ? value : value / 1000;
+    },
+  };
+});
 
 function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -1,3 +1,4 @@
+import { COUNTED, NUMBERS, type QueueNumbers } from "../../nouns/numbers.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { inFlight } from "../fragments/in-flight.ts";
@@ -6,78 +7,8 @@ import { fieldsOf } from "../fragments/stream.ts";
 import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** The numbers of a queue that users see as Redis replies them. */
-export interface QueueCounts {
-  /** Messages that wait for their deadline, or are due but not moved yet. */
-  readonly delayed: number;
-  /** Messages and retries that are due but not moved yet. */
-  readonly overdue: number;
-  /**
-   * Messages that can be taken: in the LIST, or in the stream and not in flight. With several groups, each group's
-   * messages count.
-   *
-   * With several groups the number is approximate. A retry that is ready for one group counts for every group. Where
-   * Redis does not report a group's lag (before 7.0, and while entries that it has not read yet are deleted), a group
-   * with 100 or more unread entries also counts messages that it has finished and other groups have not.
-   */
-  readonly ready: number;
-  /** Messages of a reliable queue that consumers of any group hold. */
-  readonly inFlight: number;
-  /** Messages of a reliable queue that wait for their next attempt. */
-  readonly retries: number;
-  /** Dead letters of a reliable queue. */
-  readonly dead: number;
-  /**
-   * Due messages that were dropped because of their `onlyIf` or `deliverWithin`, or because another run of their schedule
-   * was ready or in flight, since the queue's first one. It grows until the queue is deleted.
-   */
-  readonly dropped: number;
-  /** Those of `dropped` that were too late: their `deliverWithin` had passed before any process moved them. */
-  readonly droppedLate: number;
-  /** Those of `dropped` that were runs of a schedule with `overlap: "skip"`, while another one was ready or in flight. */
-  readonly droppedOverlap: number;
-  /** Payloads and messages in the quarantine. */
-  readonly quarantined: number;
-  /**
-   * Handled messages that Redis still remembers, once for each group that has handled them: with the option `keepHandled`.
-   * At most some 100,000 per queue or partition. 0 without the option.
-   */
-  readonly remembered: number;
-  /** Schedules, also those that are paused or over. */
-  readonly schedules: number;
-  /**
-   * Schedules whose next messages should have been placed a minute ago, and were not: no process can plan them, or Redis has
-   * lost when to.
-   */
-  readonly unplanned: number;
-  /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
-  readonly nextDeadline: number | undefined;
-  /**
-   * For how many milliseconds the oldest ready message has been ready. Undefined if none is ready, and for a plain
-   * queue, whose ready LIST holds no times.
-   */
-  readonly oldestReadyAge: number | undefined;
-  /**
-   * For how many milliseconds the message that was handed out longest ago has been in flight: how long its handler has
-   * run. Undefined if none is in flight, or each waits for the rest of its pause in strict order.
-   */
-  readonly oldestInFlightAge: number | undefined;
-  /**
-   * How many messages have become ready in a reliable queue since its stream was created; each retry counts again. It
-   * grows until the stream is dropped: the difference between two calls is the throughput.
-   *
-   * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;
-   * occasionally with several groups; and for a partitioned queue while it is undefined for any reliable partition.
-   */
-  readonly readied: number | undefined;
-  /**
-   * How many of the messages in `readied` have left the stream: acknowledged by every group, dead, or waiting for a
-   * retry. Undefined when `readied` is.
-   */
-  readonly finished: number | undefined;
-}
-
-export interface StatsReply extends QueueCounts {
+/** The numbers of a queue as Redis replies them. */
+export interface StatsReply extends QueueNumbers {
   /** The server's clock (epoch ms). */
   readonly serverTime: number;
   readonly isReliable: boolean;
@@ -94,28 +25,14 @@ const COLUMNS = {
   serverTime: asInstant,
   isReliable: asFlag,
   isPaused: asFlag,
-  delayed: asNumber,
-  overdue: asNumber,
-  ready: asNumber,
-  inFlight: asNumber,
-  retries: asNumber,
-  dead: asNumber,
-  dropped: asNumber,
-  droppedLate: asNumber,
-  droppedOverlap: asNumber,
-  quarantined: asNumber,
-  remembered: asNumber,
-  schedules: asNumber,
-  unplanned: asNumber,
-  nextDeadline: orNothing(asDeadline),
-  oldestReadyAge: orNothing(asNumber),
-  oldestInFlightAge: orNothing(asNumber),
-  consumers: asNumber,
-  listeners: asNumber,
-  readied: orNothing(asNumber),
-  finished: orNothing(asNumber),
+  ...Object.fromEntries(COUNTED.map((name) => [name, readerOf(NUMBERS[name])])),
   pauseReason: orNothing(asText),
 };
+
+function readerOf({ unit, merge }: Pick<(typeof NUMBERS)[keyof QueueNumbers], "unit" | "merge">) {
+  if (merge === "sum") return asNumber;
+  return orNothing(unit === "instant" ? asDeadline : asNumber);
+}
 
 /**
  * Counts what is in a queue, in one step. O(log N), and O(1) for each consumer group. It reads the oldest ready message
@@ -154,18 +71,26 @@ export const stats = defineScript({
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
-local count = redis.call("ZCARD", timeouts)
-local waiting = redis.call("ZCARD", retries)
-local overdue, next = 0, false
+local found = {
+  delayed = redis.call("ZCARD", timeouts),
+  overdue = 0,
+  inFlight = 0,
+  retries = redis.call("ZCARD", retries),
+  dead = redis.call("XLEN", dead),
+  quarantined = redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
+  consumers = 0,
+}
+local next
 for _, key in ipairs({ timeouts, retries }) do
   local head = tonumber(redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2])
   if head then
     next = math.min(next or head, head)
-    if head <= latest then overdue = overdue + redis.call("ZCOUNT", key, "-inf", latest) end
+    if head <= latest then found.overdue = found.overdue + redis.call("ZCOUNT", key, "-inf", latest) end
   end
 end
-local listed, length = redis.call("LLEN", ready), redis.call("XLEN", stream)
-local readable, pending, longest, consumers, oldest, added = 0, 0, false, 0, false, false
+found.nextDeadline = next and replied(next)
+local length, readable = redis.call("XLEN", stream), 0
+local oldest, longest, added
 local isReliable = redis.call("EXISTS", stream)
 if isReliable == 1 then
   local groups = redis.call("XINFO", "GROUPS", stream)
@@ -179,8 +104,8 @@ if isReliable == 1 then
     local page = redis.call("XRANGE", stream, "(" .. group["last-delivered-id"], "+", "COUNT", 100)
     if #page == 100 then return nil end
     local count = 0
-    for _, found in ipairs(page) do
-      local owner = fieldsOf(found[2]).g
+    for _, entry in ipairs(page) do
+      local owner = fieldsOf(entry[2]).g
       if not owner or owner == group.name then count = count + 1 end
     end
     return count
@@ -188,7 +113,7 @@ if isReliable == 1 then
   if #groups == 0 then look("-") end
   for _, fields in ipairs(groups) do
     local group = fieldsOf(fields)
-    pending = pending + group.pending
+    found.inFlight = found.inFlight + group.pending
     -- A group hands out entries in the order of the stream. Only an exclusive consumer keeps some aside that it has not
     -- handed out, and Redis counts no delivery of these.
     for _, most in ipairs(group.pending > 0 and { 20, 1000 } or {}) do
@@ -197,7 +122,7 @@ if isReliable == 1 then
       end
       if longest or group.pending <= most then break end
     end
-    consumers = consumers + group.consumers
+    found.consumers = found.consumers + group.consumers
     local rest = math.max(0, length - group.pending)
     if #groups > 1 then rest = math.min(rest, group.lag or behindOf(group) or rest) end
     readable = readable + rest
@@ -211,55 +136,43 @@ if isReliable == 1 then
 end
 if added then
   local again = redis.pcall("GET", returned)
-  added = math.max(length, added - (type(again) == "string" and tonumber(again) or 0))
+  found.readied = math.max(length, added - (type(again) == "string" and tonumber(again) or 0))
+  found.finished = found.readied - length
 end
-local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
+found.ready = redis.call("LLEN", ready) + readable
+found.oldestReadyAge = oldest and math.max(0, math.floor(now / 1000 - oldest))
+found.oldestInFlightAge = longest
 local drops = redis.pcall("HMGET", dropped, "onlyIf", "deliverWithin", "overlap")
 local function dropsOf(i) return tonumber(drops[i] or 0) or 0 end
+found.dropped = dropsOf(1) + dropsOf(2) + dropsOf(3)
+found.droppedLate = dropsOf(2)
+found.droppedOverlap = dropsOf(3)
 local remembered = redis.pcall("XLEN", handled)
-local scheduled, unplanned = 0, 0
+found.remembered = type(remembered) == "number" and remembered or 0
+found.schedules, found.unplanned = 0, 0
 if redis.call("EXISTS", planning, schedules) > 0 then
-  scheduled = redis.call("ZCARD", planning)
-  if scheduled > 0 then
-    unplanned = redis.call("ZCOUNT", planning, "-inf", latest - 60000)
+  found.schedules = redis.call("ZCARD", planning)
+  if found.schedules > 0 then
+    found.unplanned = redis.call("ZCOUNT", planning, "-inf", latest - 60000)
   else
     -- Records of schedules without anything that says when to plan them: that key was lost.
-    scheduled = #scheduleNames()
-    unplanned = scheduled
+    found.schedules = #scheduleNames()
+    found.unplanned = found.schedules
   end
 end
 -- Of another type, the key pauses the queue all the same.
 local pause = redis.pcall("GET", paused)
 local reason = type(pause) == "string" and pause ~= "1" and pause
-local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
+found.listeners = redis.pcall("PUBSUB", "NUMSUB", channel)[2] or -1
 return {
   now,
   isReliable,
   pause and 1 or 0,
-  count,
-  overdue,
-  listed + readable,
-  pending,
-  waiting,
-  redis.call("XLEN", dead),
-  dropsOf(1) + dropsOf(2) + dropsOf(3),
-  dropsOf(2),
-  dropsOf(3),
-  redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
-  type(remembered) == "number" and remembered or 0,
-  scheduled,
-  unplanned,
-  next and replied(next),
-  age,
-  longest,
-  consumers,
-  subscribed[2] or -1,
-  added or false,
-  added and added - length,
+  ${COUNTED.map((name) => `found.${name} or false`).join(",\n  ")},
   reason or false,
 }
 `,
-  reply: (raw): StatsReply => asRow(raw, COLUMNS),
+  reply: (raw) => asRow(raw, COLUMNS) as unknown as StatsReply,
 });
 
 /**

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { SHOWN } from "../../nouns/numbers.ts";
+import { PLACES } from "../../nouns/places.ts";
 
 /** A file of the page. */
 export interface Asset {
@@ -37,13 +39,30 @@ function readAssets(): Record<string, Asset> {
       .map((entry) => relative(home, join(entry.parentPath, entry.name)))
       .toSorted(),
   );
+  const texts = files
+    .filter((file) => !file.endsWith(".d.ts"))
+    .map((file): [path: string, text: string] => [
+      file.split(sep).join("/"),
+      readFileSync(join(home, file), "utf8").replaceAll("\r\n", "\n"),
+    ]);
   return Object.fromEntries(
-    files.map((file) => {
-      const text = readFileSync(join(home, file), "utf8").replaceAll("\r\n", "\n");
-      const type = TYPES[extname(file)];
-      if (type === undefined) throw new Error(`${file}: no content type for this extension`);
+    [...texts, ["page/data/tables.js", tables()] as const].map(([path, text]) => {
+      const type = TYPES[extname(path)];
+      if (type === undefined) throw new Error(`${path}: no content type for this extension`);
       const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 16)}"`;
-      return [file.split(sep).join("/"), { type, tag, text }];
+      return [path, { type, tag, text }];
     }),
   );
+}
+
+/** What the page has to know of the numbers and the places of a queue, as a module. `tables.d.ts` declares it. */
+function tables(): string {
+  const numbers = SHOWN.map(({ name, label, unit }) => [name, { label, unit }]);
+  const places = Object.entries(PLACES).map(([name, { label, meaning, number, verbs }]) => [
+    name,
+    { label, meaning, number, verbs },
+  ]);
+  return Object.entries({ NUMBERS: numbers, PLACES: places })
+    .map(([name, rows]) => `export const ${name} = ${JSON.stringify(Object.fromEntries(rows))};\n`)
+    .join("");
 }

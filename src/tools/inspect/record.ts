@@ -12,7 +12,7 @@ import { checkedHeaders, type MessageHeaders } from "../../queue/message/headers
 import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { packTrailer, unpackTrailer } from "../../queue/message/trailer.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
-import { isUnreadable, type Sighting } from "./sighting.ts";
+import { isUnreadable, type MessageState, type Sighting } from "./sighting.ts";
 
 /** The first line of an export. */
 export interface ExportHead {
@@ -39,7 +39,7 @@ export interface ExportEnd {
 
 /** The line of a message in an export. Fields that do not apply to its state are left out. */
 export interface MessageRecord {
-  readonly state: "delayed" | "retrying" | "ready" | "in flight" | "dead" | ListState;
+  readonly state: MessageState | ListState;
   readonly id?: string;
   readonly key?: string;
   readonly headers?: MessageHeaders;

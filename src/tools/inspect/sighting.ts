@@ -1,3 +1,4 @@
+import { PLACE_NAMES, type Place } from "../../nouns/places.ts";
 import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import {
@@ -12,10 +13,13 @@ import { processOf } from "../../reliable/group/consumer-name.ts";
 import type { Content } from "../../reliable/contents.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
 
-/** The states of a message. */
-export const MESSAGE_STATES = ["delayed", "retrying", "ready", "in flight", "dead"] as const;
+/** The state of a message that has an id: its place. */
+export type MessageState = Exclude<Place, "quarantined">;
 
-export type MessageState = (typeof MESSAGE_STATES)[number];
+/** The states of messages. */
+export const MESSAGE_STATES = PLACE_NAMES.filter(
+  (name): name is MessageState => name !== "quarantined",
+);
 
 /** A message, and where it was seen. In a reliable queue each group can have it in another state. */
 export interface Sighting {

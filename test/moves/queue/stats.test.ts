@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { NO_NUMBERS } from "../../../src/nouns/numbers.ts";
 import { forecast, isUnchanged, stats, textOf } from "../../../src/lua/queue/stats.ts";
 import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
@@ -23,27 +24,10 @@ const spread = (
 const NOTHING = {
   isReliable: false,
   isPaused: false,
-  delayed: 0,
-  overdue: 0,
-  ready: 0,
-  inFlight: 0,
-  retries: 0,
-  dead: 0,
-  dropped: 0,
-  droppedLate: 0,
-  droppedOverlap: 0,
-  quarantined: 0,
-  remembered: 0,
-  schedules: 0,
-  unplanned: 0,
-  nextDeadline: undefined,
-  oldestReadyAge: undefined,
-  oldestInFlightAge: undefined,
+  ...NO_NUMBERS,
   consumers: 0,
   // The test's own subscription.
   listeners: 1,
-  readied: undefined,
-  finished: undefined,
 };
 
 test("an empty queue: nothing but Redis's clock", async () => {

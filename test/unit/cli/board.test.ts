@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { NO_NUMBERS } from "../../../src/nouns/numbers.ts";
 import type { QueueStats } from "../../../src/observe/queue-stats.ts";
 import { Board } from "../../../src/tools/cli/top/board.ts";
 import { brokenRow, rowOf } from "../../../src/tools/dashboard/readings/history.ts";
@@ -12,22 +13,9 @@ const WELL: QueueStats = {
   pauseReason: undefined,
   serverTime: AT,
   perPartition: [],
+  ...NO_NUMBERS,
   delayed: 1000,
-  overdue: 0,
-  ready: 0,
-  inFlight: 0,
-  retries: 0,
-  dead: 0,
-  dropped: 0,
-  droppedLate: 0,
-  droppedOverlap: 0,
-  quarantined: 0,
-  remembered: 0,
-  schedules: 0,
-  unplanned: 0,
   nextDeadline: AT + 60_000,
-  oldestReadyAge: undefined,
-  oldestInFlightAge: undefined,
   consumers: 1,
   listeners: 1,
   readied: 0,

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { PLACES } from "../../../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
 import { LAWS } from "../../../src/observe/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
@@ -65,10 +66,15 @@ test("testing: every code of startRedis", () => {
   expect(new Set(rows.flatMap(([code]) => wordsIn(code)))).toEqual(new Set(codes));
 });
 
-test("internals: the tables of keys and rooms are up to date: `npm run docs` writes them", async () => {
+test("internals: the tables of places, rooms and keys are up to date: `npm run docs` writes them", async () => {
   const page = readPage("docs/internals.md");
   expect(page.text).toBe(await internalsPage());
   expect(tableUnder(page, "Keys")).toHaveLength(Object.keys(KEYS).length);
+});
+
+test("internals: the keys of every place are keys of a queue", () => {
+  const keys = Object.values(PLACES).flatMap((place): readonly string[] => place.keys);
+  expect(keys.filter((key) => !(key in KEYS))).toEqual([]);
 });
 
 test("deploying: MIGRATE and UNLINK name every key of a queue", () => {

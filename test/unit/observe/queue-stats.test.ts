@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { NO_NUMBERS } from "../../../src/nouns/numbers.ts";
 import { mergeStats, type QueueStats } from "../../../src/observe/queue-stats.ts";
 
 const STATS: QueueStats = {
@@ -6,26 +7,7 @@ const STATS: QueueStats = {
   isPaused: false,
   pauseReason: undefined,
   serverTime: 0,
-  delayed: 0,
-  overdue: 0,
-  ready: 0,
-  inFlight: 0,
-  retries: 0,
-  dead: 0,
-  dropped: 0,
-  droppedLate: 0,
-  droppedOverlap: 0,
-  quarantined: 0,
-  remembered: 0,
-  schedules: 0,
-  unplanned: 0,
-  nextDeadline: undefined,
-  oldestReadyAge: undefined,
-  oldestInFlightAge: undefined,
-  consumers: undefined,
-  listeners: undefined,
-  readied: undefined,
-  finished: undefined,
+  ...NO_NUMBERS,
   perPartition: [],
 };
 const told = { ...STATS, kind: "reliable", readied: 5, finished: 3 } as const;

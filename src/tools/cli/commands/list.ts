@@ -1,4 +1,4 @@
-import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { PLACES } from "../../../nouns/places.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
 import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
@@ -42,7 +42,7 @@ messages of a plain queue are not listed: they have no ids. Says how many it lea
     const { signal, output } = session;
     const found = firstOf(messagesIn(queue, state, { signal }), count);
     const printed = await printMessages(session, found, stats.serverTime, payload, state);
-    const ofState = (one: MessageState) => stats[COUNTS[one]];
+    const ofState = (one: MessageState) => stats[PLACES[one].number];
     const total = ofState(state);
     if (state === "ready" && stats.kind === "plain" && total > 0) {
       output.say(
@@ -67,15 +67,6 @@ messages of a plain queue are not listed: they have no ids. Says how many it lea
     return printed > 0 ? EXIT.done : EXIT.nothing;
   },
 });
-
-/** The number of the messages in a state. */
-const COUNTS = {
-  delayed: "delayed",
-  retrying: "retries",
-  ready: "ready",
-  "in flight": "inFlight",
-  dead: "dead",
-} as const satisfies Readonly<Record<MessageState, keyof QueueStats>>;
 
 export const search = defineCommand({
   usage: "search [queue] --prefix <prefix>",

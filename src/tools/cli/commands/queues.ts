@@ -1,5 +1,5 @@
 import { partsOf } from "../../../handles/queue-handle.ts";
-import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
+import { NUMBERS } from "../../../nouns/numbers.ts";
 import { MAX_PARTITIONS } from "../../../queue/options.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/text.ts";
@@ -110,7 +110,7 @@ const COUNTS = ["delayed", "ready", "inFlight", "retries"] as const;
 
 const COLUMNS: readonly Column[] = [
   numberColumn("partition"),
-  ...COUNTS.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
+  ...COUNTS.map((name) => numberColumn(NUMBERS[name].label)),
   { title: "SERVER", canShrink: true },
   { title: "HOLDER", canShrink: true },
 ];

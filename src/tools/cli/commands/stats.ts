@@ -1,6 +1,6 @@
 import { RedisError } from "../../../errors.ts";
 import { problemsOf } from "../../../observe/health.ts";
-import { PAUSED, QUEUE_GAUGES, type QueueGauge, type Unit } from "../../../observe/queue-gauges.ts";
+import { NUMBERS, PAUSED, SHOWN, valueOf, type Unit } from "../../../nouns/numbers.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseDuration } from "../session/arguments.ts";
@@ -120,7 +120,7 @@ type Counts = readonly (typeof WITH_DROPPED)[number][];
 function columnsOf(counts: Counts) {
   return [
     { title: "QUEUE", canShrink: true },
-    ...counts.map((name) => numberColumn(QUEUE_GAUGES[name].label)),
+    ...counts.map((name) => numberColumn(NUMBERS[name].label)),
     { title: "NEXT" },
   ];
 }
@@ -131,11 +131,12 @@ function rowOf(name: string, found: QueueStats, counts: Counts): string[] {
 
 function factsOf(found: QueueStats): [name: string, value: string][] {
   // The line of the next deadline says how long it has passed.
-  const { overdueBy: _, ...gauges } = QUEUE_GAUGES;
-  const facts = Object.values<QueueGauge>(gauges).map(({ label, unit, of }): [string, string] => [
-    label,
-    shown(of(found, found.serverTime), unit, found.serverTime),
-  ]);
+  const facts = SHOWN.filter(({ name }) => name !== "overdueBy").map(
+    ({ name, label, unit }): [string, string] => [
+      label,
+      shown(valueOf(name, found, found.serverTime), unit, found.serverTime),
+    ],
+  );
   return [...facts, [PAUSED.label, found.isPaused ? "yes" : "no"]];
 }
 

@@ -1,5 +1,5 @@
 import { LAWS, problemsOf } from "../../../observe/health.ts";
-import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
+import { NUMBERS } from "../../../nouns/numbers.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import type { Round, Sample } from "../../dashboard/readings/sampler.ts";
 import { escapeControl } from "../../inspect/text.ts";
@@ -254,7 +254,7 @@ type Count =
 
 function countColumn(name: Count, givesWay?: number): BoardColumn {
   return {
-    column: numberColumn(QUEUE_GAUGES[name].label),
+    column: numberColumn(NUMBERS[name].label),
     cell: ({ stats }) => (stats === undefined ? "?" : formatCount(stats[name])),
     total: (rows) => formatCount(rows.reduce((sum, { stats }) => sum + (stats?.[name] ?? 0), 0)),
     sortBy: ({ stats }) => stats?.[name] ?? -1,
@@ -265,7 +265,7 @@ function countColumn(name: Count, givesWay?: number): BoardColumn {
 function ageColumn(name: "oldestReadyAge" | "oldestInFlightAge", givesWay: number): BoardColumn {
   const ageOf = ({ stats }: BoardRow) => stats?.[name];
   return {
-    column: numberColumn(QUEUE_GAUGES[name].label),
+    column: numberColumn(NUMBERS[name].label),
     cell: (row) => writeAge(ageOf(row)),
     total: (rows) => {
       const ages = rows.map(ageOf).filter((age) => age !== undefined);

@@ -1,8 +1,8 @@
+import { PLACE_NAMES, VERBS, type Place, type Verb } from "../../../nouns/places.ts";
 import { checkDuration, checkKey } from "../../../queue/checks.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
-import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
 import { HttpError } from "../http/reply.ts";
 import type { Doctor } from "../readings/doctor.ts";
@@ -29,11 +29,6 @@ export interface Running {
 /** The longest value in a query, in characters. Keys have at most 200 bytes, and cursors are short. */
 const MAX_VALUE = 1000;
 
-/** What can be done with messages of a list. */
-const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"] as const;
-
-export type Verb = (typeof VERBS)[number];
-
 /** What can be done with a schedule. */
 const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
 
@@ -42,9 +37,6 @@ export interface Chosen {
   readonly id?: MessageId | undefined;
   readonly place?: string | undefined;
 }
-
-/** The states that lists show. */
-const LIST_STATES = [...MESSAGE_STATES, "quarantined"] as const;
 
 /** The most messages to choose in a list. */
 const MOST_AT_ONCE = 100;
@@ -104,11 +96,11 @@ export class ApiCall {
   }
 
   /** The state of the wanted messages; undefined if it is missing. */
-  get state(): MessageState | "quarantined" | undefined {
+  get state(): Place | undefined {
     const state = this.value("state");
-    const known = LIST_STATES.find((one) => one === state);
+    const known = PLACE_NAMES.find((one) => one === state);
     if (known === state) return known;
-    throw new HttpError(400, `state must be one of ${LIST_STATES.join(", ")}`);
+    throw new HttpError(400, `state must be one of ${PLACE_NAMES.join(", ")}`);
   }
 
   /** A whole number of the query, both limits included; undefined if it is missing. */

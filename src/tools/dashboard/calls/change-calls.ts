@@ -5,20 +5,14 @@ import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable } from "../../inspect/sighting.ts";
 import type { MessageId } from "../../../queue/message/message.ts";
 import { HttpError } from "../http/reply.ts";
-import type { ApiCall, Chosen, Verb } from "./api-call.ts";
+import { PLACES, type Place, type Verb } from "../../../nouns/places.ts";
+import type { ApiCall, Chosen } from "./api-call.ts";
 import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 
 // Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.
 
-/** What can be done with messages, by the state that they are in. */
-const CHANGES = {
-  delayed: ["cancel", "promote", "reschedule"],
-  retrying: ["cancel", "promote", "reschedule"],
-  dead: ["redrive", "remove"],
-  quarantined: ["requeue", "remove"],
-} as const satisfies Readonly<Record<string, readonly Verb[]>>;
-
-type ChangedState = keyof typeof CHANGES;
+/** A state whose messages can be changed. */
+type ChangedState = Exclude<Place, "ready" | "in flight">;
 
 /** A change to the messages in a state of a queue. */
 interface Change {
@@ -63,10 +57,14 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
 const MOST_CHANGED = 100_000;
 
 function stateFor(verb: Verb, { state }: Wanted): ChangedState {
-  const known = Object.keys(CHANGES).find((one) => one === state) as ChangedState | undefined;
-  const verbs: readonly Verb[] = known === undefined ? [] : CHANGES[known];
-  if (known !== undefined && verbs.includes(verb)) return known;
-  throw new HttpError(400, `verb must fit the state: ${JSON.stringify(CHANGES)}`);
+  const verbs: readonly Verb[] = state === undefined ? [] : PLACES[state].verbs;
+  if (verbs.includes(verb)) return state as ChangedState;
+  const changes = Object.entries(PLACES).map(([name, place]) => [name, place.verbs] as const);
+  const possible = changes.filter(([, some]) => some.length > 0);
+  throw new HttpError(
+    400,
+    `verb must fit the state: ${JSON.stringify(Object.fromEntries(possible))}`,
+  );
 }
 
 /**

@@ -1,15 +1,14 @@
 import { problemsOf, type Problem } from "../../../observe/health.ts";
-import { QUEUE_GAUGES } from "../../../observe/queue-gauges.ts";
-import type { QueueNumbers, QueueStats } from "../../../observe/queue-stats.ts";
+import { NO_NUMBERS, NUMBERS, type QueueNumbers } from "../../../nouns/numbers.ts";
+import type { QueueStats } from "../../../observe/queue-stats.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
-export interface QueueRow extends Omit<QueueNumbers, "nextDeadline"> {
+export interface QueueRow extends QueueNumbers {
   readonly name: string;
   readonly kind: QueueStats["kind"];
   /** How many partitions it has; 0 for an ordinary queue. */
   readonly partitions: number;
   readonly isPaused: boolean;
-  readonly nextDeadline: number | undefined;
   /** How long the most overdue message has been due (ms); 0 if no message is overdue. */
   readonly overdueBy: number;
   /** What is wrong with it, the worst first. */
@@ -34,7 +33,7 @@ export interface WholeQueueRow extends QueueRow {
 /** The row of a queue with these numbers. */
 export function rowOf(name: string, partitions: number, stats: QueueStats): QueueRow {
   const { perPartition: _, serverTime, ...numbers } = stats;
-  const overdueBy = Math.floor(QUEUE_GAUGES.overdueBy.of(stats, serverTime));
+  const overdueBy = Math.floor(NUMBERS.overdueBy.of(stats, serverTime));
   return { name, partitions, ...numbers, overdueBy, problems: problemsOf(stats) };
 }
 
@@ -47,28 +46,9 @@ const EMPTY: Omit<QueueRow, "name"> = {
   kind: "plain",
   partitions: 0,
   isPaused: false,
-  delayed: 0,
-  overdue: 0,
+  ...NO_NUMBERS,
   overdueBy: 0,
   problems: [],
-  ready: 0,
-  inFlight: 0,
-  retries: 0,
-  dead: 0,
-  dropped: 0,
-  droppedLate: 0,
-  droppedOverlap: 0,
-  quarantined: 0,
-  remembered: 0,
-  schedules: 0,
-  unplanned: 0,
-  nextDeadline: undefined,
-  oldestReadyAge: undefined,
-  oldestInFlightAge: undefined,
-  consumers: undefined,
-  listeners: undefined,
-  readied: undefined,
-  finished: undefined,
 };
 
 /**
@@ -85,24 +65,31 @@ export function lateOf({
   return Math.max(overdueBy, oldestReadyAge ?? 0);
 }
 
-/** The numbers of a queue at an instant. */
-export interface Point {
-  readonly at: number;
-  readonly delayed: number;
-  readonly overdue: number;
-  readonly overdueBy: number;
-  readonly ready: number;
-  readonly inFlight: number;
-  readonly retries: number;
-  readonly dead: number;
-  readonly oldestReadyAge: number | undefined;
-  /** See {@link lateOf}. */
-  readonly late: number | undefined;
-  /** Messages that became ready, per second since the point before. */
-  readonly readied: number | undefined;
-  /** Messages that left the stream, per second since the point before. */
-  readonly finished: number | undefined;
-}
+/** The numbers of a queue that are drawn over time. */
+const ALWAYS_KNOWN = [
+  "at",
+  "delayed",
+  "overdue",
+  "overdueBy",
+  "ready",
+  "inFlight",
+  "retries",
+  "dead",
+] as const;
+
+/**
+ * Those that may be unknown. `late`: see {@link lateOf}. `readied` and `finished`: how many messages became ready, or left
+ * the stream, per second since the point before.
+ */
+const SOMETIMES_KNOWN = ["oldestReadyAge", "late", "readied", "finished"] as const;
+
+const FIELDS = [...ALWAYS_KNOWN, ...SOMETIMES_KNOWN];
+
+/** The numbers of a queue at an instant, `at`. */
+export type Point = Readonly<
+  Record<(typeof ALWAYS_KNOWN)[number], number> &
+    Record<(typeof SOMETIMES_KNOWN)[number], number | undefined>
+>;
 
 const MINUTE = 60_000;
 
@@ -114,21 +101,6 @@ const MAX_POINTS = 360;
 
 /** Points further apart than this (ms) get no rate, because nobody read the numbers in between. */
 const MAX_GAP = 3 * STEP;
-
-const FIELDS = [
-  "at",
-  "delayed",
-  "overdue",
-  "overdueBy",
-  "ready",
-  "inFlight",
-  "retries",
-  "dead",
-  "oldestReadyAge",
-  "late",
-  "readied",
-  "finished",
-] as const satisfies readonly (keyof Point)[];
 
 /** The last hour of one queue, with a point every ten seconds while a page is open. Takes 35 kB. */
 export class History {

@@ -1,49 +1,23 @@
 // @ts-check
+import { NUMBERS, PLACES } from "./tables.js";
+
+/** The order of the numbers that count the messages in each place: that of a message's life. */
+const ORDER = Object.keys(NUMBERS);
 
 /**
  * The states of a message, in the order of its life.
  * - `slug`: the state's list in the address, and its colour in tokens.css
  * - `number`: the field that counts its messages in the numbers of a queue
  * - `meaning`: what it means for a message to be in it
+ * - `verbs`: what can be done with it
  */
-export const STATES = {
-  delayed: {
-    slug: "delayed",
-    label: "Delayed",
-    number: "delayed",
-    meaning: "Waiting for its deadline.",
-  },
-  ready: {
-    slug: "ready",
-    label: "Ready",
-    number: "ready",
-    meaning: "Due, and not taken yet.",
-  },
-  "in flight": {
-    slug: "in-flight",
-    label: "In flight",
-    number: "inFlight",
-    meaning: "A consumer is handling it.",
-  },
-  retrying: {
-    slug: "retrying",
-    label: "Retrying",
-    number: "retries",
-    meaning: "An attempt failed. Waiting for the next one.",
-  },
-  dead: {
-    slug: "dead",
-    label: "Dead",
-    number: "dead",
-    meaning: "Not delivered again unless someone redrives it.",
-  },
-  quarantined: {
-    slug: "quarantined",
-    label: "Quarantined",
-    number: "quarantined",
-    meaning: "No consumer could read it.",
-  },
-};
+export const STATES = Object.fromEntries(
+  Object.entries(PLACES)
+    .map(
+      ([name, place]) => /** @type {const} */ ([name, { ...place, slug: name.replace(" ", "-") }]),
+    )
+    .toSorted(([, a], [, b]) => ORDER.indexOf(a.number) - ORDER.indexOf(b.number)),
+);
 
 /** The states that only one message can have, not a list. */
 const ENDS = {
@@ -51,7 +25,11 @@ const ENDS = {
   gone: { slug: "gone", label: "Not found", meaning: "" },
 };
 
-/** What there is to say of a state, by its name. */
+/**
+ * What there is to say of a state, by its name.
+ *
+ * @returns {{ slug: string, label: string, meaning: string, number?: string, verbs?: readonly string[] }}
+ */
 export function stateOf(name) {
   return STATES[name] ?? ENDS[name] ?? { slug: "gone", label: name, meaning: "" };
 }

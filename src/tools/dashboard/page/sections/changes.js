@@ -2,6 +2,7 @@
 import { change, queuePath } from "../data/api.js";
 import { count, instantText, isKnown, many } from "../data/format.js";
 import { addressOf } from "../data/route.js";
+import { stateOf } from "../data/states.js";
 
 // What can be done with messages: the questions for the dialog (parts/dialog.js). Each first counts what it would change.
 
@@ -60,17 +61,11 @@ const CHANGES = {
   },
 };
 
-/** The changes that the messages in a state allow. */
-const ALLOWED = {
-  delayed: ["promote", "reschedule", "cancel"],
-  retrying: ["promote", "reschedule", "cancel"],
-  dead: ["redrive", "remove"],
-  quarantined: ["requeue", "remove"],
-};
-
 /** The changes that a state allows, as pairs of verb and label: of `"one"` message, of `"all"` of a list, or of some. */
 export function changesIn(state, of = "some") {
-  return (ALLOWED[state] ?? []).map((verb) => [verb, labelOf(verb, of)]);
+  const { verbs = [] } = stateOf(state);
+  const allowed = Object.keys(CHANGES).filter((verb) => verbs.includes(verb));
+  return allowed.map((verb) => [verb, labelOf(verb, of)]);
 }
 
 function labelOf(verb, of) {

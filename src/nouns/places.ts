@@ -1,0 +1,73 @@
+import type { QueueNumbers } from "./numbers.ts";
+
+/** What people can do with the messages in a place. */
+export const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"] as const;
+
+export type Verb = (typeof VERBS)[number];
+
+interface PlaceRow {
+  readonly label: string;
+  /** What it means for a message to be there. */
+  readonly meaning: string;
+  /** The keys that hold its messages, as `queue/keys.ts` names them. */
+  readonly keys: readonly string[];
+  /** How many messages are there. */
+  readonly number: keyof QueueNumbers;
+  readonly verbs: readonly Verb[];
+}
+
+/**
+ * The places of a message, by the name of the state that it is in there. A message is in exactly one place; in a reliable
+ * queue with several groups, in one for each group once it is ready.
+ *
+ * The command line, the dashboard, the metrics and the documentation have their places from this table.
+ */
+export const PLACES = {
+  delayed: {
+    label: "Delayed",
+    meaning: "Waiting for its deadline.",
+    keys: ["timeouts", "order"],
+    number: "delayed",
+    verbs: ["cancel", "promote", "reschedule"],
+  },
+  retrying: {
+    label: "Retrying",
+    meaning: "An attempt failed. Waiting for the next one.",
+    keys: ["retries", "retrying"],
+    number: "retries",
+    verbs: ["cancel", "promote", "reschedule"],
+  },
+  ready: {
+    label: "Ready",
+    meaning: "Due, and not taken yet.",
+    keys: ["ready", "stream"],
+    number: "ready",
+    verbs: [],
+  },
+  "in flight": {
+    label: "In flight",
+    meaning: "A consumer is handling it.",
+    keys: ["stream"],
+    number: "inFlight",
+    verbs: [],
+  },
+  dead: {
+    label: "Dead",
+    meaning: "Not delivered again unless someone redrives it.",
+    keys: ["dead"],
+    number: "dead",
+    verbs: ["redrive", "remove"],
+  },
+  quarantined: {
+    label: "Quarantined",
+    meaning: "No consumer could read it.",
+    keys: ["quarantine", "unreadable"],
+    number: "quarantined",
+    verbs: ["requeue", "remove"],
+  },
+} as const satisfies Readonly<Record<string, PlaceRow>>;
+
+export type Place = keyof typeof PLACES;
+
+/** The names of the places, in the order of the table. */
+export const PLACE_NAMES = Object.keys(PLACES) as Place[];
