@@ -4,6 +4,7 @@ import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { HOUR, newClock } from "../helpers/test-clock.ts";
 
 /** A call that Redis refused for now is sent again as long as its caller waits for it, and never after that. */
 
@@ -52,5 +53,20 @@ test("a call that Redis refuses for now is carried out as soon as Redis accepts 
   await eventually(async () => expect(await redis.info("errorstats")).toContain("READONLY"));
   await redis.replicaof("NO", "ONE");
   await putting;
+  expect(await queue.size()).toBe(1);
+});
+
+test("so is an offer, however far a test has turned the clock", async () => {
+  const clock = await newClock();
+  const { url } = await startOwnServer();
+  const redis = newRedis(url);
+  const queue = newLine({ redis: url }).getDelayedQueue(uniqueName(), { transfer: false });
+  await queue.size();
+  await clock.advance(HOUR);
+  await redis.replicaof("127.0.0.1", "1");
+  const offering = queue.offer("x", HOUR);
+  await eventually(async () => expect(await redis.info("errorstats")).toContain("READONLY"));
+  await redis.replicaof("NO", "ONE");
+  await offering;
   expect(await queue.size()).toBe(1);
 });

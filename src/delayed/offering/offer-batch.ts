@@ -14,7 +14,7 @@ import { retrying } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
-import { queueTime } from "../../time/runtime.ts";
+import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
 type OfferScript = "plain" | "keyed";
@@ -124,7 +124,7 @@ export class OfferBatch {
         this.#connections.confirmed(() => this.#sendUnder(commands, script, offerings, ids));
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
         await readiness.wait();
-        return queueTime.now() < batch.endsAt;
+        return networkTime.now() < batch.endsAt;
       });
       this.#queue.counters.offered += results.length;
       if (script === "keyed") this.#queue.counters.offered -= results.filter(isExisting).length;
