@@ -19,11 +19,18 @@ export interface GatheringSource<Item> {
 /**
  * Takes messages from several sources at once, for all calls of this process that wait for them.
  *
- * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. Once no
- * call waits, the waits at the sources last a few milliseconds longer: handlers are often done by then, and ending a
- * wait and starting it again costs several commands. Messages that arrive in that time are kept as leftovers, and are
- * given back to their source at the end of that time. The next call then asks that source before the others. Otherwise
- * the source that replies first would be served every time.
+ * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. It is
+ * always in exactly one mode:
+ *
+ * - **idle**: no call waits, and nothing is waited for at the sources. A call → *asking*, or → *waiting* if no source is
+ *   owed anything.
+ * - **asking**: the sources that got messages back are asked before the others, one by one, without blocking. Otherwise
+ *   the source that replies first would be served every time. All were asked, or no call waits → *waiting*.
+ * - **waiting**: it waits at all sources. The last call leaves → *lingering*. A source got messages back → *asking*.
+ * - **lingering**: no call waits, but the waits at the sources go on for a few milliseconds: handlers are often done by
+ *   then, and ending a wait and starting it again costs several commands. Messages that arrive are kept as leftovers.
+ *   A call, unless the leftovers serve it → *asking* or *waiting*. The time is over → *idle*; the leftovers go back.
+ * - **closed**: nothing follows.
  *
  * A source that fails is tried again after a growing pause, while the waits at the others go on. Waiting calls only
  * reject if all sources fail.
@@ -32,12 +39,12 @@ export class Gathering<Item> {
   readonly #waiters: Waiters<Item>;
   readonly #waits = new Map<GatheringSource<Item>, Wait>();
   #sources: readonly GatheringSource<Item>[] = [];
+  #mode: Mode = "idle";
   #lingering: NodeJS.Timeout | undefined;
   /** Messages that came while no call waited. */
   #leftovers: readonly Leftover<Item>[] = [];
   /** Sources that got leftovers back, in that order. */
   readonly #owed = new Set<GatheringSource<Item>>();
-  #isServingOwed = false;
   /** Whether a call has looked into all sources. */
   #hasLooked = false;
   /** Sources that have failed and have not succeeded since. */
@@ -122,26 +129,45 @@ export class Gathering<Item> {
 
   /** Ends every wait with a `ClosedError`; resolves once no message is left here. */
   async close(): Promise<void> {
+    if (this.#mode !== "closed") this.#enter("closed");
     this.#waiters.close();
-    this.#stop();
+    this.#endWaits();
     await Promise.all(Array.from(this.#waits.values(), ({ ended }) => ended));
   }
 
+  /** Sets the mode. Nothing else does. */
+  #enter(mode: Mode): void {
+    checkFollows(this.#mode, mode);
+    this.#mode = mode;
+  }
+
   #onChange(): void {
+    if (this.#mode === "closed") return;
     if (this.#waiters.waitingCount > 0) {
       networkTime.clearTimeout(this.#lingering);
       this.#lingering = undefined;
       this.#handOut();
-      this.#waitForAll();
     }
+    // While it asks, whoever is asked next decides.
+    if (this.#mode === "asking") return;
     // Not an else: the leftovers may just have served the last call.
-    if (this.#waiters.waitingCount > 0) return;
-    this.#lingering ??= networkTime.setTimeout(() => this.#stop(), LINGER);
+    if (this.#waiters.waitingCount > 0) this.#waitForAll();
+    else this.#linger();
+  }
+
+  #linger(): void {
+    if (this.#mode === "waiting") this.#enter("lingering");
+    if (this.#mode === "lingering") {
+      this.#lingering ??= networkTime.setTimeout(() => {
+        this.#enter("idle");
+        this.#endWaits();
+      }, LINGER);
+    }
     if (this.#waits.size === 0) this.#waiters.dismissExpired();
   }
 
   /** Ends the waits at the sources, and gives the leftovers back. */
-  #stop(): void {
+  #endWaits(): void {
     networkTime.clearTimeout(this.#lingering);
     this.#lingering = undefined;
     for (const wait of this.#waits.values()) wait.abort();
@@ -171,8 +197,12 @@ export class Gathering<Item> {
   }
 
   #waitForAll(): void {
-    if (this.#owed.size > 0 && !this.#isServingOwed) void this.#serveOwed();
-    if (this.#isServingOwed) return;
+    if (this.#owed.size > 0) {
+      this.#enter("asking");
+      void this.#askOwed();
+      return;
+    }
+    if (this.#mode !== "waiting") this.#enter("waiting");
     for (const source of this.#sources) {
       if (this.#waiters.waitingCount > 0 && !this.#waits.has(source)) {
         void this.#start(source, Infinity);
@@ -181,8 +211,7 @@ export class Gathering<Item> {
   }
 
   /** Asks the owed sources one by one, without blocking, and then waits at all sources. Never rejects. */
-  async #serveOwed(): Promise<void> {
-    this.#isServingOwed = true;
+  async #askOwed(): Promise<void> {
     while (this.#waiters.waitingCount > 0) {
       const [source] = this.#owed;
       if (source === undefined) break;
@@ -191,8 +220,9 @@ export class Gathering<Item> {
       // Do not let a source that is slow to reply hold up the others.
       await Promise.race([this.#start(source, 0), sleepForNetwork(LATE)]);
     }
-    this.#isServingOwed = false;
-    if (this.#waiters.waitingCount > 0) this.#onChange();
+    if (this.#mode !== "asking") return;
+    this.#enter("waiting");
+    this.#onChange();
   }
 
   /** Waits at a source once, for `timeout` milliseconds at most. Never rejects. */
@@ -249,6 +279,23 @@ export class Gathering<Item> {
   get #areAllFailing(): boolean {
     return this.#sources.every((source) => this.#failing.has(source));
   }
+}
+
+/** The modes of a {@link Gathering}, each with the modes that may follow it. */
+const NEXT = {
+  idle: ["asking", "waiting", "closed"],
+  asking: ["waiting", "closed"],
+  waiting: ["asking", "lingering", "closed"],
+  lingering: ["idle", "asking", "waiting", "closed"],
+  closed: [],
+} as const;
+
+type Mode = keyof typeof NEXT;
+
+/** Checks a transition; throws if it is illegal, which means that the gathering has a bug. */
+function checkFollows(from: Mode, to: Mode): void {
+  const next: readonly Mode[] = NEXT[from];
+  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
 }
 
 interface Wait {
