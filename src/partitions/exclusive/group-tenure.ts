@@ -23,6 +23,18 @@ import { queueTime } from "../../time/runtime.ts";
  * what has the same key. The entry says until when, so a successor waits for the rest of the pause. A script judges by
  * the server's clock whether the pause is over, and then counts the delivery; until then, the death of this process is
  * no attempt.
+ *
+ * A tenure is always in exactly one mode:
+ *
+ * - **inheriting**: what its predecessors left in flight is not known. The first take asks for it, and puts it aside →
+ *   *straight*. A failure → *ended*: the script may have run, so the next tenure inherits.
+ * - **straight**: nothing is aside, so a take reads the stream and hands out what it gets. A message is put aside →
+ *   *beside*.
+ * - **beside**: messages are aside. A take hands out the next one that is no longer held back, and waits for it beside a
+ *   read, which goes on while a handler runs: its reply must not be lost. Nothing is aside and no read is open →
+ *   *straight*.
+ * - **ended**: the lease is over, or is given up; its connection was lost; or an entry turned up that nobody holds. No
+ *   take returns any more. The running handler may finish.
  */
 export class GroupTenure implements Tenure {
   readonly done: Promise<void>;
@@ -32,21 +44,18 @@ export class GroupTenure implements Tenure {
   readonly #counters: Counters;
   readonly #name: string;
   readonly #aside = new Aside();
-  #hasInherited = false;
+  #mode: Mode = "inheriting";
   /** The delivery that was handed out last. */
   #current: Held | undefined;
   #isConnected = false;
-  #isEnded = false;
   /** Why nothing could be inherited. Whoever takes has to report it, and to pause before the next tenure. */
   #failure: unknown;
   /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
   /** Ends the current wait beside a read; undefined while nobody waits there. */
   #waking: AbortController | undefined;
-  /** A read goes on while messages that were aside are handled: its reply must not be lost. */
-  #isReading = false;
-  /** What the read returned to whoever waited beside it. */
-  #read: { readonly held?: Held | undefined; readonly error?: unknown } | undefined;
+  /** The read beside messages that are aside; undefined if none is open. */
+  #read: Read | undefined;
 
   constructor(
     part: Part,
@@ -60,16 +69,12 @@ export class GroupTenure implements Tenure {
     this.#name = part.queue.name;
     this.#own = part.openExclusiveGroup(settings, {
       onConnected: (id, name) => this.#onConnected(id, name),
-      onStranger: () => {
-        if (!this.#isEnded) this.end();
-      },
+      onStranger: () => this.end(),
       keeping: settings.isStrict
         ? {
             onKept: (entry) => this.#putAside(this.#own.adopt([entry]), true),
             // The script may have run. The next tenure inherits the new entry first.
-            onFailed: () => {
-              if (!this.#isEnded) this.end();
-            },
+            onFailed: () => this.end(),
           }
         : undefined,
     });
@@ -81,10 +86,21 @@ export class GroupTenure implements Tenure {
   }
 
   end(): void {
-    this.#isEnded = true;
+    if (this.#isEnded) return;
+    this.#enter("ended");
     this.#ending.abort();
     // Settlements of the running handler are still sent, for as long as the client may take to close.
     void this.#own.stop();
+  }
+
+  /** Sets the mode. Nothing else does. */
+  #enter(mode: Mode): void {
+    checkFollows(this.#mode, mode);
+    this.#mode = mode;
+  }
+
+  get #isEnded(): boolean {
+    return this.#mode === "ended";
   }
 
   async #takeUntilEnded({ timeout }: WaitOptions): Promise<readonly Held[]> {
@@ -106,7 +122,7 @@ export class GroupTenure implements Tenure {
     const unlisten = this.#pauses.onChange(() => this.#wake());
     await consume((wait) => this.#takeUntilEnded(wait));
     unlisten();
-    this.#read?.held?.lose();
+    this.#read?.outcome?.held?.lose();
     for (const held of this.#aside.all()) held.lose();
     await this.#own.stop();
     await this.#own.close();
@@ -126,7 +142,7 @@ export class GroupTenure implements Tenure {
     const { member, settings } = this.#own;
     try {
       const { entries, buried } = await this.#lease.inherit(member, settings.maxAttempts);
-      this.#hasInherited = true;
+      if (!this.#isEnded) this.#enter("straight");
       this.#putAside(this.#own.adopt(entries));
       this.#counters.dead += buried;
       this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
@@ -140,12 +156,14 @@ export class GroupTenure implements Tenure {
 
   /** Takes the next message; undefined if none came in time. */
   async #take(timeout: number): Promise<Held | undefined> {
-    if (!this.#hasInherited) await this.#inherit();
+    if (this.#mode === "inheriting") await this.#inherit();
     const endsAt = queueTime.now() + timeout;
     while (!this.#isEnded) {
       const left = endsAt - queueTime.now();
-      const isAlone = this.#aside.isEmpty && !this.#isReading && this.#read === undefined;
-      const taken = isAlone ? await this.#takeFresh(left) : await this.#takeAside(left);
+      const hasBeside = !this.#aside.isEmpty || this.#read !== undefined;
+      if (this.#mode === "beside" && !hasBeside) this.#enter("straight");
+      const isStraight = this.#mode === "straight";
+      const taken = isStraight ? await this.#takeFresh(left) : await this.#takeAside(left);
       if (taken !== "none yet") return taken;
     }
     return undefined;
@@ -159,8 +177,8 @@ export class GroupTenure implements Tenure {
 
   /** Takes a message that was aside, or waits for one of these and for the stream. */
   async #takeAside(timeout: number): Promise<Held | undefined | "none yet"> {
-    if (this.#read !== undefined) {
-      const { held, error } = this.#read;
+    if (this.#read?.outcome !== undefined) {
+      const { held, error } = this.#read.outcome;
       this.#read = undefined;
       if (held === undefined) throw error;
       return this.#unlessAside(held);
@@ -170,7 +188,7 @@ export class GroupTenure implements Tenure {
     const next = isPaused ? undefined : this.#aside.next(this.#own.now());
     if (next?.held !== undefined) return await this.#handOut(next.held);
     if (timeout <= 0) return undefined;
-    if (!this.#isReading && !this.#aside.isFull) void this.#readOn();
+    if (this.#read === undefined && !this.#aside.isFull) void this.#readOn();
     this.#waking = new AbortController();
     const wait = Math.min(next?.wait ?? Infinity, timeout);
     await sleep(wait, this.#waking.signal, this.#ending.signal);
@@ -180,17 +198,17 @@ export class GroupTenure implements Tenure {
 
   /** Reads one message, beside the handler of another. Never rejects. */
   async #readOn(): Promise<void> {
-    this.#isReading = true;
-    let read: { readonly held?: Held | undefined; readonly error?: unknown };
+    this.#read = { outcome: undefined };
+    let outcome: Read["outcome"];
     try {
       const [held] = await this.#own.take(1, { timeout: Infinity, signal: this.#ending.signal });
-      read = { held };
+      outcome = { held };
     } catch (error) {
-      read = { error };
+      outcome = { error };
     }
-    this.#isReading = false;
-    if (this.#waking === undefined && read.held !== undefined) this.#setAside(read.held);
-    else this.#read = read;
+    const isAwaited = this.#waking !== undefined;
+    this.#read = isAwaited || outcome.held === undefined ? { outcome } : undefined;
+    if (!isAwaited && outcome.held !== undefined) this.#setAside(outcome.held);
     this.#wake();
   }
 
@@ -209,6 +227,7 @@ export class GroupTenure implements Tenure {
   }
 
   #putAside(found: readonly Held[], isKept = false): void {
+    if (this.#mode === "straight" && found.length > 0) this.#enter("beside");
     for (const held of found) {
       this.#aside.put(held, isKept);
       // A consumer that is not exclusive may take it away. Then nothing has to wait for it.
@@ -244,4 +263,26 @@ export class GroupTenure implements Tenure {
   #wake(): void {
     this.#waking?.abort();
   }
+}
+
+/** A read that is open beside messages that are aside. */
+interface Read {
+  /** What it returned, for the next take; undefined while it is under way. */
+  readonly outcome: { readonly held?: Held | undefined; readonly error?: unknown } | undefined;
+}
+
+/** The modes of a {@link GroupTenure}, each with the modes that may follow it. */
+const NEXT = {
+  inheriting: ["straight", "ended"],
+  straight: ["beside", "ended"],
+  beside: ["straight", "ended"],
+  ended: [],
+} as const;
+
+type Mode = keyof typeof NEXT;
+
+/** Checks a transition; throws if it is illegal, which means that the tenure has a bug. */
+function checkFollows(from: Mode, to: Mode): void {
+  const next: readonly Mode[] = NEXT[from];
+  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
 }
