@@ -38,10 +38,25 @@ interface PartitionLease {
  * One delivery that this process holds, as bytes.
  *
  * *Held* is this process's view, *in flight* is Redis's. A delivery is held from the moment when its entry was read
- * until it is *settled* by this process, or *lost*: Redis has replied that it is not in flight for this consumer. A
- * settlement that Redis refused, or whose reply was lost, leaves the delivery held, so it can be tried again. If the
- * user's code or the outcome of its handler decided it, it stays *asked for*, and goes before whatever else would
- * settle the delivery later.
+ * until it is *settled* by this process, or *lost*: Redis has replied that it is not in flight for this consumer. It is
+ * always in exactly one mode:
+ *
+ * - **open**: held, and nobody settles it. A settlement begins → *settling*.
+ * - **settling**: a settlement is under way. Carried out → *settled*; not in flight → *lost*. Redis refused, or the reply
+ *   was lost → *open*, so it can be tried again; or → *asked* if the user's code or the outcome of its handler decided it.
+ * - **asked**: held, and a settlement was asked for that has failed so far. It goes before whatever else would settle the
+ *   delivery later, but for another call of the user → *settling*.
+ * - **settled**, **lost**: left. Nothing follows. It may be found to be lost in any mode above.
+ *
+ * What each verb does in each mode:
+ *
+ * | verb | open | settling | asked | settled, lost |
+ * |---|---|---|---|---|
+ * | `settle` | sends | waits for the end, then as there | sends | false |
+ * | `beginSettling`, `endSettling` around a script for many | sends | false | false | false |
+ * | `settleAsAsked` | as it is told | waits for the end, then as there | sends what was asked for | false |
+ * | `Settlements.finish` | acknowledges in the script of the turn | as `settleAsAsked` | as `settleAsAsked` | nothing |
+ * | `Settlements.persist` | as `settleAsAsked`, until it has left | the same | the same | nothing |
  *
  * Usually a held entry is in flight for this process's consumer, and the other way round. `LeaseKeeper` finds and
  * repairs the differences.
@@ -70,8 +85,7 @@ export class Held {
   /** Whether `Settlements.handOut` was sent, after which a read of the entry changes nothing. */
   isHandedOut = false;
   readonly #onLeft: (held: Held) => void;
-  #state: "held" | "settled" | "lost" = "held";
-  #isSettling = false;
+  #mode: Mode = "open";
   /** Called when the settlement that is under way has ended. */
   #onSettlingEnd: (() => void)[] | undefined;
   /** Sends the settlement again that was asked for. */
@@ -109,7 +123,7 @@ export class Held {
   }
 
   get isHeld(): boolean {
-    return this.#state === "held";
+    return this.#mode !== "settled" && this.#mode !== "lost";
   }
 
   /** Aborted when the lease is lost, or by {@link abort}. Created on first use. */
@@ -140,9 +154,9 @@ export class Held {
     isAsked = false,
     call?: Call,
   ): Promise<boolean> {
-    while (this.#isSettling) await this.#settlingEnded();
+    while (this.isSettling) await this.#settlingEnded();
     if (!this.isHeld) return false;
-    this.#isSettling = true;
+    this.#enter("settling");
     try {
       const isSettled = await send(call);
       this.endSettling(isSettled);
@@ -160,8 +174,8 @@ export class Held {
    * asked for.
    */
   beginSettling(): boolean {
-    if (!this.isHeld || this.#isSettling || this.#asked !== undefined) return false;
-    this.#isSettling = true;
+    if (this.#mode !== "open") return false;
+    this.#enter("settling");
     return true;
   }
 
@@ -171,7 +185,7 @@ export class Held {
    */
   endSettling(isSettled?: boolean): void {
     if (isSettled !== undefined) this.#leave(isSettled ? "settled" : "lost");
-    this.#isSettling = false;
+    else if (this.isSettling) this.#enter(this.#asked === undefined ? "open" : "asked");
     const waiting = this.#onSettlingEnd;
     this.#onSettlingEnd = undefined;
     waiting?.forEach((goOn) => goOn());
@@ -184,12 +198,12 @@ export class Held {
   /** Tries the settlement again that was asked for; if none was, calls `settle`. */
   settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
     // Not async, like all functions that every message passes.
-    if (!this.#isSettling && this.#asked === undefined) return settle();
+    if (this.#mode === "open") return settle();
     return this.#settleAsAsked(settle);
   }
 
   async #settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
-    while (this.#isSettling) await this.#settlingEnded();
+    while (this.isSettling) await this.#settlingEnded();
     return await (this.#asked === undefined ? settle() : this.settle(this.#asked, true));
   }
 
@@ -215,15 +229,38 @@ export class Held {
 
   /** Whether a settlement is under way. */
   get isSettling(): boolean {
-    return this.#isSettling;
+    return this.#mode === "settling";
   }
 
-  #leave(state: "settled" | "lost"): void {
+  /** Sets the mode. Nothing else does. */
+  #enter(mode: Mode): void {
+    checkFollows(this.#mode, mode);
+    this.#mode = mode;
+  }
+
+  #leave(mode: "settled" | "lost"): void {
     if (!this.isHeld) return;
-    this.#state = state;
-    if (state === "lost") this.abort(new Error("the lease of the delivery was lost"));
+    this.#enter(mode);
+    if (mode === "lost") this.abort(new Error("the lease of the delivery was lost"));
     this.#onLeft(this);
   }
+}
+
+/** The modes of a {@link Held} delivery, each with the modes that may follow it. */
+const NEXT = {
+  open: ["settling", "lost"],
+  settling: ["open", "asked", "settled", "lost"],
+  asked: ["settling", "lost"],
+  settled: [],
+  lost: [],
+} as const;
+
+type Mode = keyof typeof NEXT;
+
+/** Checks a transition; throws if it is illegal, which means that whoever settles has a bug. */
+function checkFollows(from: Mode, to: Mode): void {
+  const next: readonly Mode[] = NEXT[from];
+  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
 }
 
 /** Every delivery that this process holds for one consumer, by the id of its entry. */
