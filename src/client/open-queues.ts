@@ -220,7 +220,7 @@ export class OpenQueues {
     const known = this.#open.get(name)?.open;
     if (known === undefined) this.#checkName(name);
     const open = known ?? this.#newQueue(name, settings, isPartitioned);
-    if (isPartitioned) open.parts.expect(partitions);
+    if (isPartitioned) open.parts.following.expect(partitions);
     if (!this.#open.has(name)) {
       this.#open.set(name, { open, shared });
       if (this.#isClosing) void open.stopTaking();
@@ -255,9 +255,9 @@ export class OpenQueues {
     const open = known ?? this.#newQueue(name, LOOK, false);
     try {
       // Asks at the same time: an ordinary queue mostly still is one.
-      const early = open.parts.isOrdinary ? look(open) : undefined;
-      await Promise.all([open.parts.look(call), early]);
-      return await (open.parts.isOrdinary && early !== undefined ? early : look(open));
+      const early = open.parts.following.isOrdinary ? look(open) : undefined;
+      await Promise.all([open.parts.following.look(call), early]);
+      return await (open.parts.following.isOrdinary && early !== undefined ? early : look(open));
     } finally {
       if (known === undefined) {
         await open.stopTaking();

@@ -129,12 +129,12 @@ export class AllSchedules {
     act: (stored: StoredSchedules) => Promise<Result>,
     inPartitions: () => Promise<Result>,
   ): Promise<Result> {
-    if (this.#parts.isOrdinary) {
+    if (this.#parts.following.isOrdinary) {
       try {
         return await act(this.#parts.first.schedules);
       } catch (error) {
         // The queue was given partitions. This client knows them by now, unless it cannot follow.
-        if (!isRefusedByFact(error) || this.#parts.isOrdinary) throw error;
+        if (!isRefusedByFact(error) || this.#parts.following.isOrdinary) throw error;
       }
     }
     return await this.#routing.during(inPartitions);

@@ -68,7 +68,7 @@ export class Messages {
 
   /** @throws {OfferError} if Redis did not accept the message. */
   offer(offering: Offering, call?: Call): Promise<OfferResult> {
-    this.#parts.noteOffer();
+    this.#noteOffer();
     if (offering.onlyIf !== undefined) this.#checkOrdinary([offering]);
     // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
     return this.#only?.offer(offering, call) ?? this.#under(() => this.#offer(offering, call));
@@ -84,12 +84,12 @@ export class Messages {
     const sentBy: Fact[] = [];
     let identity: Identity | undefined;
     try {
-      await this.#parts.known(call);
+      await this.#parts.following.known(call);
       const connecting = offering.hash === undefined ? this.#seats.ready() : undefined;
       if (connecting !== undefined) await connecting;
       const hash = offering.hash ?? this.#seats.next();
       const bucket = bucketOfHash(hash);
-      const fact = this.#parts.fact ?? (await this.#parts.known(call));
+      const fact = this.#parts.following.fact ?? (await this.#parts.following.known(call));
       this.#checkGuard(offering, fact);
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
@@ -139,12 +139,12 @@ export class Messages {
   }
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
-    this.#parts.noteOffer();
+    this.#noteOffer();
     this.#checkOrdinary(offerings);
     if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
     return await this.#under(async () => {
       if (offerings.some(({ onlyIf }) => onlyIf !== undefined)) {
-        const fact = await this.#parts.known(call);
+        const fact = await this.#parts.following.known(call);
         for (const offering of offerings) this.#checkGuard(offering, fact);
       }
       const { name } = this.#parts;
@@ -152,9 +152,14 @@ export class Messages {
     });
   }
 
+  #noteOffer(): void {
+    this.#parts.isUsed = true;
+    this.#parts.following.noteOffer();
+  }
+
   /** @throws {TypeError} if a guard of these offers to an ordinary queue cannot be asked. */
   #checkOrdinary(offerings: readonly Offering[]): void {
-    if (!this.#parts.isOrdinary || !this.#isSpread) return;
+    if (!this.#parts.following.isOrdinary || !this.#isSpread) return;
     for (const { onlyIf } of offerings) if (onlyIf) checkBeside(onlyIf.key, this.#parts.first);
   }
 
@@ -317,10 +322,10 @@ export class Messages {
     isHit: (result: Result) => boolean,
     call?: Call,
   ): Promise<Result | undefined> {
-    if (this.#parts.isOrdinary) return act(this.#parts.first, call);
+    if (this.#parts.following.isOrdinary) return act(this.#parts.first, call);
     return this.#routing.during(async () => {
       this.checkOpen();
-      const fact = this.#parts.fact ?? (await this.#parts.known(call));
+      const fact = this.#parts.following.fact ?? (await this.#parts.following.known(call));
       const isId = isMessageId(idOrKey);
       const bucket = isId ? bucketOfId(idOrKey) : (call?.bucket ?? bucketOfKey(idOrKey));
       if (bucket !== undefined) {
@@ -342,7 +347,7 @@ export class Messages {
 
   /** The messages of the only part of an ordinary queue; undefined with partitions. */
   get #only(): DelayedMessages | undefined {
-    return this.#parts.isOrdinary ? this.#first : undefined;
+    return this.#parts.following.isOrdinary ? this.#first : undefined;
   }
 
   get #first(): DelayedMessages {

@@ -5,6 +5,8 @@ import type { Part } from "./parts/part.ts";
 import { Exclusive } from "./exclusive/exclusive.ts";
 import { ConsumerGroup } from "./taking/consumer-group.ts";
 import { Messages } from "./messages.ts";
+import { AbandonedChanges } from "./parts/abandoned-changes.ts";
+import { Duties } from "./parts/duties.ts";
 import { Numbers } from "./parts/numbers.ts";
 import { Pauses } from "./parts/pauses.ts";
 import { ReadyMessages } from "./taking/ready-messages.ts";
@@ -45,6 +47,8 @@ export class OpenQueue {
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
   readonly #routing: Routing;
+  readonly #duties: Duties;
+  readonly #changes: AbandonedChanges;
   readonly #groups = new Map<string, OpenGroup>();
   readonly exclusive: Exclusive;
   /** Health of the changes that this client finishes for others. */
@@ -60,6 +64,8 @@ export class OpenQueue {
     const [{ report, troubles }] = servers;
     this.name = name;
     this.parts = new Parts(name, servers, options);
+    this.#duties = new Duties(this.parts);
+    this.#changes = new AbandonedChanges(this.parts.following, () => this.#finishChange());
     this.queue = {
       name,
       report,
@@ -79,13 +85,12 @@ export class OpenQueue {
     this.parts.onMisplaced((fact, partition, schedule) =>
       this.#routing.migration.migrateSchedules(fact, partition, [schedule]),
     );
-    this.parts.onAbandoned(() => this.#finishChange());
     this.parts.onLeaving((part) => this.#leave(part));
   }
 
   /** From now on this client moves the queue's due messages. */
   startTransfer(): void {
-    this.parts.startTransfer();
+    this.#duties.start();
   }
 
   /** Opens a consumer group, or returns the one that is open. */
@@ -166,7 +171,7 @@ export class OpenQueue {
 
   /** Changes the number of partitions; see {@link Change}. */
   async setPartitions(count: number, options: SetPartitionsOptions): Promise<void> {
-    await this.parts.changing(() => this.#change(options).run(count));
+    await this.#changes.during(() => this.#change(options).run(count));
   }
 
   /** Returns the partitions, each with its numbers of messages. */
@@ -185,8 +190,14 @@ export class OpenQueue {
     this.exclusive.close();
     for (const consumer of this.consumers) consumer.stop();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    await Promise.all([this.parts.stop(), this.ready.close(), ...groups]);
+    await Promise.all([this.#stopFollowing(), this.ready.close(), ...groups]);
     await Promise.all(this.parts.opened.map((part) => part.stopTaking()));
+  }
+
+  async #stopFollowing(): Promise<void> {
+    this.#duties.stop();
+    await this.parts.following.stop();
+    await this.parts.left();
   }
 
   /** Resolves when the running handlers and the bodies of loops have finished. */

@@ -24,7 +24,7 @@ export interface PartitionInfo extends Pick<
 
 /** Describes each partition that may hold messages; returns an empty array for an ordinary queue. */
 export async function describePartitions(parts: Parts, call?: Call): Promise<PartitionInfo[]> {
-  if ((await parts.look(call)) === undefined) return [];
+  if ((await parts.following.look(call)) === undefined) return [];
   return await Promise.all(
     parts.active.map(async (part) => {
       return {

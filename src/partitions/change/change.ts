@@ -92,7 +92,7 @@ export class Change {
     let hasTakenIn = false;
     for (;;) {
       this.#call.signal?.throwIfAborted();
-      const fact = await this.#parts.ask(this.#call);
+      const fact = await this.#parts.following.ask(this.#call);
       const { to, state } = fact;
       try {
         if (state === "stable" && to === count) {
@@ -122,7 +122,7 @@ export class Change {
   async finish(): Promise<void> {
     for (;;) {
       this.#call.signal?.throwIfAborted();
-      const fact = await this.#parts.ask(this.#call);
+      const fact = await this.#parts.following.ask(this.#call);
       // While the ordinary queue is a part, nobody knows whether its processes are gone.
       if (fact.state === "stable" || isWithOrdinary(fact)) break;
       try {
@@ -138,7 +138,7 @@ export class Change {
   async #lookAgain(fact: Fact, error: unknown): Promise<void> {
     if (error instanceof WentBack) return;
     if (!isRefusedByFact(error)) throw error;
-    await this.#parts.newerThan(fact, error, this.#call);
+    await this.#parts.following.newerThan(fact, error, this.#call);
   }
 
   /**
@@ -146,7 +146,7 @@ export class Change {
    * way, so that it has to be done later.
    */
   async drainLate(partition: number): Promise<boolean> {
-    const fact = await this.#parts.known();
+    const fact = await this.#parts.following.known();
     if (activeOf(fact).includes(partition)) return true;
     if (fact.state !== "stable") return false;
     await this.#drain(fact, partition, { mayWait: false });
@@ -163,7 +163,7 @@ export class Change {
    * Every partition that ever was in use holds a fact, so the search ends at the first one without.
    */
   async #recover(): Promise<void> {
-    const fact = await this.#parts.known(this.#call);
+    const fact = await this.#parts.following.known(this.#call);
     if (fact.state !== "stable") return;
     try {
       await fewAtOnce([ORDINARY, ...activeOf(fact)], (partition) =>
@@ -186,7 +186,8 @@ export class Change {
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
-    const { first, notice } = this.#parts;
+    const { first } = this.#parts;
+    const { notice } = this.#parts.following;
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
     // between.
@@ -368,7 +369,8 @@ export class Change {
   }
 
   async #replace(fact: Fact, next: Fact): Promise<void> {
-    const { first, notice } = this.#parts;
+    const { first } = this.#parts;
+    const { notice } = this.#parts.following;
     const args = { expected: formatDone(fact), fact: formatFact(next), notice };
     this.#learn(await first.queue.read("change the partitions of", changeFact, args, this.#call));
   }
@@ -379,7 +381,7 @@ export class Change {
         `queue "${this.#parts.name}" has a malformed record of its partitions: "${found}"`,
       );
     }
-    this.#parts.learn(found);
+    this.#parts.following.learn(found);
   }
 
   #note(moved: number, left: number): void {

@@ -3,7 +3,6 @@ import { Holding, type Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
-import { formatFact } from "../ring/fact.ts";
 import { holdersOf } from "../ring/shares.ts";
 
 /** Starts to consume a partition for as long as the lease lasts. */
@@ -42,7 +41,7 @@ export class HeldShare {
     this.#group = host.group;
     this.#work = host.work;
     this.#unlisten = parts.onChange(() => this.#onChange());
-    parts.attend({ isExclusive: true });
+    parts.following.attend({ isExclusive: true });
     this.#onChange();
   }
 
@@ -51,10 +50,10 @@ export class HeldShare {
     this.#isEnded = true;
     this.#unlisten();
     // A change that begins meanwhile has to wait for the handlers that still run.
-    this.#parts.attend({ isExclusive: false, isReleasing: true });
+    this.#parts.following.attend({ isExclusive: false, isReleasing: true });
     for (const partition of this.#holdings.keys()) this.#end(partition);
     await Promise.all(this.#endings.values());
-    this.#parts.attend({ isReleasing: false });
+    this.#parts.following.attend({ isReleasing: false });
   }
 
   #onChange(): void {
@@ -73,7 +72,7 @@ export class HeldShare {
 
   /** The partitions that this process has to hold. */
   get #wanted(): ReadonlySet<number> {
-    const { fact, exclusive, self } = this.#parts;
+    const { fact, exclusive, self } = this.#parts.following;
     if (fact?.state !== "stable") return new Set();
     const holders = holdersOf(exclusive, fact.to);
     return new Set(holders.flatMap((holder, partition) => (holder === self ? [partition] : [])));
@@ -82,17 +81,17 @@ export class HeldShare {
   #hold(partition: number): Holding {
     const part = this.#parts.at(partition);
     const { takes, renewals } = this.#work;
-    const knownFact = () => this.#parts.fact && formatFact(this.#parts.fact);
+    const { following } = this.#parts;
     const claim = {
       part,
-      process: this.#parts.self,
+      process: following.self,
       group: this.#group,
-      knownFact,
+      knownFact: () => following.text,
       work: renewals,
     };
     return new Holding(claim, {
       begin: (lease) => this.#consume(part, lease),
-      onReleased: () => this.#parts.announceRelease(),
+      onReleased: () => this.#parts.following.announceRelease(),
       takes,
     });
   }

@@ -10,6 +10,12 @@ import { formatMember, MEMBER_TIMEOUT, parseMember, type Member, type Roles } fr
 import type { Part } from "./part.ts";
 import { queueTime } from "../../time/runtime.ts";
 
+/** The names of the processes that work on a change of the number of partitions. */
+export interface Changers {
+  readonly alive: readonly string[];
+  readonly silent: readonly string[];
+}
+
 /**
  * The processes that have a partitioned queue open, including this one.
  *
@@ -85,7 +91,7 @@ export class Members implements Listener {
    * The processes that work on a change of the number of partitions: those seen within {@link LATE} milliseconds, and
    * those that have not said since that they are done.
    */
-  get changers(): { readonly alive: readonly string[]; readonly silent: readonly string[] } {
+  get changers(): Changers {
     const changers = this.#all.filter(({ roles }) => roles.isChanging === true);
     return {
       alive: changers.filter(({ idle }) => idle < LATE).map(({ name }) => name),

@@ -26,7 +26,7 @@ export class Numbers {
     const parts = await this.#parts.all(call);
     const all = await Promise.all(parts.map(({ queue }) => statsOf(queue, call)));
     const merged = mergeStats(all);
-    if (this.#parts.isOrdinary) return { ...merged, perPartition: [] };
+    if (this.#parts.following.isOrdinary) return { ...merged, perPartition: [] };
     const perPartition = all.map((one, i) => {
       const {
         kind: _,

@@ -42,8 +42,8 @@ export class Pauses {
   async #onAll(act: (pauses: PauseWatch) => Promise<void>, call?: Call): Promise<void> {
     let epoch: number | undefined;
     do {
-      epoch = (await this.#parts.current(call))?.epoch;
+      epoch = (await this.#parts.following.current(call))?.epoch;
       await Promise.all(this.#parts.active.map(({ pauses }) => act(pauses)));
-    } while ((await this.#parts.current(call))?.epoch !== epoch);
+    } while ((await this.#parts.following.current(call))?.epoch !== epoch);
   }
 }

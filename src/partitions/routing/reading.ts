@@ -31,7 +31,7 @@ export class Reading {
   /** The business keys with this prefix, a page at a time. */
   async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
     const found = this.#oneByOne((messages) => messages.keysWith(prefix, call), call);
-    if (this.#parts.isOrdinary) {
+    if (this.#parts.following.isOrdinary) {
       yield* found;
       return;
     }
@@ -46,7 +46,7 @@ export class Reading {
   /** The messages whose business keys have this prefix. */
   async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
     const found = this.#oneByOne((messages) => messages.withPrefix(prefix, call), call);
-    yield* this.#parts.isOrdinary ? found : once(found);
+    yield* this.#parts.following.isOrdinary ? found : once(found);
   }
 
   /** The messages in the order of their deadlines. */
@@ -97,12 +97,12 @@ export class Reading {
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     call?: Call,
   ): AsyncGenerator<Item, void, void> {
-    if (this.#parts.isOrdinary) {
+    if (this.#parts.following.isOrdinary) {
       yield* read(this.#messagesOf(this.#parts.first));
       return;
     }
     let isChanged = true;
-    let fact = await this.#parts.fresh(call);
+    let fact = await this.#parts.following.fresh(call);
     while (isChanged) {
       const { leaving, arriving } = sidesOf(fact);
       for (const partition of leaving) yield* read(this.#messagesOf(this.#parts.at(partition)));
@@ -113,7 +113,7 @@ export class Reading {
         await ignoreOld(Promise.all(finishing));
       }
       for (const partition of arriving) yield* read(this.#messagesOf(this.#parts.at(partition)));
-      const now = await this.#parts.fresh(call);
+      const now = await this.#parts.following.fresh(call);
       isChanged = now.epoch !== fact.epoch;
       fact = now;
     }
@@ -125,7 +125,7 @@ export class Reading {
     compare: (a: DelayedBytes, b: DelayedBytes) => number,
     call?: Call,
   ): Promise<AsyncGenerator<DelayedBytes, void, void>> {
-    if (this.#parts.isOrdinary) return read(this.#messagesOf(this.#parts.first));
+    if (this.#parts.following.isOrdinary) return read(this.#messagesOf(this.#parts.first));
     const parts = await this.#parts.all(call);
     const all = parts.map((part) => read(this.#messagesOf(part)));
     return once(merge(all, compare));

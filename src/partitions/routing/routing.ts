@@ -199,13 +199,13 @@ export class Routing {
   }
 
   async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {
-    let fact = this.#parts.fact ?? (await this.#parts.known(call));
+    let fact = this.#parts.following.fact ?? (await this.#parts.following.known(call));
     for (;;) {
       try {
         return await act(fact);
       } catch (error) {
         if (!isRefusedByFact(error)) throw error;
-        fact = await this.#parts.newerThan(fact, error, call);
+        fact = await this.#parts.following.newerThan(fact, error, call);
         call?.signal?.throwIfAborted();
       }
     }

@@ -43,7 +43,7 @@ export class Seats {
 
   /** A hash for the next message, in place of a key's. The fact must be known. */
   next(): number {
-    const { fact } = this.#parts;
+    const { fact } = this.#parts.following;
     if (fact === undefined) throw new TypeError("the partitions are not known yet");
     if (this.#left === 0 || this.#partition >= fact.to) this.#choose(fact.to);
     this.#left--;

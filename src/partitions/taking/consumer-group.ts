@@ -56,7 +56,7 @@ export class ConsumerGroup implements TakingGroup {
 
   /** Waits for messages, `max` at most; see {@link Group.take}. */
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    if (this.#parts.isOrdinary) return this.#takeFromOnly(max, options);
+    if (this.#parts.following.isOrdinary) return this.#takeFromOnly(max, options);
     return this.#takeFromParts(max, options);
   }
 
@@ -80,7 +80,7 @@ export class ConsumerGroup implements TakingGroup {
   async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.#isTaking = true;
     this.#parts.isUsed = true;
-    await this.#parts.known(options);
+    await this.#parts.following.known(options);
     this.checkTaking();
     const { active } = this.#parts;
     if (this.#madeFor !== active) void this.#make(active);
@@ -116,8 +116,9 @@ export class ConsumerGroup implements TakingGroup {
   }
 
   #onChange(): void {
-    if (this.#isClosed || this.#parts.isOrdinary) return;
-    const { active, self } = this.#parts;
+    if (this.#isClosed || this.#parts.following.isOrdinary) return;
+    const { active } = this.#parts;
+    const { self } = this.#parts.following;
     // An open group is created by offers, too, so it misses no message.
     for (const part of active) this.groupOf(part);
     this.#only?.dismiss(ELSEWHERE);

@@ -103,7 +103,7 @@ export class ReadyMessages {
   }
 
   #wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
-    if (this.#parts.isOrdinary) return this.#take(max, options);
+    if (this.#parts.following.isOrdinary) return this.#take(max, options);
     return this.#taking.during(() => this.#take(max, options));
   }
 
@@ -113,9 +113,9 @@ export class ReadyMessages {
       this.#parts.isUsed = true;
       this.#onChange();
     }
-    const { isOrdinary, fact } = this.#parts;
+    const { isOrdinary, fact } = this.#parts.following;
     if (!isOrdinary && fact === undefined) {
-      await this.#parts.known(options);
+      await this.#parts.following.known(options);
       this.checkTaking();
     }
     const direct = this.#direct;
@@ -131,7 +131,7 @@ export class ReadyMessages {
 
   /** The LIST of an ordinary queue. */
   get #onlyList(): ReadyList {
-    if (this.#parts.isOrdinary) return this.#parts.first.ready;
+    if (this.#parts.following.isOrdinary) return this.#parts.first.ready;
     throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
   }
 
@@ -161,14 +161,15 @@ export class ReadyMessages {
   async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
     this.#parts.isUsed = true;
     for (;;) {
-      if (this.#parts.isOrdinary) return await this.#parts.first.ready.push(payloads, call);
-      const fact = await this.#parts.known(call);
+      if (this.#parts.following.isOrdinary)
+        return await this.#parts.first.ready.push(payloads, call);
+      const fact = await this.#parts.following.known(call);
       const { ready } = this.#parts.at(this.#rotation++ % fact.to);
       try {
         return await ready.push(payloads, { ...call, knownFact: formatFact(fact) });
       } catch (error) {
         if (!isRefusedByFact(error)) throw error;
-        await this.#parts.newerThan(fact, error, call);
+        await this.#parts.following.newerThan(fact, error, call);
       }
     }
   }
@@ -214,7 +215,8 @@ export class ReadyMessages {
 
   #onChange(): void {
     if (!this.#isTaking || this.#isClosed) return;
-    const { active, isOrdinary } = this.#parts;
+    const { active } = this.#parts;
+    const { isOrdinary } = this.#parts.following;
     const isShared = (part: Part) => !isOrdinary && part.queue.server.isCluster;
     const former = [
       ...this.#takeAll(active.filter((part) => !isShared(part))),
@@ -254,7 +256,7 @@ export class ReadyMessages {
   /** Keeps one intake for each partition in this process's share. Returns the intakes that are no longer needed. */
   #takeShare(all: readonly Part[]): Intake[] {
     const { members } = this.#taking;
-    const { self } = this.#parts;
+    const { self } = this.#parts.following;
     const indexes = all.length > 0 ? sharesOf(members, self, all.length, PROCESSES) : [];
     const share = indexes.map((i) => all[i] as Part);
     const isKept = ({ partition }: Intake) => share.some((part) => part.partition === partition);

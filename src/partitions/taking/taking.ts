@@ -22,7 +22,7 @@ export class Taking {
 
   /** The names of the members that take from the same LIST or group. */
   get members(): string[] {
-    return this.#parts.members.flatMap(({ name, roles }) =>
+    return this.#parts.following.members.flatMap(({ name, roles }) =>
       roles.takes?.includes(this.#source) === true ? [name] : [],
     );
   }
@@ -33,7 +33,7 @@ export class Taking {
     networkTime.clearTimeout(this.#timer);
     if (!this.#isAnnounced) {
       this.#isAnnounced = true;
-      this.#parts.attendTaking(this.#source, true);
+      this.#parts.following.attendTaking(this.#source, true);
     }
     return wait().finally(() => {
       this.#waits--;
@@ -47,7 +47,7 @@ export class Taking {
 
   #end(): void {
     this.#isAnnounced = false;
-    this.#parts.attendTaking(this.#source, false);
+    this.#parts.following.attendTaking(this.#source, false);
   }
 }
 

@@ -153,7 +153,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
         start: () => taking.during(() => Promise.resolve()),
         close: async () => {
           taking.close();
-          await closeWithin(shared, () => open.parts.stop());
+          await closeWithin(shared, () => open.parts.following.stop());
         },
       };
     },
@@ -205,7 +205,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
         close: () =>
           closeWithin(shared, async () => {
             await held.end();
-            await open.parts.stop();
+            await open.parts.following.stop();
           }),
       };
     },

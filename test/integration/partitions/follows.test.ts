@@ -183,12 +183,12 @@ test("a queue that has stopped learns of partitions, and attends no more", async
   });
   await stopped.stopTaking();
   // The reply to a sweep may come that late.
-  for (const open of [stopped, running]) open.parts.learn("1:2:2:stable:1");
+  for (const open of [stopped, running]) open.parts.following.learn("1:2:2:stable:1");
   const listeners = async ({ parts }: OpenQueue) =>
-    Number((await redis.pubsub("NUMSUB", parts.notice))[1]);
+    Number((await redis.pubsub("NUMSUB", parts.following.notice))[1]);
   await eventually(async () => (await listeners(running)) === 1);
   expect(await listeners(stopped)).toBe(0);
-  expect(stopped.parts.fact?.to).toBe(2);
+  expect(stopped.parts.following.fact?.to).toBe(2);
 });
 
 test("a look at a queue that is not open moves nothing", async () => {

@@ -45,7 +45,7 @@ export const HISTORY: readonly Mutant[] = [
       {
         file: "partitions/open-queue.ts",
         find: `await this.#change({ signal }).finish();`,
-        replace: `await this.parts.known({ signal });`,
+        replace: `await this.parts.following.known({ signal });`,
       },
     ],
   },

@@ -15,7 +15,7 @@ beforeEach(() => {
     { name: "c", idle: 0, roles: { moves: true } },
   ];
   const attendTaking = (what: string, isTaking: boolean) => void told.push([what, isTaking]);
-  taking = new Taking({ members, attendTaking } as unknown as Parts, "mail");
+  taking = new Taking({ following: { members, attendTaking } } as unknown as Parts, "mail");
 });
 
 afterEach(() => {

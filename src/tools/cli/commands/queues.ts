@@ -76,7 +76,7 @@ async function change(
 ): Promise<ExitCode> {
   const { output, isJson, signal } = session;
   const { line } = await session.inspector();
-  const fact = await partsOf(messages).current({ signal });
+  const fact = await partsOf(messages).following.current({ signal });
   const count = wanted ?? fact?.to;
   if (count === undefined) {
     output.say(`Queue ${quoted(name)} has no partitions.`);
