@@ -47,6 +47,12 @@ export interface DelayedBytes {
   readonly failures?: readonly FailedAttempt[];
 }
 
+/** Takes offers, to one part of a queue or to several. */
+export type Offers = Pick<DelayedMessages, "takesHeaders" | "checkOpen" | "offer" | "offerMany">;
+
+/** Delayed messages, whether of one part or of several. */
+export type Delayed = Omit<DelayedMessages, "leave" | "done">;
+
 /**
  * The delayed messages of one queue, as bytes. What finds a message by its id or business key also finds a retrying one,
  * of a reliable queue. A client has one such object per queue, however many handles there are,

@@ -20,7 +20,8 @@ import {
 import { Subscription } from "../queue/consuming/subscription.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { ReadyMessages } from "../partitions/taking/ready-messages.ts";
+import type { PlainReach } from "../partitions/reach.ts";
+import type { ReadyList } from "../ready/ready-list.ts";
 import {
   checkSubscribe,
   checkTakeMany,
@@ -54,7 +55,7 @@ export interface FromQueue<T> {
  */
 export class BlockingQueue<T = unknown> extends QueueHandle {
   readonly #open: OpenQueue;
-  readonly #list: ReadyMessages;
+  readonly #reach: PlainReach;
   readonly #payloads: Payloads<T>;
   readonly #openNamed: (name: string) => OpenQueue;
 
@@ -62,7 +63,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   constructor(open: OpenQueue, payloads: Payloads<T>, openNamed: (name: string) => OpenQueue) {
     super(open);
     this.#open = open;
-    this.#list = open.ready;
+    this.#reach = open.plain;
     this.#payloads = payloads;
     this.#openNamed = openNamed;
   }
@@ -116,8 +117,8 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     signal?.throwIfAborted();
     return await this.#traced(async () => {
       if (timeout === 0)
-        return await this.#payloads.decodeAllTaken(await this.#list.pop(limit, { signal }));
-      const taken = await this.#list.take(limit, { signal, timeout: timeout ?? Infinity });
+        return await this.#payloads.decodeAllTaken(await this.#reach.ready.pop(limit, { signal }));
+      const taken = await this.#reach.ready.take(limit, { signal, timeout: timeout ?? Infinity });
       return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
     });
   }
@@ -144,10 +145,11 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
       throw new TypeError(`queues must be an array, got ${typeof queues}`);
     }
     const names = (queues as readonly Named[]).map(nameOf);
-    const others = names.map((name) => this.#list.beside(this.#openNamed(name).ready));
+    const others = names.map((name) => this.#openNamed(name).plain);
+    const lists = [this.#reach, ...others].map(({ ready }) => ready.onlyList);
     const wait = { ...call, timeout };
     const [taken] = await this.#traced(
-      () => this.#takeFromAny(wait, others, names),
+      () => this.#takeFromAny(wait, lists, names),
       ({ queue }) => queue,
     );
     return taken;
@@ -165,7 +167,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   subscribe(handler: Handler<T>, options: SubscribeOptions<T> = {}): Subscription {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
-    this.#list.checkTaking();
+    this.#reach.ready.checkTaking();
     const { queue, joinTakes } = this.#open;
     const handle = this.#handlingBy(handler, onError);
     return this.#attend(
@@ -202,7 +204,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   async drain(limit: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
     const call = checkCall(options);
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    this.#list.checkOpen();
+    this.#reach.ready.checkOpen();
     return await this.#traced(() => this.#drain(limit, call));
   }
 
@@ -222,22 +224,22 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
     checkIterable("payloads", payloads);
     const call = checkCall(options);
-    this.#list.checkOpen();
+    this.#reach.ready.checkOpen();
     const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     for (let i = 0; i < encoded.length; i += PUT_BATCH) {
-      await this.#list.push(encoded.slice(i, i + PUT_BATCH), call);
+      await this.#reach.ready.push(encoded.slice(i, i + PUT_BATCH), call);
     }
   }
 
   /** Returns the oldest ready payload without taking it; undefined if there is none. */
   async peek(options?: CallOptions): Promise<T | undefined> {
-    const payload = await this.#list.peek(checkCall(options));
+    const payload = await this.#reach.ready.peek(checkCall(options));
     return payload && this.#payloads.decode(payload);
   }
 
   /** Returns the number of ready messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    return await this.#list.size(checkCall(options));
+    return await this.#reach.ready.size(checkCall(options));
   }
 
   /**
@@ -246,19 +248,19 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    * Payloads that the codec cannot read are left out, and reported by an `error` event.
    */
   async readAll(options?: CallOptions): Promise<T[]> {
-    return this.#payloads.decodeAll(await this.#list.readAll(checkCall(options)));
+    return this.#payloads.decodeAll(await this.#reach.ready.readAll(checkCall(options)));
   }
 
   /** Drops all ready messages; returns how many. Delayed messages stay. */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#list.clear(checkCall(options));
+    return await this.#reach.ready.clear(checkCall(options));
   }
 
   async #drain(limit: number, call: Call | undefined): Promise<T[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
       const wanted = Math.min(limit - payloads.length, DRAIN_BATCH);
-      const batch = await this.#list.pop(wanted, call).catch((error: unknown) => {
+      const batch = await this.#reach.ready.pop(wanted, call).catch((error: unknown) => {
         // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return [];
         throw error;
@@ -271,23 +273,23 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 
   /** Waits for one message; returns none if none came within the timeout. */
   async #takeOne(wait: WaitOptions): Promise<T[]> {
-    const [taken] = await this.#list.take(1, wait);
+    const [taken] = await this.#reach.ready.take(1, wait);
     return taken === undefined ? [] : [await this.#payloads.decodeTaken(taken.payload)];
   }
 
   /** Takes one message without waiting, if there is one. */
   async #popOne(call: Call | undefined): Promise<T[]> {
-    const [payload] = await this.#list.pop(1, call);
+    const [payload] = await this.#reach.ready.pop(1, call);
     return payload === undefined ? [] : [await this.#payloads.decodeTaken(payload)];
   }
 
   async #takeFromAny(
     wait: WaitOptions,
-    others: readonly ReadyMessages[],
+    lists: readonly ReadyList[],
     names: readonly string[],
   ): Promise<FromQueue<T>[]> {
     if (wait.timeout === 0) {
-      for (const [i, list] of [this.#list, ...others].entries()) {
+      for (const [i, list] of lists.entries()) {
         const [payload] = await list.pop(1, wait);
         if (payload === undefined) continue;
         const queue = names[i - 1] ?? this.name;
@@ -295,7 +297,8 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
       }
       return [];
     }
-    const [taken] = await this.#list.take(1, wait, others);
+    const [first, ...others] = lists as readonly [ReadyList, ...ReadyList[]];
+    const [taken] = await first.takeAny(1, wait, others);
     if (taken === undefined) return [];
     const payload = await this.#payloads.decodeTaken(taken.payload);
     return [{ queue: taken.source.ready, payload }];

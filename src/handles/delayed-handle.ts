@@ -28,11 +28,14 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { Messages } from "../partitions/messages.ts";
+import type { PlainReach } from "../partitions/reach.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
+
+/** What a handle of either kind reaches of its queue. */
+type HandleReach = Pick<PlainReach, "offers" | "delayed">;
 
 /**
  * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
@@ -41,7 +44,7 @@ import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.t
 export abstract class DelayedHandle<T> extends QueueHandle {
   /** The queue's schedules: messages that recur. */
   readonly schedules: Schedules<T>;
-  readonly #messages: Messages;
+  readonly #reach: HandleReach;
   readonly #payloads: Payloads<T>;
   readonly #anyTime: boolean;
   /** How the check of a delay ends its error. */
@@ -50,13 +53,13 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   /** @internal */
   protected constructor(
     open: OpenQueue,
-    messages: Messages,
+    reach: HandleReach,
     payloads: Payloads<T>,
     { anyTime }: Pick<QueueSettings<T>, "anyTime">,
   ) {
     super(open);
-    this.schedules = new Schedules(open.schedules, messages, payloads);
-    this.#messages = messages;
+    this.schedules = new Schedules(open.schedules, reach, payloads);
+    this.#reach = reach;
     this.#payloads = payloads;
     this.#anyTime = anyTime;
     this.#hints = { ...OFFER, anyTime };
@@ -109,15 +112,16 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   ): Promise<OfferResult[]> {
     checkIterable("messages", messages);
     const call = checkCall(options);
-    this.#messages.checkOpen();
-    const { takesHeaders } = this.#messages;
+    const to = this.#reach.offers;
+    to.checkOpen();
+    const { takesHeaders } = to;
     const queue = { takesHeaders, anyTime: this.#anyTime };
     const offerings = Array.from(messages, (message, i): Offering => {
       const due = checkNewMessage(`messages[${i}]`, message, queue);
       const { payload, delay: _, at: __, ...rule } = message;
       return { payload: this.#payloads.encode(payload), due, ...offerRule(rule, queue) };
     });
-    const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, call);
+    const offer = (all: readonly Offering[]) => to.offerMany(all, call);
     if (!offers.hasSubscribers) return await offer(offerings);
     return await traceOffers({ queue: this.name, takesHeaders }, offerings, offer);
   }
@@ -131,7 +135,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
-    return await this.#messages.cancel(idOrKey, checkFind(options));
+    return await this.#reach.delayed.cancel(idOrKey, checkFind(options));
   }
 
   /**
@@ -145,8 +149,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     checkIterable("idsOrKeys", idsOrKeys);
     const all = Array.from(idsOrKeys);
     for (const idOrKey of all) checkIdOrKey(idOrKey);
-    this.#messages.checkOpen();
-    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, call)));
+    this.#reach.offers.checkOpen();
+    return await Promise.all(all.map((idOrKey) => this.#reach.delayed.cancel(idOrKey, call)));
   }
 
   /**
@@ -174,11 +178,11 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const keys: string[] = [];
     let count = 0;
     const cancelled = async (found: readonly string[]) => {
-      const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, call)));
+      const flags = await Promise.all(found.map((key) => this.#reach.delayed.cancel(key, call)));
       return found.filter((_, i) => flags[i]);
     };
-    for await (const found of this.#messages.keysWith(prefix, call)) {
-      const page = dryRun ? await this.#messages.heldOf(found, call) : await cancelled(found);
+    for await (const found of this.#reach.delayed.keysWith(prefix, call)) {
+      const page = dryRun ? await this.#reach.delayed.heldOf(found, call) : await cancelled(found);
       count += page.length;
       keys.push(...page.slice(0, MOST_KEYS - keys.length));
       if (page.length > 0) await onKeys?.(page);
@@ -237,14 +241,14 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: FindOptions,
   ): Promise<DelayedMessage<T> | undefined> {
     checkIdOrKey(idOrKey);
-    const message = await this.#messages.get(idOrKey, checkFind(options));
+    const message = await this.#reach.delayed.get(idOrKey, checkFind(options));
     return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
   /** Whether a delayed or retrying message holds this key. O(log N). */
   async has(key: string, options?: FindOptions): Promise<boolean> {
     checkKey(key);
-    return (await this.#messages.heldOf([key], checkFind(options))).length === 1;
+    return (await this.#reach.delayed.heldOf([key], checkFind(options))).length === 1;
   }
 
   /**
@@ -261,8 +265,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     where: { readonly prefix: string },
     options?: CallOptions,
   ): AsyncGenerator<DelayedMessage<T>, void, void> {
-    const found = this.#messages.withPrefix(checkWhere(where), checkCall(options));
-    return decoded(found, this.#payloads);
+    const prefix = checkWhere(where);
+    const call = checkCall(options);
+    return decoded(() => this.#reach.delayed.withPrefix(prefix, call), this.#payloads);
   }
 
   /**
@@ -280,13 +285,14 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     options?: CallOptions,
   ): AsyncGenerator<DelayedMessage<T>, void, void> {
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    const messages = this.#messages.inDeadlineOrder(limit, checkCall(options));
-    return decoded(messages, this.#payloads, limit);
+    const call = checkCall(options);
+    const read = () => this.#reach.delayed.inDeadlineOrder(limit, call);
+    return decoded(read, this.#payloads, limit);
   }
 
   /** Returns the number of delayed messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
-    return await this.#messages.size(checkCall(options));
+    return await this.#reach.delayed.size(checkCall(options));
   }
 
   /** Whether no message is delayed. O(1). */
@@ -301,7 +307,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * comes.
    */
   async nextDeadline(options?: CallOptions): Promise<number | undefined> {
-    return await this.#messages.nextDeadline(checkCall(options));
+    return await this.#reach.delayed.nextDeadline(checkCall(options));
   }
 
   /**
@@ -309,7 +315,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * schedule goes on with the ticks behind them.
    */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#messages.clear(checkCall(options));
+    return await this.#reach.delayed.clear(checkCall(options));
   }
 
   async #reschedule(
@@ -317,20 +323,21 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     due: Due | "now",
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
-    const message = await this.#messages.reschedule(idOrKey, due, checkFind(options));
+    const message = await this.#reach.delayed.reschedule(idOrKey, due, checkFind(options));
     return message && { id: message.id, deadline: message.deadline };
   }
 
   #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
-    this.#messages.checkOpen();
-    const { takesHeaders } = this.#messages;
+    const to = this.#reach.offers;
+    to.checkOpen();
+    const { takesHeaders } = to;
     const queue = { takesHeaders, anyTime: this.#anyTime };
     const rule = options === undefined ? undefined : offerRule(options, queue);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
     if (offers.hasSubscribers) {
-      return traceOffer(this.name, this.#messages, offering, callOf(options));
+      return traceOffer(this.name, to, offering, callOf(options));
     }
-    return this.#messages.offer(offering, callOf(options));
+    return to.offer(offering, callOf(options));
   }
 }
 

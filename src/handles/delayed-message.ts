@@ -32,15 +32,18 @@ export interface DelayedMessage<T> {
 /** The new id and deadline of a message whose deadline was changed. */
 export type Rescheduled = Pick<DelayedMessage<unknown>, "id" | "deadline">;
 
-/** Decodes up to `limit` messages, one by one. Those that the codec cannot read are left out and reported. */
+/**
+ * Decodes up to `limit` of the messages that `read` begins to read with the first one, one by one. Those that the codec
+ * cannot read are left out and reported.
+ */
 export async function* decoded<T>(
-  messages: AsyncIterable<DelayedBytes>,
+  read: () => AsyncIterable<DelayedBytes>,
   payloads: Payloads<T>,
   limit = Infinity,
 ): AsyncGenerator<DelayedMessage<T>, void, void> {
   let left = limit;
   if (left === 0) return;
-  for await (const message of messages) {
+  for await (const message of read()) {
     for (const payload of payloads.decodeAll([message.payload])) {
       yield { ...message, payload };
       if (--left === 0) return;

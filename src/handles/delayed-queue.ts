@@ -4,7 +4,6 @@ import type { Payloads } from "../queue/payloads.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { InsertionOrder } from "./insertion-order.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { Messages } from "../partitions/messages.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 
 /**
@@ -19,7 +18,7 @@ import type { PlainResult } from "../delayed/make-plain.ts";
 export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
   /** The delayed messages in the order of the offers: what Redisson's `RDelayedQueue` shows as a collection. */
   readonly insertionOrder: InsertionOrder<T>;
-  readonly #messages: Messages;
+  readonly #open: OpenQueue;
 
   // Where these methods were until 0.1. `poll(500)` took 500 messages out, due or not.
   static {
@@ -40,9 +39,9 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
 
   /** @internal Use `Delayline.getDelayedQueue`. */
   constructor(open: OpenQueue, payloads: Payloads<T>, settings: QueueSettings<T>) {
-    super(open, open.delayed, payloads, settings);
-    this.#messages = open.delayed;
-    this.insertionOrder = new InsertionOrder(open.delayed, payloads);
+    super(open, open.plain, payloads, settings);
+    this.#open = open;
+    this.insertionOrder = new InsertionOrder(open.plain, payloads);
   }
 
   /**
@@ -61,7 +60,7 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
    * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
    */
   async makePlain(options?: CallOptions): Promise<PlainResult> {
-    return await this.#messages.makePlain(checkCall(options));
+    return await this.#open.plain.delayed.makePlain(checkCall(options));
   }
 }
 

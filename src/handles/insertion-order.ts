@@ -1,5 +1,5 @@
 import type { SearchHit } from "../lua/delayed/pages.ts";
-import type { Messages } from "../partitions/messages.ts";
+import type { PlainReach } from "../partitions/reach.ts";
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkIterable, checkWhole } from "../queue/checks.ts";
 import { nameOf, queueKeys, type Named } from "../queue/keys.ts";
@@ -18,18 +18,18 @@ import { decoded, type DelayedMessage } from "./delayed-message.ts";
  * command or its reply is lost.
  */
 export class InsertionOrder<T = unknown> {
-  readonly #messages: Messages;
+  readonly #reach: Pick<PlainReach, "delayed">;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `DelayedQueue.insertionOrder`. */
-  constructor(messages: Messages, payloads: Payloads<T>) {
-    this.#messages = messages;
+  constructor(reach: Pick<PlainReach, "delayed">, payloads: Payloads<T>) {
+    this.#reach = reach;
     this.#payloads = payloads;
   }
 
   /** Returns the payload that was inserted first, which need not be due first; undefined if no message is delayed. */
   async peek(options?: CallOptions): Promise<T | undefined> {
-    for await (const { payload } of this.#messages.inOrder(1, checkCall(options)))
+    for await (const { payload } of this.#reach.delayed.inOrder(1, checkCall(options)))
       return this.#payloads.decode(payload);
     return undefined;
   }
@@ -37,7 +37,8 @@ export class InsertionOrder<T = unknown> {
   /** Returns the payloads of all delayed messages, in insertion order. */
   async readAll(options?: CallOptions): Promise<T[]> {
     const messages = new Map<MessageId, T>();
-    const all = this.#messages.inOrder(undefined, checkCall(options));
+    const call = checkCall(options);
+    const all = () => this.#reach.delayed.inOrder(undefined, call);
     for await (const { id, payload } of decoded(all, this.#payloads)) messages.set(id, payload);
     return [...messages.values()];
   }
@@ -45,7 +46,7 @@ export class InsertionOrder<T = unknown> {
   /** Whether a message with this payload is delayed. Compares encoded bytes, and may read all messages. */
   async contains(payload: T, options?: CallOptions): Promise<boolean> {
     const wanted = [this.#payloads.encode(payload)];
-    for await (const { isMatch } of this.#messages.search(wanted, checkCall(options)))
+    for await (const { isMatch } of this.#reach.delayed.search(wanted, checkCall(options)))
       if (isMatch) return true;
     return false;
   }
@@ -57,8 +58,9 @@ export class InsertionOrder<T = unknown> {
   async remove(payload: T, options?: CallOptions): Promise<boolean> {
     const call = checkCall(options);
     const wanted = [this.#payloads.encode(payload)];
-    for await (const { element, isMatch } of this.#messages.search(wanted, call)) {
-      if (isMatch && (await this.#messages.remove([element], call)) === 1) return true;
+    const { delayed } = this.#reach;
+    for await (const { element, isMatch } of delayed.search(wanted, call)) {
+      if (isMatch && (await delayed.remove([element], call)) === 1) return true;
     }
     return false;
   }
@@ -89,12 +91,12 @@ export class InsertionOrder<T = unknown> {
   async poll(limit?: number, options?: CallOptions): Promise<T | undefined | T[]> {
     const call = checkCall(options);
     if (limit === undefined) {
-      const [payload] = await this.#messages.poll(1, call);
+      const [payload] = await this.#reach.delayed.poll(1, call);
       return payload && (await this.#payloads.decodeTaken(payload));
     }
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    this.#messages.checkOpen();
-    return await this.#payloads.decodeAllTaken(await this.#messages.poll(limit, call));
+    this.#reach.delayed.checkOpen();
+    return await this.#payloads.decodeAllTaken(await this.#reach.delayed.poll(limit, call));
   }
 
   /**
@@ -104,7 +106,7 @@ export class InsertionOrder<T = unknown> {
    * meanwhile. Messages that the codec cannot read are left out, and reported by an `error` event.
    */
   [Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
-    return decoded(this.#messages.inOrder(), this.#payloads);
+    return decoded(() => this.#reach.delayed.inOrder(), this.#payloads);
   }
 
   /**
@@ -116,7 +118,7 @@ export class InsertionOrder<T = unknown> {
    */
   async pollLastAndOfferFirstTo(other: Named, options?: CallOptions): Promise<T | undefined> {
     const { ready } = queueKeys(nameOf(other));
-    const payload = await this.#messages.pollNewestTo(ready, checkCall(options));
+    const payload = await this.#reach.delayed.pollNewestTo(ready, checkCall(options));
     return payload && this.#payloads.decode(payload);
   }
 
@@ -130,8 +132,9 @@ export class InsertionOrder<T = unknown> {
     const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     // Find all before removing any: a removal shifts the elements that are still to be read.
     const chosen: Buffer[] = [];
-    for await (const hit of this.#messages.search(wanted, call))
+    const { delayed } = this.#reach;
+    for await (const hit of delayed.search(wanted, call))
       if (isChosen(hit)) chosen.push(hit.element);
-    return await this.#messages.remove(chosen, call);
+    return await delayed.remove(chosen, call);
   }
 }

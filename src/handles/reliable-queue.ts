@@ -1,6 +1,6 @@
 import { DelayedHandle } from "./delayed-handle.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { Messages } from "../partitions/messages.ts";
+import type { GroupReach } from "../partitions/reach.ts";
 import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
@@ -58,7 +58,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
-  readonly #messages: Messages;
+  readonly #reach: GroupReach;
   readonly #consuming: Consuming<T>;
 
   // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.
@@ -75,13 +75,13 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
 
   /** @internal Use `Delayline.getReliableQueue`. */
   constructor(open: OpenQueue, payloads: Payloads<T>, settings: ReliableSettings<T>) {
-    const { group, messages } = open.openGroup(settings.group);
-    super(open, messages, payloads, settings.queue);
+    const reach = open.openGroup(settings.group);
+    super(open, reach, payloads, settings.queue);
     this.group = settings.group.group;
     this.deadLetters = new DeadLetters(open.parts, payloads);
-    this.#messages = messages;
+    this.#reach = reach;
     const exclusive = settings.exclusive ? open.exclusive : undefined;
-    this.#consuming = new Consuming(open, group, payloads, settings, exclusive);
+    this.#consuming = new Consuming(open, reach, payloads, settings, exclusive);
   }
 
   /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offer}. */
@@ -129,7 +129,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
   override async has(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
-    return (await this.#messages.get(idOrKey, checkFind(options))) !== undefined;
+    return (await this.#reach.delayed.get(idOrKey, checkFind(options))) !== undefined;
   }
 
   /**

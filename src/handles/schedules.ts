@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
-import type { Messages } from "../partitions/messages.ts";
+import type { PlainReach } from "../partitions/reach.ts";
 import type { AllSchedules } from "../partitions/all-schedules.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
@@ -122,13 +122,13 @@ export interface Schedule extends Rule {
  */
 export class Schedules<T = unknown> {
   readonly #all: AllSchedules;
-  readonly #messages: Messages;
+  readonly #reach: Pick<PlainReach, "offers">;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `queue.schedules`. */
-  constructor(all: AllSchedules, messages: Messages, payloads: Payloads<T>) {
+  constructor(all: AllSchedules, reach: Pick<PlainReach, "offers">, payloads: Payloads<T>) {
     this.#all = all;
-    this.#messages = messages;
+    this.#reach = reach;
     this.#payloads = payloads;
   }
 
@@ -149,7 +149,7 @@ export class Schedules<T = unknown> {
   ): Promise<ScheduleResult> {
     checkScheduleName(name);
     const call = checkCall(callOptions);
-    this.#messages.checkOpen();
+    this.#reach.offers.checkOpen();
     return await this.#declare(name, await this.#prepared(name, options), call ?? {});
   }
 
@@ -181,7 +181,7 @@ export class Schedules<T = unknown> {
     }
     checkSignal(signal);
     const call = callOf(options) ?? {};
-    this.#messages.checkOpen();
+    this.#reach.offers.checkOpen();
     const now = await this.#all.now(call);
     const before = await this.#recordsOf(call);
     const wanted = new Map<string, Prepared>();
@@ -306,7 +306,7 @@ export class Schedules<T = unknown> {
     const payload = record.payload ?? made;
     if (payload === undefined) throw lacking(name);
     const offering = offeringOf(name, record, { tick, payload, behind: `!${randomUUID()}` });
-    return await this.#messages.offer(offering, call);
+    return await this.#reach.offers.offer(offering, call);
   }
 
   /**
@@ -353,7 +353,7 @@ export class Schedules<T = unknown> {
       );
     }
     if (dryRun) return ticks;
-    await this.#messages.offerMany(
+    await this.#reach.offers.offerMany(
       ticks.slice(0, due).map((tick) => {
         const payload = recipe.payloadOf(tick);
         return offeringOf(name, record, { tick, payload, behind: "!backfill" });
@@ -399,7 +399,7 @@ export class Schedules<T = unknown> {
   /** Checks a declaration, of a set if it names one, and loads what it takes to plan it. */
   async #prepared(name: string, options: ScheduleOptions<T>, set?: string): Promise<Prepared> {
     const checked = checkedSchedule(name, options, {
-      isReliable: this.#messages.takesHeaders,
+      isReliable: this.#reach.offers.takesHeaders,
       encode: (payload: T) => this.#payloads.encode(payload),
     });
     const { code } = checked;

@@ -1,7 +1,7 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import type { Call } from "../queue/call.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
-import type { Messages } from "../partitions/messages.ts";
+import type { Offers } from "../delayed/delayed-messages.ts";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 
 /**
@@ -28,7 +28,7 @@ export function traceOffers<Result>(
 /** Makes one offer, and publishes it on the tracing channel; see {@link traceOffers}. */
 export function traceOffer(
   queue: string,
-  messages: Pick<Messages, "takesHeaders" | "offer">,
+  messages: Pick<Offers, "takesHeaders" | "offer">,
   offering: Offering,
   call?: Call,
 ): Promise<OfferResult> {

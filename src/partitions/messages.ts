@@ -1,4 +1,4 @@
-import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { Delayed, DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import {
   memberOf,
   offerEach,
@@ -14,8 +14,7 @@ import { bucketOfHash, bucketOfKey } from "../queue/message/bucket.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, type Fact } from "./ring/fact.ts";
-import { slotOfKey } from "./ring/slot.ts";
-import type { Part } from "./parts/part.ts";
+import { isBeside } from "./ordinary-offers.ts";
 import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
@@ -31,15 +30,14 @@ interface Identity {
 }
 
 /**
- * The delayed messages of a queue, as bytes, whichever parts it has; {@link DelayedMessages} are those of one part.
+ * The delayed messages of a partitioned queue, as bytes; {@link DelayedMessages} are those of one part.
  *
- * A call about one message goes to the part that it belongs to. A call about all messages goes to all parts. While the
- * queue is an ordinary one, its only part gets every call at once.
+ * A call about one message goes to the part that it belongs to. A call about all messages goes to all parts.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
  */
-export class Messages {
+export class Messages implements Delayed {
   readonly #parts: Parts;
   readonly #routing: Routing;
   readonly #messagesOf: MessagesOf;
@@ -68,10 +66,7 @@ export class Messages {
 
   /** @throws {OfferError} if Redis did not accept the message. */
   offer(offering: Offering, call?: Call): Promise<OfferResult> {
-    this.#noteOffer();
-    if (offering.onlyIf !== undefined) this.#checkOrdinary([offering]);
-    // Nothing on the path of an ordinary queue is async without need: it adds to the latency of a single offer.
-    return this.#only?.offer(offering, call) ?? this.#under(() => this.#offer(offering, call));
+    return this.#under(() => this.#offer(offering, call));
   }
 
   /** A call that {@link Routing.close} waits for, also while it waits for the fact. */
@@ -139,9 +134,6 @@ export class Messages {
   }
 
   async offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
-    this.#noteOffer();
-    this.#checkOrdinary(offerings);
-    if (this.#only !== undefined) return await this.#only.offerMany(offerings, call);
     return await this.#under(async () => {
       if (offerings.some(({ onlyIf }) => onlyIf !== undefined)) {
         const fact = await this.#parts.following.known(call);
@@ -152,20 +144,9 @@ export class Messages {
     });
   }
 
-  #noteOffer(): void {
-    this.#parts.isUsed = true;
-    this.#parts.following.noteOffer();
-  }
-
-  /** @throws {TypeError} if a guard of these offers to an ordinary queue cannot be asked. */
-  #checkOrdinary(offerings: readonly Offering[]): void {
-    if (!this.#parts.following.isOrdinary || !this.#isSpread) return;
-    for (const { onlyIf } of offerings) if (onlyIf) checkBeside(onlyIf.key, this.#parts.first);
-  }
-
   /** @throws {TypeError} if the guard of an offer to a partition cannot be asked. */
   #checkGuard({ onlyIf, hash }: Offering, fact: Fact): void {
-    if (onlyIf === undefined || !this.#isSpread) return;
+    if (onlyIf === undefined || !this.#parts.isSpread) return;
     const part =
       hash === undefined ? undefined : this.#parts.at(destinationOf(fact, bucketOfHash(hash)));
     if (part !== undefined && isBeside(onlyIf.key, part)) return;
@@ -197,7 +178,6 @@ export class Messages {
 
   /** Returns those of the business keys that delayed or retrying messages hold. */
   async heldOf(keys: readonly string[], call?: Call): Promise<string[]> {
-    if (this.#only !== undefined) return await this.#only.heldOf(keys, call);
     const found = await Promise.all(
       keys.map(async (key) => {
         const isHeld: Act<boolean> = async (part, to) =>
@@ -245,7 +225,6 @@ export class Messages {
 
   /** Takes out up to `limit` messages, those inserted first over all parts; returns their payloads. */
   async poll(limit: number, call?: Call): Promise<Buffer[]> {
-    if (this.#only !== undefined) return await this.#only.poll(limit, call);
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
       try {
@@ -261,16 +240,10 @@ export class Messages {
     return payloads;
   }
 
-  /**
-   * Moves the message inserted last to the head of this LIST; returns its payload, or undefined if none is delayed.
-   *
-   * @throws {TypeError} if the queue is partitioned: no script can move a message from one slot to another.
-   */
-  pollNewestTo(ready: string, call?: Call): Promise<Buffer | undefined> {
-    if (this.#only !== undefined) return this.#only.pollNewestTo(ready, call);
-    throw new TypeError(
-      `queue "${this.#parts.name}" is partitioned: its messages cannot be moved to another queue`,
-    );
+  /** @throws {TypeError} since no script can move a message from one slot to another. */
+  pollNewestTo(): Promise<never> {
+    const why = `queue "${this.#parts.name}" is partitioned: its messages cannot be moved to another queue`;
+    return Promise.reject(new TypeError(why));
   }
 
   /** Makes a reliable queue plain; see {@link makePlain}. */
@@ -322,7 +295,6 @@ export class Messages {
     isHit: (result: Result) => boolean,
     call?: Call,
   ): Promise<Result | undefined> {
-    if (this.#parts.following.isOrdinary) return act(this.#parts.first, call);
     return this.#routing.during(async () => {
       this.checkOpen();
       const fact = this.#parts.following.fact ?? (await this.#parts.following.known(call));
@@ -340,16 +312,6 @@ export class Messages {
     });
   }
 
-  /** Whether keys of the user's may be on other nodes than the queue. */
-  get #isSpread(): boolean {
-    return this.#parts.serverCount > 1 || this.#parts.first.queue.server.isCluster;
-  }
-
-  /** The messages of the only part of an ordinary queue; undefined with partitions. */
-  get #only(): DelayedMessages | undefined {
-    return this.#parts.following.isOrdinary ? this.#first : undefined;
-  }
-
   get #first(): DelayedMessages {
     return this.#messagesOf(this.#parts.first);
   }
@@ -357,29 +319,4 @@ export class Messages {
 
 function isThere(result: unknown): boolean {
   return result !== undefined;
-}
-
-/**
- * Checks that the node of an ordinary queue, whose script moves the messages, holds a key of the user's.
- *
- * @throws {TypeError} if the key is in another slot.
- */
-function checkBeside(key: string, part: Part): void {
-  if (isBeside(key, part)) return;
-  const { queue } = part;
-  const own = prefixOf(part) + queue.keys.timeouts;
-  const tag = own.slice(own.indexOf("{"), own.indexOf("}") + 1);
-  throw new TypeError(
-    `onlyIf.key must be in the same slot as queue "${queue.name}", so it needs its hash tag ${tag}, got ${JSON.stringify(key)}`,
-  );
-}
-
-/** Whether a key of the user's is in the slot of a part. */
-function isBeside(key: string, part: Part): boolean {
-  const prefix = prefixOf(part);
-  return slotOfKey(prefix + key) === slotOfKey(prefix + part.queue.keys.timeouts);
-}
-
-function prefixOf({ queue }: Part): string {
-  return queue.server.connections.commands.options.keyPrefix ?? "";
 }

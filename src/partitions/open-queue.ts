@@ -3,14 +3,12 @@ import { Change, type SetPartitionsOptions } from "./change/change.ts";
 import { describePartitions, type PartitionInfo } from "./partition-info.ts";
 import type { Part } from "./parts/part.ts";
 import { Exclusive } from "./exclusive/exclusive.ts";
-import { ConsumerGroup } from "./taking/consumer-group.ts";
-import { Messages } from "./messages.ts";
 import { AbandonedChanges } from "./parts/abandoned-changes.ts";
 import { Duties } from "./parts/duties.ts";
 import { Numbers } from "./parts/numbers.ts";
 import { Pauses } from "./parts/pauses.ts";
-import { ReadyMessages } from "./taking/ready-messages.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
+import { GroupReach, PlainReach } from "./reach.ts";
 import { ORDINARY } from "./ring/fact.ts";
 import { AllSchedules } from "./all-schedules.ts";
 import type { Servers } from "../redis/server.ts";
@@ -25,12 +23,6 @@ import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
 import type { JoinWork, Work } from "../redis/troubles.ts";
 
-/** Everything that a client has running for one group of a reliable queue. */
-interface OpenGroup {
-  readonly group: ConsumerGroup;
-  readonly messages: Messages;
-}
-
 /** Everything that a client has running for one queue. All handles of the queue share it. */
 export class OpenQueue {
   readonly name: string;
@@ -40,8 +32,8 @@ export class OpenQueue {
   readonly pauses: Pauses;
   readonly numbers: Numbers;
   readonly counters: Counters;
-  readonly delayed: Messages;
-  readonly ready: ReadyMessages;
+  /** What its plain handles reach; {@link openGroup} has what those of a group do. */
+  readonly plain: PlainReach;
   readonly schedules: AllSchedules;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
@@ -49,7 +41,7 @@ export class OpenQueue {
   readonly #routing: Routing;
   readonly #duties: Duties;
   readonly #changes: AbandonedChanges;
-  readonly #groups = new Map<string, OpenGroup>();
+  readonly #groups = new Map<string, GroupReach>();
   readonly exclusive: Exclusive;
   /** Health of the changes that this client finishes for others. */
   readonly #finishing: Work;
@@ -75,8 +67,11 @@ export class OpenQueue {
     this.pauses = new Pauses(this.parts);
     this.numbers = new Numbers(this.parts);
     this.counters = this.parts.counters;
-    this.delayed = new Messages(this.parts, this.#routing, ({ delayed }) => delayed);
-    this.ready = new ReadyMessages(this.parts);
+    this.plain = new PlainReach(this.#within);
+    this.parts.following.onPartitioned(() => this.#review());
+    this.parts.onChange(() => {
+      for (const reach of this.#reaches) reach.handOver();
+    });
     this.schedules = new AllSchedules(this.parts, this.#routing);
     this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
@@ -91,22 +86,33 @@ export class OpenQueue {
   /** From now on this client moves the queue's due messages. */
   startTransfer(): void {
     this.#duties.start();
+    this.#review();
   }
 
   /** Opens a consumer group, or returns the one that is open. */
-  openGroup(settings: GroupSettings): OpenGroup {
+  openGroup(settings: GroupSettings): GroupReach {
     const open = this.#groups.get(settings.group);
     if (open !== undefined) return open;
-    const group = new ConsumerGroup(this.parts, settings);
-    const messages = new Messages(
-      this.parts,
-      this.#routing,
-      (part) => part.openGroup(settings).messages,
-    );
-    const opened = { group, messages };
+    const opened = new GroupReach(this.#within, settings);
     this.#groups.set(settings.group, opened);
-    if (this.#closing.signal.aborted) void group.stop();
+    if (this.#closing.signal.aborted) void opened.stop();
     return opened;
+  }
+
+  get #within() {
+    return { parts: this.parts, routing: this.#routing, duties: this.#duties };
+  }
+
+  get #reaches(): readonly (PlainReach | GroupReach)[] {
+    return [this.plain, ...this.#groups.values()];
+  }
+
+  /** The queue has become a partitioned one, or this client moves its messages from now on, or no more. */
+  #review(): void {
+    for (const reach of this.#reaches) {
+      reach.review();
+      if (this.#closing.signal.aborted) void reach.stop();
+    }
   }
 
   /** Finishes a change whose process has died; returns whether it has. */
@@ -130,7 +136,7 @@ export class OpenQueue {
     // Until what was left there has migrated, a call that looks for a message migrates that message itself.
     const isOrdinary = part.partition === ORDINARY && this.parts.isUsed;
     if (isOrdinary) this.#routing.isLeavingOrdinary = true;
-    await this.ready.left();
+    await this.plain.left();
     part.ready.dismiss(
       new TypeError(`queue "${this.name}" is partitioned: it cannot be polled with others`),
     );
@@ -189,13 +195,15 @@ export class OpenQueue {
     this.#finishing.ended();
     this.exclusive.close();
     for (const consumer of this.consumers) consumer.stop();
-    const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    await Promise.all([this.#stopFollowing(), this.ready.close(), ...groups]);
+    const stopped = this.#reaches.map((reach) => reach.stop());
+    await Promise.all([this.#stopFollowing(), ...stopped]);
     await Promise.all(this.parts.opened.map((part) => part.stopTaking()));
   }
 
   async #stopFollowing(): Promise<void> {
     this.#duties.stop();
+    // Handlers that still run may offer, and no sweep tells of partitions any more.
+    this.#review();
     await this.parts.following.stop();
     await this.parts.left();
   }

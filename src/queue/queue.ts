@@ -70,6 +70,8 @@ export class Queue {
   readonly #partition: number;
   /** Called with whether the stream exists, so that the queue is reliable. */
   readonly noteStream: (exists: boolean) => void;
+  /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
+  isUsed = false;
   #makesStream = false;
   #isClosed = false;
   readonly #underWay = new Set<Promise<unknown>>();

@@ -6,10 +6,15 @@ import type { PauseState } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { RedisClient } from "../redis/client.ts";
+import { PlainTakes } from "./plain-takes.ts";
 import type { Taken } from "./pops.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
+import { Successor } from "../run/successor.ts";
 import type { WaitOptions } from "../run/waiters.ts";
+
+/** Ready messages, whether in one LIST or in those of several partitions. */
+export type Ready = Omit<ReadyList, "takeAny" | "leaveTo" | "dismiss">;
 
 /**
  * The ready messages of one part of a queue, as bytes.
@@ -20,16 +25,61 @@ import type { WaitOptions } from "../run/waiters.ts";
 export class ReadyList {
   readonly #queue: Queue;
   readonly #pauses: PauseState;
+  /** For this LIST alone. */
+  #own: Taker | undefined;
   /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
   /** The takers of other LISTs that also wait for this one. */
   readonly #joint = new Set<Taker>();
+  readonly #plainTakes: PlainTakes;
+  readonly #successor = new Successor<Taken>();
   #isClosed = false;
 
-  constructor(queue: Queue, pauses: PauseState) {
+  constructor(
+    queue: Queue,
+    pauses: PauseState,
+    plainTakes: PlainTakes = new PlainTakes(queue.name, queue.report),
+  ) {
     this.#queue = queue;
     this.#pauses = pauses;
+    this.#plainTakes = plainTakes;
   }
+
+  /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
+  checkTaking(): void {
+    if (this.#isClosed) throw new ClosedError(`queue "${this.#queue.name}"`);
+  }
+
+  /** @throws {ClosedError} once the queue is closed. */
+  checkOpen(): void {
+    this.#queue.checkOpen();
+  }
+
+  /**
+   * The only LIST of the queue.
+   *
+   * @throws {TypeError} if the queue is partitioned: its LISTs may be in other slots than those of other queues.
+   */
+  get onlyList(): ReadyList {
+    return this;
+  }
+
+  /** Waits for up to `max` payloads; see {@link Taker.wait}. */
+  async take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
+    this.checkTaking();
+    this.#plainTakes.noteBegun();
+    try {
+      return await this.#successor.after(this.#take, max, options);
+    } finally {
+      this.#plainTakes.noteDone();
+    }
+  }
+
+  readonly #take = async (max: number, options: WaitOptions): Promise<readonly Taken[]> => {
+    const taken = await (this.#own ??= this.#taker([])).wait(max, options);
+    this.#queue.counters.taken += taken.length;
+    return taken;
+  };
 
   /** Waits for up to `max` payloads of this LIST, or of `others` if it has none; see {@link Taker.wait}. */
   async takeAny(
@@ -37,13 +87,27 @@ export class ReadyList {
     options: WaitOptions,
     others: readonly ReadyList[],
   ): Promise<readonly Taken[]> {
-    if (this.#isClosed) throw new ClosedError(`queue "${this.#queue.name}"`);
-    const taken = await this.#taker(others).wait(max, options);
-    for (const { source } of taken) {
-      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
-      from.#queue.counters.taken++;
+    const all = [this, ...others];
+    for (const one of all) one.checkTaking();
+    for (const one of all) one.#plainTakes.noteBegun();
+    try {
+      const taken = await this.#taker(others).wait(max, options);
+      for (const { source } of taken) {
+        const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
+        from.#queue.counters.taken++;
+      }
+      return taken;
+    } finally {
+      for (const one of all) one.#plainTakes.noteDone();
     }
-    return taken;
+  }
+
+  /** The queue was given partitions: waits for this LIST alone go on by `next`. */
+  leaveTo(next: Ready): void {
+    this.#successor.leave(
+      (max, options) => next.take(max, options),
+      (reason) => this.#own?.dismiss(reason),
+    );
   }
 
   /**
@@ -51,6 +115,12 @@ export class ReadyList {
    * given up are given back.
    */
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
+    this.#plainTakes.noteBegun();
+    return await this.#pop(max, call).finally(() => this.#plainTakes.noteDone());
+  }
+
+  async #pop(max: number, call?: Call): Promise<readonly Buffer[]> {
+    this.#queue.isUsed = true;
     const pauses = this.#pauses;
     const take = async (redis: RedisClient, { ready }: QueueKeys) => {
       if (pauses.isPaused === undefined) await pauses.known();
@@ -68,6 +138,7 @@ export class ReadyList {
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */
   async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
+    this.#queue.isUsed = true;
     if (call?.knownFact !== undefined) {
       const rows = payloads.map((payload) => ({ payload }));
       await this.#queue.read("put into", pushReady, {}, { ...call, rows });
@@ -124,6 +195,7 @@ export class ReadyList {
   }
 
   #taker(others: readonly ReadyList[]): Taker {
+    this.#queue.isUsed = true;
     const sources = [this, ...others].map((list) => list.#source);
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);

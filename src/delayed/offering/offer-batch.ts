@@ -59,6 +59,7 @@ export class OfferBatch {
 
   /** Adds an offer; resolves once Redis has stored it. */
   add(offering: Offering, call?: Call): Promise<OfferResult> {
+    this.#queue.isUsed = true;
     if (offering.key !== undefined) this.#hasKey = true;
     return this.#batch.add(offering, call);
   }

@@ -7,7 +7,8 @@ import type { Parts } from "./parts.ts";
  */
 export class Duties {
   readonly #parts: Parts;
-  #isTransferring = false;
+  /** Whether this client moves due messages. */
+  isTransferring = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -16,20 +17,19 @@ export class Duties {
 
   /** Starts to transfer due messages. */
   start(): void {
-    this.#parts.isUsed = true;
     this.#parts.following.attend({ moves: true });
-    if (this.#isTransferring) return;
-    this.#isTransferring = true;
+    if (this.isTransferring) return;
+    this.isTransferring = true;
     this.#assign();
   }
 
   /** Assigns no more duties. The parts' tasks end with them. */
   stop(): void {
-    this.#isTransferring = false;
+    this.isTransferring = false;
   }
 
   #assign(): void {
-    if (!this.#isTransferring) return;
+    if (!this.isTransferring) return;
     const { active, first, following } = this.#parts;
     const { fact, isOrdinary, members, self } = following;
     if (fact === undefined) {

@@ -27,8 +27,8 @@ export class Following {
   readonly #onSeen = new Set<() => void>();
   /** Undefined until this client follows the fact. */
   #followed: { readonly watch: FactWatch; readonly members: Members } | undefined;
-  /** Whether a handle of this client has said that the queue is a partitioned one. */
-  #isExpected = false;
+  #isOrdinary = true;
+  #onPartitioned = () => {};
   /** What to announce once the queue has partitions. */
   #roles: Roles = {};
   readonly #takes = new Set<string>();
@@ -46,7 +46,12 @@ export class Following {
 
   /** Whether the queue is an ordinary one, as far as this client knows. Then there is no fact to ask for. */
   get isOrdinary(): boolean {
-    return this.fact === undefined && !this.#isExpected;
+    return this.#isOrdinary;
+  }
+
+  /** Sets the function that is called when the queue has become a partitioned one, before its partitions are open. */
+  onPartitioned(listener: () => void): void {
+    this.#onPartitioned = listener;
   }
 
   /** See {@link FactWatch.fact}. */
@@ -141,8 +146,8 @@ export class Following {
     const { obstacle } = this.#wrongUses;
     if (this.isOrdinary && obstacle !== undefined) throw new TypeError(obstacle);
     this.#creation.partitions ??= partitions;
-    this.#isExpected ||= isPartitioned;
     this.#follow();
+    if (isPartitioned) this.#becomePartitioned();
   }
 
   /**
@@ -209,6 +214,12 @@ export class Following {
     await this.#followed?.members.close();
   }
 
+  #becomePartitioned(): void {
+    if (!this.#isOrdinary) return;
+    this.#isOrdinary = false;
+    this.#onPartitioned();
+  }
+
   get #watch(): FactWatch {
     if (this.#followed === undefined) throw new Error(`queue "${this.#name}" is an ordinary one`);
     return this.#followed.watch;
@@ -218,7 +229,10 @@ export class Following {
   #follow(): { readonly watch: FactWatch; readonly members: Members } {
     if (this.#followed !== undefined) return this.#followed;
     const first = this.#creation.at(0);
-    const watch = new FactWatch(this.#name, first, this.#creation, this.#onChange);
+    const watch = new FactWatch(this.#name, first, this.#creation, () => {
+      this.#becomePartitioned();
+      this.#onChange();
+    });
     const members = new Members(this.#name, first, watch, {
       onChange: this.#onChange,
       onSeen: () => {

@@ -10,6 +10,7 @@ import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/gro
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
 import { Planner, type Scheduling } from "../../schedules/planner.ts";
 import { StoredSchedules } from "../../schedules/stored-schedules.ts";
+import type { PlainTakes } from "../../ready/plain-takes.ts";
 import { ReadyList } from "../../ready/ready-list.ts";
 import { ListWatch } from "../../reliable/list-watch.ts";
 import type { Server } from "../../redis/server.ts";
@@ -50,12 +51,13 @@ export class Part {
     server: Server,
     link: QueueLink,
     scheduling: Scheduling,
+    plainTakes?: PlainTakes,
   ) {
     this.partition = partition;
     this.queue = new Queue(name, { elements, into: "list" }, server, link);
     this.pauses = new PauseWatch(this.queue);
     this.delayed = new DelayedMessages(this.queue);
-    this.ready = new ReadyList(this.queue, this.pauses);
+    this.ready = new ReadyList(this.queue, this.pauses, plainTakes);
     this.schedules = new StoredSchedules(this.queue);
     this.#scheduling = scheduling;
   }
@@ -69,6 +71,7 @@ export class Part {
   /** Starts to transfer its due messages; {@link setDuty} decides how eagerly. */
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
+    this.queue.isUsed = true;
     this.pauses.leaveToSweeps();
     this.#planner = new Planner(this.queue, this.schedules, this.#scheduling);
     this.#transferTask = new TransferTask(this.queue, this.pauses, (reply) =>

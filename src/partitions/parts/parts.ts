@@ -4,13 +4,13 @@ import type { Destination } from "../../queue/arrivals.ts";
 import type { Call } from "../../queue/call.ts";
 import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { queueKeys } from "../../queue/keys.ts";
+import { PlainTakes } from "../../ready/plain-takes.ts";
 import type { Server, Servers } from "../../redis/server.ts";
 import type { Codes } from "../../schedules/recipes.ts";
 import { activeOf, destinationOf, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { Following } from "./following.ts";
 import { Part } from "./part.ts";
-import { PlainTakes } from "./plain-takes.ts";
 import { WrongUses } from "./wrong-uses.ts";
 
 /** Called for a part that the queue no longer has; resolves once this client has left it. */
@@ -52,8 +52,6 @@ export class Parts {
   readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isClosed = false;
-  /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
-  isUsed = false;
   #leave: Leaving = () => Promise.resolve();
   #migrateSchedule: (fact: Fact, partition: number, schedule: string) => Promise<void> = () =>
     Promise.resolve();
@@ -81,9 +79,19 @@ export class Parts {
     if (isPartitioned) this.following.expect(partitions, true);
   }
 
+  /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
+  get isUsed(): boolean {
+    return this.opened.some(({ queue }) => queue.isUsed);
+  }
+
   /** How many servers there are: partition p is on server p mod n. */
   get serverCount(): number {
     return this.#servers.length;
+  }
+
+  /** Whether keys of the user's may be on other nodes than the queue. */
+  get isSpread(): boolean {
+    return this.serverCount > 1 || this.first.queue.server.isCluster;
   }
 
   /** The part that every process has: partition 0, or the ordinary queue if there are no partitions. */
@@ -204,7 +212,7 @@ export class Parts {
     const on = this.#servers[server] as Server;
     const bringHome = (schedule: string) => this.#bringHome(partition, schedule);
     const scheduling = { codes: this.codes, bringHome };
-    const part: Part = new Part(partition, name, elements, on, link, scheduling);
+    const part: Part = new Part(partition, name, elements, on, link, scheduling, this.plainTakes);
     // A call that began before may still need another part. It is refused there as well.
     if (this.#isClosed) {
       part.queue.close();

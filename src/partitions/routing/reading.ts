@@ -31,10 +31,6 @@ export class Reading {
   /** The business keys with this prefix, a page at a time. */
   async *keysWith(prefix: string, call?: Call): AsyncGenerator<string[], void, void> {
     const found = this.#oneByOne((messages) => messages.keysWith(prefix, call), call);
-    if (this.#parts.following.isOrdinary) {
-      yield* found;
-      return;
-    }
     const seen = new Set<string>();
     for await (const page of found) {
       const fresh = page.filter((key) => !seen.has(key));
@@ -45,8 +41,7 @@ export class Reading {
 
   /** The messages whose business keys have this prefix. */
   async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DelayedBytes, void, void> {
-    const found = this.#oneByOne((messages) => messages.withPrefix(prefix, call), call);
-    yield* this.#parts.following.isOrdinary ? found : once(found);
+    yield* once(this.#oneByOne((messages) => messages.withPrefix(prefix, call), call));
   }
 
   /** The messages in the order of their deadlines. */
@@ -97,10 +92,6 @@ export class Reading {
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     call?: Call,
   ): AsyncGenerator<Item, void, void> {
-    if (this.#parts.following.isOrdinary) {
-      yield* read(this.#messagesOf(this.#parts.first));
-      return;
-    }
     let isChanged = true;
     let fact = await this.#parts.following.fresh(call);
     while (isChanged) {
@@ -125,7 +116,6 @@ export class Reading {
     compare: (a: DelayedBytes, b: DelayedBytes) => number,
     call?: Call,
   ): Promise<AsyncGenerator<DelayedBytes, void, void>> {
-    if (this.#parts.following.isOrdinary) return read(this.#messagesOf(this.#parts.first));
     const parts = await this.#parts.all(call);
     const all = parts.map((part) => read(this.#messagesOf(part)));
     return once(merge(all, compare));

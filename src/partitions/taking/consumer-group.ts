@@ -7,15 +7,13 @@ import { Gathering, type GatheringSource } from "./gathering.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { sharesOf } from "../ring/shares.ts";
-import { ELSEWHERE, restOf, Taking } from "./taking.ts";
-import { queueTime } from "../../time/runtime.ts";
+import { Taking } from "./taking.ts";
 
 /**
- * A consumer group of a reliable queue, and this process's consumers in it, whichever parts the queue has; a {@link
- * Group} is that of one part.
+ * A consumer group of a partitioned queue, and this process's consumers in it; a {@link Group} is that of one part.
  *
- * In a partitioned queue, a process reads from a share of the partitions, over one connection each. The share is large
- * enough for each partition to be read by three processes.
+ * A process reads from a share of the partitions, over one connection each. The share is large enough for each partition
+ * to be read by three processes.
  */
 export class ConsumerGroup implements TakingGroup {
   readonly settings: GroupSettings;
@@ -25,8 +23,6 @@ export class ConsumerGroup implements TakingGroup {
   readonly #taking: Taking;
   /** The partitions in which the group has been created, or is being created. */
   #madeFor: readonly Part[] | undefined;
-  /** The group in the only part of an ordinary queue, once it was asked. */
-  #only: Group | undefined;
   /** Counts looks, each of which begins at the next partition. */
   #rotation = 0;
   #isTaking = false;
@@ -55,31 +51,13 @@ export class ConsumerGroup implements TakingGroup {
   }
 
   /** Waits for messages, `max` at most; see {@link Group.take}. */
-  take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    if (this.#parts.following.isOrdinary) return this.#takeFromOnly(max, options);
-    return this.#takeFromParts(max, options);
-  }
-
-  /** Takes from the only part of an ordinary queue. */
-  #takeFromOnly(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    this.#parts.isUsed = true;
-    const only = (this.#only ??= this.groupOf(this.#parts.first));
-    const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
-    // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
-    return only.take(max, options).catch((error: unknown) => {
-      if (error !== ELSEWHERE) throw error;
-      return this.take(max, restOf(options, startedAt));
-    });
-  }
-
-  async #takeFromParts(max: number, options: WaitOptions): Promise<readonly Held[]> {
+  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.checkTaking();
     return await this.#taking.during(() => this.#take(max, options));
   }
 
   async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.#isTaking = true;
-    this.#parts.isUsed = true;
     await this.#parts.following.known(options);
     this.checkTaking();
     const { active } = this.#parts;
@@ -116,13 +94,11 @@ export class ConsumerGroup implements TakingGroup {
   }
 
   #onChange(): void {
-    if (this.#isClosed || this.#parts.following.isOrdinary) return;
+    if (this.#isClosed) return;
     const { active } = this.#parts;
     const { self } = this.#parts.following;
     // An open group is created by offers, too, so it misses no message.
     for (const part of active) this.groupOf(part);
-    this.#only?.dismiss(ELSEWHERE);
-    this.#only = undefined;
     if (!this.#isTaking) return;
     const share = sharesOf(this.#taking.members, self, active.length, PROCESSES).map(
       (i) => active[i] as Part,

@@ -2,7 +2,7 @@ import { ClosedError } from "../../errors.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Taken } from "../../ready/pops.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
-import type { ReadyList } from "../../ready/ready-list.ts";
+import type { Ready } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { grouped } from "../../queue/grouped.ts";
@@ -12,8 +12,7 @@ import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { isRefusedByFact } from "../parts/refusal.ts";
 import { sharesOf } from "../ring/shares.ts";
-import { ELSEWHERE, restOf, Taking } from "./taking.ts";
-import { queueTime } from "../../time/runtime.ts";
+import { Taking } from "./taking.ts";
 
 /** A taker with its own connection, and the parts that it takes from. */
 interface Intake extends GatheringSource<Taken> {
@@ -24,17 +23,17 @@ interface Intake extends GatheringSource<Taken> {
 }
 
 /**
- * The ready messages of a queue, as bytes, whichever parts it has; a {@link ReadyList} holds those of one part.
+ * The ready messages of a partitioned queue, as bytes; a {@link ReadyList} holds those of one part.
  *
- * An ordinary queue has one connection. The partitions on one server share a connection: one BLPOP names all their
- * LISTs, in rotating order. With several servers there is one connection to each. On a Cluster a BLPOP can name LISTs
- * of one slot only, so a process takes from a share of the partitions, over one connection each. The share is large
- * enough for each partition to be served by three processes.
+ * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
+ * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes from
+ * a share of the partitions, over one connection each. The share is large enough for each partition to be served by
+ * three processes.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
  */
-export class ReadyMessages {
+export class ReadyMessages implements Ready {
   readonly #parts: Parts;
   readonly #name: string;
   readonly #gathering: Gathering<Taken>;
@@ -66,82 +65,39 @@ export class ReadyMessages {
     this.#parts.first.queue.checkOpen();
   }
 
-  /**
-   * Waits for up to `max` payloads of this queue, or of `others` if it has none; see {@link Taker.wait}.
-   *
-   * @throws {TypeError} if there are others and one of the queues is partitioned: their LISTs may be in other slots.
-   */
-  async take(
-    max: number,
-    options: WaitOptions,
-    others: readonly ReadyMessages[] = [],
-  ): Promise<readonly Taken[]> {
+  /** @throws {TypeError} since LISTs of different queues may be in different slots. */
+  get onlyList(): never {
+    throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
+  }
+
+  /** Waits for up to `max` payloads; see {@link Taker.wait}. */
+  async take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     this.checkTaking();
-    const all = [this, ...others];
-    for (const one of all) one.#parts.plainTakes.noteBegun();
+    const { plainTakes, counters } = this.#parts;
+    plainTakes.noteBegun();
     try {
-      if (others.length > 0) {
-        const [first, ...rest] = all.map((one) => one.#onlyList) as [ReadyList];
-        return await first.takeAny(max, options, rest);
-      }
-      const taken = await this.#wait(max, options);
-      this.#parts.counters.taken += taken.length;
+      const taken = await this.#taking.during(() => this.#take(max, options));
+      counters.taken += taken.length;
       return taken;
     } finally {
-      for (const one of all) one.#parts.plainTakes.noteDone();
+      plainTakes.noteDone();
     }
-  }
-
-  /**
-   * Returns `other`, to be polled together with this queue.
-   *
-   * @throws {TypeError} if one of the two is partitioned.
-   */
-  beside(other: ReadyMessages): ReadyMessages {
-    for (const one of [this, other]) void one.#onlyList;
-    return other;
-  }
-
-  #wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
-    if (this.#parts.following.isOrdinary) return this.#take(max, options);
-    return this.#taking.during(() => this.#take(max, options));
   }
 
   async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     if (!this.#isTaking) {
       this.#isTaking = true;
-      this.#parts.isUsed = true;
       this.#onChange();
     }
-    const { isOrdinary, fact } = this.#parts.following;
-    if (!isOrdinary && fact === undefined) {
+    if (this.#parts.following.fact === undefined) {
       await this.#parts.following.known(options);
       this.checkTaking();
     }
-    const direct = this.#direct;
-    if (direct === undefined) return await this.#gathering.take(max, options);
-    const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
-    try {
-      return await direct.wait(max, options);
-    } catch (error) {
-      if (error !== ELSEWHERE) throw error;
-      return await this.#wait(max, restOf(options, startedAt));
-    }
+    return await (this.#direct?.wait(max, options) ?? this.#gathering.take(max, options));
   }
 
-  /** The LIST of an ordinary queue. */
-  get #onlyList(): ReadyList {
-    if (this.#parts.following.isOrdinary) return this.#parts.first.ready;
-    throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
-  }
-
+  /** Takes up to `max` payloads without waiting; see {@link ReadyList.pop}. */
   async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
-    this.#parts.isUsed = true;
-    this.#parts.plainTakes.noteBegun();
-    return await this.#pop(max, call).finally(() => this.#parts.plainTakes.noteDone());
-  }
-
-  async #pop(max: number, call?: Call): Promise<readonly Buffer[]> {
     const payloads: Buffer[] = [];
     let failure: unknown;
     for (const part of await this.#rotated(call)) {
@@ -159,10 +115,7 @@ export class ReadyMessages {
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */
   async push(payloads: readonly Buffer[], call?: Call): Promise<void> {
-    this.#parts.isUsed = true;
     for (;;) {
-      if (this.#parts.following.isOrdinary)
-        return await this.#parts.first.ready.push(payloads, call);
       const fact = await this.#parts.following.known(call);
       const { ready } = this.#parts.at(this.#rotation++ % fact.to);
       try {
@@ -216,17 +169,13 @@ export class ReadyMessages {
   #onChange(): void {
     if (!this.#isTaking || this.#isClosed) return;
     const { active } = this.#parts;
-    const { isOrdinary } = this.#parts.following;
-    const isShared = (part: Part) => !isOrdinary && part.queue.server.isCluster;
     const former = [
       ...this.#takeAll(active.filter((part) => !isShared(part))),
       ...this.#takeShare(active.filter(isShared)),
     ];
     const [only] = this.#intakes.values();
-    const isDirect = this.#intakes.size === 1 && (isOrdinary || this.#parts.serverCount === 1);
-    const before = this.#direct;
+    const isDirect = this.#intakes.size === 1 && this.#parts.serverCount === 1;
     this.#direct = isDirect && only?.partition === undefined ? only : undefined;
-    if (before !== this.#direct) before?.taker.dismiss(ELSEWHERE);
     const released = this.#gathering.setSources([...this.#intakes.values()]);
     for (const { taker } of former) {
       // A closed taker puts nothing back, so close it once the gathering has none of its messages.
@@ -276,6 +225,7 @@ export class ReadyMessages {
     // Setting the same sources again would end the block under way.
     if (isSame(intake.parts, parts)) return;
     intake.parts = parts;
+    noteUse(parts);
     this.#awaitClosing(intake.taker.setSources(parts.map(sourceOf)));
   }
 
@@ -285,6 +235,7 @@ export class ReadyMessages {
   }
 
   #newIntake(parts: readonly Part[], { queue: { server } }: Part, partition?: number): Intake {
+    noteUse(parts);
     const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
       isSparing: partition !== undefined,
@@ -299,6 +250,15 @@ export class ReadyMessages {
       putBack: (messages) => taker.putBack(messages),
     };
   }
+}
+
+/** Whether processes divide the part among them: on a Cluster each takes from a share of the partitions. */
+function isShared({ queue }: Part): boolean {
+  return queue.server.isCluster;
+}
+
+function noteUse(parts: readonly Part[]): void {
+  for (const { queue } of parts) queue.isUsed = true;
 }
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {

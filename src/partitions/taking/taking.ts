@@ -1,7 +1,6 @@
-import type { WaitOptions } from "../../run/waiters.ts";
 import { takeOf } from "../parts/member.ts";
 import type { Parts } from "../parts/parts.ts";
-import { networkTime, queueTime } from "../../time/runtime.ts";
+import { networkTime } from "../../time/runtime.ts";
 
 /**
  * Announces to the other processes whether this one takes, so that the partitions are divided among those that do. A
@@ -53,12 +52,3 @@ export class Taking {
 
 /** Milliseconds without a wait after which this process gives up its share. */
 const IDLE = 5000;
-
-/** Why a wait has to begin again: the queue has got partitions meanwhile. Nobody else sees it. */
-export const ELSEWHERE = new Error("the messages may be elsewhere");
-
-/** The options of a wait that began at `startedAt` (`queueTime.now()`) and has to begin again now. */
-export function restOf(options: WaitOptions, startedAt: number): WaitOptions {
-  if (options.timeout === Infinity) return options;
-  return { ...options, timeout: Math.max(0, options.timeout - (queueTime.now() - startedAt)) };
-}

@@ -42,8 +42,8 @@ interface Open {
   readonly joinTakes: JoinWork;
 }
 
-/** Takes messages, whether their queue has partitions or not. */
-export type TakingGroup = Pick<Group, "settings" | "checkTaking" | "take">;
+/** A consumer group that takes messages, in one part of a queue or in several. */
+export type TakingGroup = Pick<Group, "settings" | "checkTaking" | "take" | "stop">;
 
 /** Takes one message of a partition that this process holds. Rejects with a `ClosedError` when it is given up. */
 export type TakeHeld = (wait: WaitOptions) => Promise<readonly Held[]>;
@@ -83,24 +83,24 @@ interface Calls<T> {
  */
 export class Consuming<T> {
   readonly #open: Open;
-  readonly #group: TakingGroup;
+  readonly #reach: { readonly group: TakingGroup };
   readonly #payloads: Payloads<T>;
   readonly #settler: Settler;
   readonly #isStrict: boolean;
   readonly #partitions: HeldPartitions | undefined;
 
-  /** With `partitions`, the handle consumes exclusively. */
+  /** `reach` has the group to take from, which changes with the parts. With `partitions`, the handle consumes exclusively. */
   constructor(
     open: Open,
-    group: TakingGroup,
+    reach: { readonly group: TakingGroup },
     payloads: Payloads<T>,
     { retry, strict }: { readonly retry: RetryLadder; readonly strict: boolean },
     partitions?: HeldPartitions,
   ) {
     this.#open = open;
-    this.#group = group;
+    this.#reach = reach;
     this.#payloads = payloads;
-    this.#settler = new Settler(open, group.settings.group, retry);
+    this.#settler = new Settler(open, reach.group.settings.group, retry);
     this.#isStrict = strict;
     this.#partitions = partitions;
   }
@@ -133,7 +133,7 @@ export class Consuming<T> {
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     this.#checkShared();
     const { limit, concurrency, onError } = checkBatchSubscribe(options);
-    this.#group.checkTaking();
+    this.#reach.group.checkTaking();
     const calls = handlingBy<T, readonly Delivery<T>[]>({
       ...this.#host,
       inputOf: (delivered) => delivered.map(({ delivery }) => delivery),
@@ -205,7 +205,7 @@ export class Consuming<T> {
     const startedAt = timeout === Infinity ? 0 : queueTime.now();
     let left = timeout;
     for (;;) {
-      const taken = await this.#group.take(limit, { signal, timeout: left });
+      const taken = await this.#reach.group.take(limit, { signal, timeout: left });
       let delivered: readonly Delivered<T>[] = this.#deliverAll(taken);
       if (delivered.some(({ held }) => held.isInDoubt))
         delivered = await this.#settler.confirmed(delivered, { signal });
@@ -246,7 +246,7 @@ export class Consuming<T> {
     onError: ReliableSubscribeOptions<T>["onError"],
     orderBy?: ReliableSubscribeOptions<T>["orderBy"],
   ): Calls<T> {
-    this.#group.checkTaking();
+    this.#reach.group.checkTaking();
     const calls = handlingBy<T, T>({
       ...this.#host,
       inputOf: ([first]) => (first as Delivered<T>).delivery.payload,
@@ -284,7 +284,8 @@ export class Consuming<T> {
       concurrency,
       perLoop: concurrency,
       takes: this.#open.joinTakes(),
-      take: async ({ max, ...wait }) => inPieces(await this.#group.take(max * size, wait), size),
+      take: async ({ max, ...wait }) =>
+        inPieces(await this.#reach.group.take(max * size, wait), size),
       handle: (piece, closing) => {
         const delivered = this.#deliverAll(piece);
         return delivered.length === 0 ? DONE : handle(delivered, closing);
@@ -302,7 +303,7 @@ export class Consuming<T> {
 
   /** Takes from the partitions that this process comes to hold instead, with one loop for each. */
   #exclusively(partitions: HeldPartitions, handling: Handling<Piece>): Handling<Piece> {
-    const settings = { ...this.#group.settings, isStrict: this.#isStrict };
+    const settings = { ...this.#reach.group.settings, isStrict: this.#isStrict };
     return {
       ...handling,
       run: (loop, stopping) => {

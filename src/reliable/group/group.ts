@@ -4,6 +4,7 @@ import { leave } from "../../lua/reliable/consumers.ts";
 import type { Call } from "../../queue/call.ts";
 import type { PauseState } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
+import { Successor } from "../../run/successor.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
 import { ClosedError, QuarantineError } from "../../errors.ts";
@@ -74,8 +75,9 @@ export class Group implements Origin {
   #isMade = false;
   /** The first creation, while it is under way. */
   #making: Promise<void> | undefined;
-  /** The last call of {@link dismiss}. */
-  #dismissal: { readonly reason: Error } | undefined;
+  readonly #successor = new Successor<Held>();
+  /** Why waits were dismissed, once {@link leaveTo} was called. */
+  #dismissal: Error | undefined;
   #isReading = false;
   #isStopped = false;
   #isClosed = false;
@@ -155,12 +157,15 @@ export class Group implements Origin {
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
+    return this.#successor.after(this.#take, max, options);
+  }
+
+  // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
+  readonly #take = (max: number, options: WaitOptions): Promise<readonly Held[]> => {
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
     const before = this.#dismissal;
     const throwIfDismissed = () => {
-      const last = this.#dismissal;
-      if (last !== undefined && last !== before) throw last.reason;
+      if (this.#dismissal !== undefined && this.#dismissal !== before) throw this.#dismissal;
     };
     return this.prepare(options).then(
       () => {
@@ -173,13 +178,20 @@ export class Group implements Origin {
         throw error;
       },
     );
-  }
+  };
 
-  /** Rejects every wait that is under way with `reason`. A message that arrives for one of them is given back. */
-  dismiss(reason: Error): void {
-    // Also those that are still creating the group.
-    this.#dismissal = { reason };
-    this.#reader.dismiss(reason);
+  /**
+   * The queue was given partitions: waits go on by `next`, also those that are still creating the group. A message that
+   * arrives for one of them is given back.
+   */
+  leaveTo(next: Pick<Group, "take">): void {
+    this.#successor.leave(
+      (max, options) => next.take(max, options),
+      (reason) => {
+        this.#dismissal = reason;
+        this.#reader.dismiss(reason);
+      },
+    );
   }
 
   /** Ends the lease of a delivery in `duration` milliseconds, unless it is settled or limited anew before. */
@@ -195,6 +207,7 @@ export class Group implements Origin {
   /** Creates the group and starts to keep leases and to reclaim; {@link take} does it by itself. */
   async prepare(call: Call): Promise<void> {
     this.checkTaking();
+    this.#queue.isUsed = true;
     await this.made(call);
     // The clock only converts deadlines for users, so a failure does no harm.
     const { background } = this.#queue.server.connections;

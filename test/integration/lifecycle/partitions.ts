@@ -80,14 +80,21 @@ function emptySource(): GatheringSource<string> {
 /** Parts of a queue in partitions. */
 export const partitions: Readonly<Record<string, Kind>> = {
   "a queue in partitions": {
-    files: ["parts.ts", "ready-messages.ts", "consumer-group.ts"],
+    files: [
+      "parts.ts",
+      "following.ts",
+      "duties.ts",
+      "reach.ts",
+      "ready-messages.ts",
+      "consumer-group.ts",
+    ],
     make: (url) => {
       const queue = newPartitions(url);
       return {
         start: () => {
           queue.open.startTransfer();
           return [
-            queue.open.ready.take(1, { timeout: Infinity }),
+            queue.open.plain.ready.take(1, { timeout: Infinity }),
             queue.open.openGroup(GROUP).group.take(1, { timeout: Infinity }),
           ];
         },

@@ -1,5 +1,5 @@
-import { WrongHandleError, type DelaylineError } from "../../errors.ts";
-import type { Queue } from "../../queue/queue.ts";
+import { WrongHandleError, type DelaylineError } from "../errors.ts";
+import type { Queue } from "../queue/queue.ts";
 
 /**
  * This client's calls that take from the ready LISTs of one queue.
