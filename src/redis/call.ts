@@ -102,7 +102,8 @@ export async function retrying<Reply>(
   endsAt: number,
   again: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<Reply> {
-  const pause = new Pause(50, LONGEST_PAUSE);
+  // Made by the first failure: every call passes here.
+  let pause: Pause | undefined;
   let mayBeDone = false;
   for (;;) {
     try {
@@ -112,6 +113,7 @@ export async function retrying<Reply>(
       mayBeDone ||= !hadNoEffect(error);
       // Reject before the time is over: Redis's reply says more than a timeout.
       if (!mayRetry(error) || networkTime.now() + LONGEST_PAUSE > endsAt) throw error;
+      pause ??= new Pause(50, LONGEST_PAUSE);
       await pause.wait();
       // The error of `again` is of no use: only this one says whether Redis may have carried out the command.
       if (!(await again().catch(() => false))) throw error;
