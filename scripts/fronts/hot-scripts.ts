@@ -8,16 +8,11 @@ import { reclaim } from "../../src/lua/reliable/reclaim.ts";
 
 /** The scripts that run once for each message, or for a few. */
 export const HOT_SCRIPTS = [
-  offer.addresses,
-  offer.members,
-  offerKeyed.addresses,
-  offerKeyed.members,
-  remove.addresses,
-  remove.members,
-  transfer.list.addresses,
-  transfer.list.members,
-  transfer.stream.addresses,
-  transfer.stream.members,
+  offer,
+  offerKeyed,
+  remove,
+  transfer.list,
+  transfer.stream,
   popFromMany,
   handOut,
   ack,

@@ -2,7 +2,7 @@ import type { RawReply } from "./reply.ts";
 
 /**
  * The elements of a queue's insertion-order LIST: addresses of 24 bytes, or copies of the ZSET's members, as Redisson
- * writes them (`interop: "redisson"`).
+ * writes them (`interop: "redisson"`). Scripts take it as the argument `elementsAre`.
  */
 export type Elements = "addresses" | "members";
 
@@ -15,24 +15,13 @@ export interface Layout {
   readonly into: Into;
 }
 
-/** One item for each kind of elements. */
-export type ByElements<Item> = Readonly<Record<Elements, Item>>;
-
-/** A script, or its forms for different layouts; see {@link pick}. */
-export type Family<Item> =
-  Item | ByElements<Item> | Readonly<Record<Into, Item>> | Readonly<Record<Into, ByElements<Item>>>;
-
-/** Makes an item for each kind of elements. */
-export function byElements<Item>(make: (elements: Elements) => Item): ByElements<Item> {
-  return { addresses: make("addresses"), members: make("members") };
-}
+/** A script, or its forms for plain and reliable queues; see {@link pick}. */
+export type Family<Item> = Item | Readonly<Record<Into, Item>>;
 
 /** Returns the form of a script for a queue of this layout. */
 export function pick<Item extends { readonly reply: (raw: RawReply) => unknown }>(
   family: Family<Item>,
   layout: Layout,
 ): Item {
-  if ("reply" in family) return family;
-  if ("addresses" in family) return family[layout.elements];
-  return pick(family[layout.into], layout);
+  return "reply" in family ? family : family[layout.into];
 }

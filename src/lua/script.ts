@@ -2,12 +2,27 @@ import { createHash } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
 import { replyOf } from "../failure.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
+import type { Elements } from "./family.ts";
 import { frontOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 import { networkTime, serverStandIn } from "../time/runtime.ts";
 
 /** An argument of a script. */
 export type ScriptArg = string | number | Buffer;
+
+/**
+ * The arguments of a script, by name. `elementsAre` tells what the queue's insertion order holds; `Queue` fills it in.
+ * Defaults to addresses.
+ */
+export type Arguments<Arg extends string> = Readonly<
+  Record<Exclude<Arg, "elementsAre">, ScriptArg>
+> & { readonly elementsAre?: Elements };
+
+/** The value of an argument. */
+export function argumentOf<Arg extends string>(args: Arguments<Arg>, name: Arg): ScriptArg {
+  if (name === "elementsAre") return args.elementsAre ?? "addresses";
+  return (args as Readonly<Record<Arg, ScriptArg>>)[name];
+}
 
 /** One row of repeated arguments: a value for each column. */
 export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
@@ -132,7 +147,7 @@ export async function run<
   client: RedisClient,
   script: Script<Key, Arg, Reply, Column>,
   keys: Readonly<Record<Key, string>>,
-  args: Readonly<Record<Arg, ScriptArg>>,
+  args: Arguments<Arg>,
   rows: readonly Row<Column>[] = [],
   onUnknown?: () => void,
   isInTurn = false,
@@ -143,7 +158,7 @@ export async function run<
     for (const row of rows) for (const column of script.each) words.push(row[column]);
     words[0] = words.length - 1;
   }
-  for (const arg of script.args) words.push(args[arg]);
+  for (const arg of script.args) words.push(argumentOf(args, arg));
   if (script.rowsAs === "packed" && script.each.length > 0) words.push(packRows(script.each, rows));
   if (script.rowsAs === "columns") {
     for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));

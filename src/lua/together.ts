@@ -1,14 +1,14 @@
 import type { RedisClient } from "../redis/client.ts";
 import { networkTime, serverStandIn } from "../time/runtime.ts";
 import { asArray, asFlag, type RawReply } from "./reply.ts";
-import { digestOf, run, type Script, type ScriptArg } from "./script.ts";
+import { argumentOf, digestOf, run, type Arguments, type Script } from "./script.ts";
 
 type AnyScript = Script<string, string, unknown, never>;
 
 /** A run of a script that waits for others. */
 interface Run {
   readonly keys: Readonly<Record<string, string>>;
-  readonly args: Readonly<Record<string, ScriptArg>>;
+  readonly args: Arguments<string>;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -24,7 +24,7 @@ export function runTogether<Key extends string, Arg extends string, Reply>(
   client: RedisClient,
   script: Script<Key, Arg, Reply, never>,
   keys: Readonly<Record<Key, string>>,
-  args: Readonly<Record<Arg, ScriptArg>>,
+  args: Arguments<Arg>,
   most = MOST,
 ): Promise<Reply> {
   if (client.isCluster || serverStandIn() !== undefined) return run(client, script, keys, args);
@@ -69,7 +69,7 @@ class Rounds {
     try {
       const form = joined(script, runs.length);
       const keys = runs.flatMap((one) => script.keys.map((key) => one.keys[key] as string));
-      const args = runs.flatMap((one) => script.args.map((arg) => one.args[arg] as ScriptArg));
+      const args = runs.flatMap((one) => script.args.map((arg) => argumentOf(one.args, arg)));
       replies = await run(this.#client, form, byPosition(keys), byPosition(args));
     } catch {
       // Alone, each says why: one of the queues may be forbidden.

@@ -5,7 +5,7 @@ import { setAside } from "../lua/ready/quarantine.ts";
 import { guarded, heldFact } from "../lua/guarded.ts";
 import { lookBack } from "../lua/queue/look-back.ts";
 import { asFlag } from "../lua/reply.ts";
-import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
+import { run, type Arguments, type Row, type Script } from "../lua/script.ts";
 import { runTogether } from "../lua/together.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Server } from "../redis/server.ts";
@@ -176,7 +176,7 @@ export class Queue {
   read<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     call?: ScriptCall<Column, Reply>,
   ): Promise<Reply> {
     const send = (redis: RedisClient) =>
@@ -188,7 +188,7 @@ export class Queue {
   look<Key extends keyof QueueKeys, Arg extends string, Reply>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, never>>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     call: Call | undefined,
   ): Promise<Reply> {
     const { together, knownFact } = call ?? {};
@@ -202,7 +202,7 @@ export class Queue {
   change<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     call?: ScriptCall<Column, Reply>,
   ): Promise<Reply> {
     const send = (redis: RedisClient) =>
@@ -219,7 +219,7 @@ export class Queue {
   run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     redis: RedisClient,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     rows?: readonly Row<Column>[],
     knownFact?: string,
     onUnknown?: () => void,
@@ -227,9 +227,10 @@ export class Queue {
     const script = pick(scripts, this.layout);
     // Only offers say what to do when the script is unknown, and they have to keep their order.
     const isInTurn = onUnknown !== undefined;
+    const all = this.#withElements(args);
     if (knownFact === undefined)
-      return run(redis, script, this.keys, args, rows, onUnknown, isInTurn);
-    const checked = { ...args, knownFact, ofPartition: this.#partition };
+      return run(redis, script, this.keys, all, rows, onUnknown, isInTurn);
+    const checked = { ...all, knownFact, ofPartition: this.#partition };
     return this.#noting(
       knownFact,
       run(redis, guarded(script), this.keys, checked, rows, onUnknown, isInTurn),
@@ -243,14 +244,21 @@ export class Queue {
   runTogether<Key extends keyof QueueKeys, Arg extends string, Reply>(
     redis: RedisClient,
     scripts: Family<Script<Key, Arg, Reply, never>>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     knownFact?: string,
     most?: number,
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
-    if (knownFact === undefined) return runTogether(redis, script, this.keys, args, most);
-    const checked = { ...args, knownFact, ofPartition: this.#partition };
+    const all = this.#withElements(args);
+    if (knownFact === undefined) return runTogether(redis, script, this.keys, all, most);
+    const checked = { ...all, knownFact, ofPartition: this.#partition };
     return this.#noting(knownFact, runTogether(redis, guarded(script), this.keys, checked, most));
+  }
+
+  /** What the insertion order of a queue holds never changes, and scripts that write it have to know. */
+  #withElements<Arg extends string>(args: Arguments<Arg>): Arguments<Arg> {
+    const { elements } = this.#layout;
+    return elements === "addresses" ? args : { ...args, elementsAre: elements };
   }
 
   /**

@@ -352,7 +352,7 @@ class Case {
   }
 
   async #transfer(grace = 0): Promise<number> {
-    const script = this.#random.pick([transfer, sweep]).list[this.#elements];
+    const script = this.#random.pick([transfer, sweep]).list;
     const args = {
       limit: 5,
       grace,
@@ -361,6 +361,7 @@ class Case {
       known: 0,
       makes: this.#random.below(2),
       mark: this.#random.below(2),
+      elementsAre: this.#elements,
     };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);

@@ -2,7 +2,6 @@ import { OfferError, type Effect } from "../../errors.ts";
 import { isLostInCluster } from "../../failure.ts";
 import { offer } from "../../lua/delayed/offer.ts";
 import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
-import type { Family } from "../../lua/family.ts";
 import type { Row, Script } from "../../lua/script.ts";
 import type { Call } from "../../queue/call.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
@@ -198,13 +197,13 @@ export class OfferBatch {
 
   #run<Reply, Column extends string>(
     redis: RedisClient,
-    scripts: Family<Script<keyof QueueKeys, "channel", Reply, Column>>,
+    script: Script<keyof QueueKeys, "channel" | "elementsAre", Reply, Column>,
     [first]: readonly Offering[],
     rows: readonly Row<Column>[],
   ): Promise<Reply> {
     const { channel } = this.#queue.keys;
     const knownFact = first?.knownFact;
-    return this.#queue.run(redis, scripts, { channel }, rows, knownFact, () => this.#closeGates());
+    return this.#queue.run(redis, script, { channel }, rows, knownFact, () => this.#closeGates());
   }
 
   /**

@@ -1,4 +1,3 @@
-import { byElements } from "../family.ts";
 import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
@@ -40,15 +39,14 @@ export interface KeyedReply {
  * wake-up is refused, the messages are taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
  * Replaced messages are removed last.
  */
-export const offerKeyed = byElements((elements) =>
-  defineScript({
-    name: `offer-keyed-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
-    args: ["channel"],
-    each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-    needs: [clock, deadlineAfter, deadlineOf, delayedWith, packAddress, packOutcome, replied],
-    rarely: [dropRetries, forget[elements], outcomeIn, refuseOffer, retriesWith, wholeAt],
-    lua: /* lua */ `
+export const offerKeyed = defineScript({
+  name: "offer-keyed",
+  keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+  args: ["channel", "elementsAre"],
+  each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
+  needs: [clock, deadlineAfter, deadlineOf, delayedWith, packAddress, packOutcome, replied],
+  rarely: [dropRetries, forget, outcomeIn, refuseOffer, retriesWith, wholeAt],
+  lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
 local results, members, elements, puts = {}, {}, {}, {}
@@ -106,7 +104,7 @@ local function decide(member, delay, deadline, key, rule, maxWait)
     puttingWith[key] = put
   end
   puts[#puts + 1] = put
-  elements[#elements + 1] = ${elements === "members" ? "member" : "address"}
+  elements[#elements + 1] = elementsAre == "members" and member or address
   return deadline, outcome, false
 end
 
@@ -184,20 +182,19 @@ if first < head then
 end
 if #replaced > 0 then
   redis.call("ZREM", timeouts, unpack(replaced))
-  ${elements === "members" ? "rare().forget(replaced)" : ""}
+  if elementsAre == "members" then rare().forget(replaced) end
 end
 if #replacedRetries > 0 then rare().dropRetries(replacedRetries, #replacedRetries) end
 return { now * 1000, results }
 `,
-    reply: (raw: RawReply) =>
-      asRow(raw, {
-        serverTime: asInstant,
-        results: (rows): KeyedReply[] =>
-          asRows(rows, {
-            deadline: asDeadline,
-            outcome: (number) => OUTCOMES[asNumber(number)] ?? "added",
-            holder: orNothing(asBuffer),
-          }),
-      }),
-  }),
-);
+  reply: (raw: RawReply) =>
+    asRow(raw, {
+      serverTime: asInstant,
+      results: (rows): KeyedReply[] =>
+        asRows(rows, {
+          deadline: asDeadline,
+          outcome: (number) => OUTCOMES[asNumber(number)] ?? "added",
+          holder: orNothing(asBuffer),
+        }),
+    }),
+});

@@ -1,5 +1,4 @@
 import { IN_PART } from "../../failure.ts";
-import { byElements } from "../family.ts";
 import { defineFragment } from "../fragment.ts";
 import { packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
@@ -44,26 +43,19 @@ export interface OfferReply {
  * is refused, it is so for the first message, and none is stored. If only the wake-up is refused, the messages are
  * taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
  */
-export const offer = byElements((elements) =>
-  defineScript({
-    name: `offer-${elements}`,
-    keys: ["timeouts", "order"],
-    args: ["channel"],
-    each: ["member", "delay", "deadline"],
-    needs: [
-      clock,
-      deadlineAfter,
-      refuseOffer,
-      replied,
-      ...(elements === "addresses" ? [packAddress] : []),
-    ],
-    lua: /* lua */ `
+export const offer = defineScript({
+  name: "offer",
+  keys: ["timeouts", "order"],
+  args: ["channel", "elementsAre"],
+  each: ["member", "delay", "deadline"],
+  needs: [clock, deadlineAfter, packAddress, refuseOffer, replied],
+  lua: /* lua */ `
 local now = clock() / 1000
 local reply, members, elements = { now * 1000 }, {}, {}
 for each row do
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
   members[#members + 1] = member
-  elements[#elements + 1] = ${elements === "addresses" ? "packAddress(deadline, member)" : "member"}
+  elements[#elements + 1] = elementsAre == "members" and member or packAddress(deadline, member)
   reply[#reply + 1] = deadline
 end
 local done = redis.pcall("RPUSH", order, unpack(elements))
@@ -108,9 +100,8 @@ if first then
 end
 return reply
 `,
-    reply: (raw: RawReply): OfferReply => {
-      const [serverTime, ...deadlines] = asArray(raw);
-      return { serverTime: asInstant(serverTime), deadlines: deadlines.map(asDeadline) };
-    },
-  }),
-);
+  reply: (raw: RawReply): OfferReply => {
+    const [serverTime, ...deadlines] = asArray(raw);
+    return { serverTime: asInstant(serverTime), deadlines: deadlines.map(asDeadline) };
+  },
+});

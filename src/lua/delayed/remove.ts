@@ -1,4 +1,3 @@
-import { byElements } from "../family.ts";
 import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
 import { keysOfRetries, resolve, takeOut } from "../fragments/key-index.ts";
@@ -30,15 +29,14 @@ const defineRemove = <const Column extends string>(
   name: string,
   { columns, found, via, needs }: Finding<Column>,
 ) =>
-  byElements((elements) =>
-    defineScript({
-      name: `${name}-${elements}`,
-      keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
-      args: [],
-      each: columns,
-      needs: [needs, takeOut],
-      rarely: [dropRetries, forget[elements], keysOfRetries],
-      lua: /* lua */ `
+  defineScript({
+    name,
+    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+    args: ["elementsAre"],
+    each: columns,
+    needs: [needs, takeOut],
+    rarely: [dropRetries, forget, keysOfRetries],
+    lua: /* lua */ `
 local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
   local member, _, waiting = ${found}
@@ -65,15 +63,14 @@ if #leaving > 0 then rare().mayDropRetries() end
 if #members > 0 then
   for _, key in ipairs(keysOf(others)) do own[#own + 1] = key end
   takeOut(members, own)
-  ${elements === "members" ? "rare().forget(members)" : ""}
+  if elementsAre == "members" then rare().forget(members) end
 end
 if #names > 0 then rare().dropRetries(names, #names) end
 if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 return flags
 `,
-      reply: asFlags,
-    }),
-  );
+    reply: asFlags,
+  });
 
 /** Removes messages by their addresses or business keys; the other column is empty. */
 export const remove = defineRemove("remove", {

@@ -1,4 +1,3 @@
-import { byElements } from "../family.ts";
 import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue, replied } from "../fragments/deadline.ts";
@@ -7,22 +6,6 @@ import { unpackMember } from "../fragments/member.ts";
 import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { WAITING } from "./get.ts";
-
-/** Raises Redis's error if {@link removeOlder} is not permitted. The compacted list is nearly always missing. */
-const mayRemoveOlder = /* lua */ `
-redis.call("LINDEX", order, -1)
-redis.call("LREM", compacted, 1, "delayline: no such member")`;
-
-/**
- * Removes the older one of a member's two elements. If LREM has removed the new one, the older one was not in the LIST:
- * it is in the compacted list, or nowhere.
- */
-const removeOlder = /* lua */ `
-redis.call("LREM", order, 1, member)
-if redis.call("LINDEX", order, -1) ~= member then
-  redis.call("RPUSH", order, member)
-  redis.call("LREM", compacted, 1, member)
-end`;
 
 /**
  * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its
@@ -36,14 +19,13 @@ end`;
  * Returns the message as it is then; of a retrying one, when it is due for the first of its groups. Returns nil if it is
  * neither.
  */
-export const reschedule = byElements((elements) =>
-  defineScript({
-    name: `reschedule-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
-    args: ["channel", "id", "key", "delay", "deadline"],
-    needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember],
-    rarely: [asMember, behindAddress, earliestDue],
-    lua: /* lua */ `
+export const reschedule = defineScript({
+  name: "reschedule",
+  keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+  args: ["channel", "id", "key", "delay", "deadline", "elementsAre"],
+  needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember],
+  rarely: [asMember, behindAddress, earliestDue],
+  lua: /* lua */ `
 local function rescheduleRetries(waiting, now)
   local earliest = rare().earliestDue()
   local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
@@ -80,19 +62,31 @@ local isIndexed = pointsTo(entry, ownId)
 local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
 -- Writes that may be refused come first: a probe of the ZSET, the wake-up, then the index and the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
-${elements === "members" ? mayRemoveOlder : ""}
+if elementsAre == "members" then
+  redis.call("LINDEX", order, -1)
+  -- The compacted list is nearly always missing.
+  redis.call("LREM", compacted, 1, "delayline: no such member")
+end
 if isHead then redis.call("PUBLISH", channel, deadline) end
 if isIndexed then redis.call("HSET", businessKeys, ownKey, packAddress(deadline, member) .. rare().behindAddress(entry)) end
-local element = ${elements === "members" ? "member" : "#ownId == 16 and packAddress(deadline, member) or member"}
+local isShort = elementsAre ~= "members" and #ownId == 16
+local element = isShort and packAddress(deadline, member) or member
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then
   if isIndexed then redis.call("HSET", businessKeys, ownKey, entry) end
   return pushed
 end
-${elements === "members" ? removeOlder : ""}
+if elementsAre == "members" then
+  -- Removes the older one of two elements. If LREM has removed the new one, the older one was not in the LIST: it is in
+  -- the compacted list, or nowhere.
+  redis.call("LREM", order, 1, member)
+  if redis.call("LINDEX", order, -1) ~= member then
+    redis.call("RPUSH", order, member)
+    redis.call("LREM", compacted, 1, member)
+  end
+end
 redis.call("ZADD", timeouts, "XX", deadline, member)
 return { replied(deadline), member, false }
 `,
-    reply: orNothing((raw) => asRow(raw, WAITING)),
-  }),
-);
+  reply: orNothing((raw) => asRow(raw, WAITING)),
+});

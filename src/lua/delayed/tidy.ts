@@ -1,5 +1,4 @@
-import { byElements, type ByElements } from "../family.ts";
-import { defineFragment, type Fragment } from "../fragment.ts";
+import { defineFragment } from "../fragment.ts";
 import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
 import { isHeld } from "../fragments/key-index.ts";
 import { findNext, spending } from "../fragments/locate.ts";
@@ -57,24 +56,18 @@ end
 `,
 });
 
-/** `isUntidy(live)`: whether a step would find something to do in the LIST of a queue with `live` messages. O(1). */
-const isUntidy: ByElements<Fragment> = {
-  addresses: defineFragment({
-    keys: ["timeouts", "order"],
-    needs: [isLong, deadBelow],
-    lua: /* lua */ `
+/** `isUntidy(live)`: whether a step would find something to do in the addresses of a queue with `live` messages. O(1). */
+const isUntidy = defineFragment({
+  keys: ["timeouts", "order"],
+  needs: [isLong, deadBelow],
+  lua: /* lua */ `
 local function isUntidy(live)
   if isLong(live) then return true end
   local head, first = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES"), redis.call("LINDEX", order, 0)
   return first and deadBelow(head[1], tonumber(head[2]))(first)
 end
 `,
-  }),
-  members: defineFragment({
-    needs: [hasStrays],
-    lua: `local function isUntidy(live) return hasStrays(live) end`,
-  }),
-};
+});
 
 /** `dropAll()`: drops the insertion order of a queue without delayed messages, and the index, unless retries use it. */
 const dropAll = defineFragment({
@@ -96,24 +89,25 @@ export interface Untidy {
 }
 
 /**
- * `untidy()`: where a step of tidying would find something to do: 1 in the insertion order, 2 in the index, 3 in both,
- * 0 in neither. O(1), except for reading the head of the ZSET. {@link asUntidy} reads the number.
+ * `untidy(elementsAre)`: where a step of tidying would find something to do: 1 in the insertion order, 2 in the index, 3
+ * in both, 0 in neither. O(1), except for reading the head of the ZSET. {@link asUntidy} reads the number.
  *
  * Runs behind a transfer, so it must not raise an error. If a key has the wrong type it returns 3, and the step of
  * tidying reports the error.
  */
-export const untidy = byElements((elements) =>
-  defineFragment({
-    keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
-    needs: [isUntidy[elements]],
-    lua: /* lua */ `
-local function untidy()
+export const untidy = defineFragment({
+  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
+  needs: [hasStrays, isUntidy],
+  lua: /* lua */ `
+local function untidy(elementsAre)
   local function look()
     local live = redis.call("ZCARD", timeouts)
     if live == 0 and redis.call("EXISTS", order, compacted, businessKeys) == 0 then return 0 end
     local isOrder
     if live == 0 then isOrder = redis.call("EXISTS", order, compacted) > 0 or redis.call("ZCARD", retries) == 0
-    else isOrder = redis.call("EXISTS", compacted) == 1 or isUntidy(live) end
+    elseif redis.call("EXISTS", compacted) == 1 then isOrder = true
+    elseif elementsAre == "members" then isOrder = hasStrays(live)
+    else isOrder = isUntidy(live) end
     local keyCount = redis.call("HLEN", businessKeys)
     -- Retries hold keys as well.
     local areKeys = keyCount > live and keyCount > live + redis.call("ZCARD", retries)
@@ -123,8 +117,7 @@ local function untidy()
   return isDone and found or 3
 end
 `,
-  }),
-);
+});
 
 /** Reads what the fragment `untidy` returns. */
 export function asUntidy(raw: RawReply | undefined): Untidy {

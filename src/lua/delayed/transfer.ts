@@ -1,4 +1,4 @@
-import { byElements, type ByElements, type Into } from "../family.ts";
+import type { Into } from "../family.ts";
 import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
@@ -31,8 +31,8 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * instant later than `known` (epoch microseconds). With
  * `mark` (1 or 0), a run that moves any to the LIST sets `listed`.
  *
- * A queue is reliable if its stream exists in Redis. So there are two scripts, each in a form for every kind of elements
- * in the insertion order. `transfer.list` serves processes that know only the plain queue: when something is due it
+ * A queue is reliable if its stream exists in Redis. So there are two scripts.
+ * `transfer.list` serves processes that know only the plain queue: when something is due it
  * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
  * reliable queue, and also moves due retries.
  *
@@ -312,20 +312,19 @@ const KEYS = [
   "retries",
 ] as const;
 
-const ARGS = ["known", "mark", "limit", "grace", "claim", "task", "makes"] as const;
+const ARGS = ["known", "mark", "limit", "grace", "claim", "task", "makes", "elementsAre"] as const;
 
 const SHARED = [clock, firstDue, replied, unpackDue];
 const SHARED_RARELY = [allDue, lastClaim, listed, setAside, unfitness];
 
 /** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
-const toList = byElements((elements) =>
-  defineScript({
-    name: `transfer-${elements}`,
-    keys: KEYS,
-    args: ARGS,
-    needs: [...SHARED, pushAll],
-    rarely: [...SHARED_RARELY, addressOf, appendAll, forget[elements]],
-    lua: /* lua */ `
+const toList = defineScript({
+  name: "transfer",
+  keys: KEYS,
+  args: ARGS,
+  needs: [...SHARED, pushAll],
+  rarely: [...SHARED_RARELY, addressOf, appendAll, forget],
+  lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 local members, scores, head, isMore = firstDue(timeouts, latest, limit)
@@ -358,7 +357,7 @@ if refusal then
   for _, member in ipairs(unfit) do gone[#gone + 1] = member end
 end
 
-${elements === "members" ? "rare().forget(gone)" : ""}
+if elementsAre == "members" then rare().forget(gone) end
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = rare().headOf(timeouts) end
@@ -369,22 +368,20 @@ ${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
 return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1, 0, since, unfit.rows, claimed }
 `,
-    reply: asTransfer,
-  }),
-);
+  reply: asTransfer,
+});
 
 /**
  * Moves due messages to the stream, and up to `limit` due retries behind them. With `makes` (1 or 0) it creates the
  * stream if somebody has deleted it. Without, it fills the LIST then, and leaves retries alone.
  */
-const toStream = byElements((elements) =>
-  defineScript({
-    name: `transfer-to-stream-${elements}`,
-    keys: [...KEYS, "retrying"],
-    args: ARGS,
-    needs: [...SHARED, addressOf, appendAll],
-    rarely: [...SHARED_RARELY, bringBack, dropRetries, forget[elements], keysOfRetries, pushAll],
-    lua: /* lua */ `
+const toStream = defineScript({
+  name: "transfer-to-stream",
+  keys: [...KEYS, "retrying"],
+  args: ARGS,
+  needs: [...SHARED, addressOf, appendAll],
+  rarely: [...SHARED_RARELY, bringBack, dropRetries, forget, keysOfRetries, pushAll],
+  lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 local members, scores, head, isMore = firstDue(timeouts, latest, limit)
@@ -434,7 +431,7 @@ end
 -- If anything has moved, the reply has to say so. The next run returns the refusal.
 if refusal and moved + quarantined + #unfit == 0 then return refusal end
 
-${elements === "members" ? "if #gone > 0 then rare().forget(gone) end" : ""}
+if #gone > 0 and elementsAre == "members" then rare().forget(gone) end
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = rare().headOf(timeouts) end
@@ -447,23 +444,19 @@ ${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
 return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream and hasListed() or 0, since, unfit.rows, claimed }
 `,
-    reply: asTransfer,
-  }),
-);
+  reply: asTransfer,
+});
 
 /** A transfer or a sweep. */
 type TransferScript = Script<
-  (typeof toStream.addresses.keys)[number] | "partitions" | "planning" | "schedules",
-  (typeof toStream.addresses.args)[number],
+  (typeof toStream.keys)[number] | "partitions" | "planning" | "schedules",
+  (typeof toStream.args)[number],
   TransferReply,
   never
 >;
 
 /** Moves due messages. */
-export const transfer: Readonly<Record<Into, ByElements<TransferScript>>> = {
-  list: toList,
-  stream: toStream,
-};
+export const transfer: Readonly<Record<Into, TransferScript>> = { list: toList, stream: toStream };
 
 /**
  * Moves due messages unless the queue is paused, and also returns whether it is, whether there is something to tidy,
@@ -473,17 +466,16 @@ export const transfer: Readonly<Record<Into, ByElements<TransferScript>>> = {
  */
 export const sweep = { list: defineSweep("list"), stream: defineSweep("stream") };
 
-/** Makes the forms of a transfer that sweep: they do what it does, and more. */
-function defineSweep(into: Into): ByElements<TransferScript> {
-  return byElements((elements) => {
-    const { name, keys, args, reply, source } = transfer[into][elements];
-    return defineScript({
-      name: name.replace("transfer", "sweep"),
-      keys: [...keys, "partitions", "planning", "schedules"],
-      args,
-      needs: source.needs,
-      rarely: [...source.rarely, listed, untidy[elements]],
-      lua: /* lua */ `
+/** Makes the form of a transfer that sweeps: it does what the transfer does, and more. */
+function defineSweep(into: Into): TransferScript {
+  const { name, keys, args, reply, source } = transfer[into];
+  return defineScript({
+    name: name.replace("transfer", "sweep"),
+    keys: [...keys, "partitions", "planning", "schedules"],
+    args,
+    needs: source.needs,
+    rarely: [...source.rarely, listed, untidy],
+    lua: /* lua */ `
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
@@ -492,7 +484,7 @@ local found = redis.call("EXISTS", paused, planning, schedules)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
 local scheduleKeys = found - isPaused
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(), 1, fact, false, false, scheduleKeys }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(elementsAre), 1, fact, false, false, scheduleKeys }
 end
 local function transfer()
 ${source.body}
@@ -501,12 +493,11 @@ local reply = transfer()
 if reply.err then return reply end
 local isListed = rare().checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
-reply[11], reply[12], reply[13], reply[14] = rare().untidy(), 0, fact, isListed
+reply[11], reply[12], reply[13], reply[14] = rare().untidy(elementsAre), 0, fact, isListed
 reply[15], reply[16] = redis.call("EXISTS", stream), scheduleKeys
 return reply
 `,
-      reply,
-    });
+    reply,
   });
 }
 

@@ -1,8 +1,8 @@
-import type { ByElements } from "../family.ts";
-import { defineFragment, type Fragment } from "../fragment.ts";
+import { defineFragment } from "../fragment.ts";
 
 /**
- * Removes whole members. For queues with `interop: "redisson"`, since Redisson removes them at once.
+ * `forget(members)`: removes whole members of messages that have left from the insertion order. For queues with `interop: "redisson"`, since Redisson removes them at once: addresses stay behind, and a step of
+ * tidying removes them.
  *
  * Redis can remove from the middle of a LIST only by searching, in O(N). So a batch shares one pass:
  *
@@ -25,7 +25,7 @@ import { defineFragment, type Fragment } from "../fragment.ts";
  * Redis refuses anything else, the members stay, and a sweep removes them: the messages have left, and the script has to
  * say so.
  */
-const forgetMembers = defineFragment({
+export const forget = defineFragment({
   keys: ["order", "compacted"],
   lua: /* lua */ `
 local marks = {}
@@ -124,9 +124,3 @@ local function forget(members)
 end
 `,
 });
-
-/** Addresses stay behind. They point to nothing, and a step of tidying removes them. */
-const leaveAddresses = defineFragment({ lua: `local function forget() end` });
-
-/** `forget(members)`: removes the elements of messages that have left from the insertion order, if they have to go. */
-export const forget: ByElements<Fragment> = { addresses: leaveAddresses, members: forgetMembers };

@@ -1,4 +1,3 @@
-import { byElements, type Elements } from "../family.ts";
 import { addressOf, idOf } from "../fragments/address.ts";
 import { bringBack, dropRetries } from "../fragments/retry-moves.ts";
 import { heldKeyOf, holdKey } from "../fragments/key-index.ts";
@@ -41,41 +40,40 @@ export interface MakePlainReply {
  * No rollback: each message is stored in its new place before it is removed, and all that may be refused is tried
  * before.
  */
-const define = (elements: Elements) =>
-  defineScript({
-    name: `make-plain-${elements}`,
-    keys: [
-      "timeouts",
-      "order",
-      "businessKeys",
-      "ready",
-      "stream",
-      "knownGroups",
-      "running",
-      "returned",
-      "retries",
-      "retrying",
-      "unreadable",
-    ],
-    args: ["channel", "limit", "timeout"],
-    needs: [
-      addressOf,
-      bringBack,
-      clock,
-      consumersOf,
-      dropRetries,
-      entryOf,
-      groupNames,
-      heldBack,
-      heldKeyOf,
-      holdKey,
-      idOf,
-      isAlive,
-      packMember,
-      unneededBut,
-      withoutFailures,
-    ],
-    lua: /* lua */ `
+export const makePlain = defineScript({
+  name: "make-plain",
+  keys: [
+    "timeouts",
+    "order",
+    "businessKeys",
+    "ready",
+    "stream",
+    "knownGroups",
+    "running",
+    "returned",
+    "retries",
+    "retrying",
+    "unreadable",
+  ],
+  args: ["channel", "limit", "timeout", "elementsAre"],
+  needs: [
+    addressOf,
+    bringBack,
+    clock,
+    consumersOf,
+    dropRetries,
+    entryOf,
+    groupNames,
+    heldBack,
+    heldKeyOf,
+    holdKey,
+    idOf,
+    isAlive,
+    packMember,
+    unneededBut,
+    withoutFailures,
+  ],
+  lua: /* lua */ `
 local alive = 0
 for _, group in ipairs(groupNames()) do
   for _, consumer in ipairs(consumersOf(group)) do
@@ -98,7 +96,8 @@ local function delay(entry, due)
   isKnown[member] = due
   members[#members + 1] = member
   dues[#dues + 1] = due
-  elements[#elements + 1] = ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"}
+  local isShort = elementsAre ~= "members" and #id == 16
+  elements[#elements + 1] = isShort and addressOf(tonumber(due), id) or member
 end
 -- Behind everything else: the index may be refused, and then a message is without its key.
 local function holdKeys()
@@ -162,14 +161,12 @@ holdKeys()
 redis.call("UNLINK", stream, knownGroups, returned)
 return { 1, 0, 0, 0, #payloads + delayed }
 `,
-    reply: (raw): MakePlainReply =>
-      asRow(raw, {
-        isPlain: asFlag,
-        consumers: asNumber,
-        ready: asNumber,
-        retrying: asNumber,
-        moved: asNumber,
-      }),
-  });
-
-export const makePlain = byElements(define);
+  reply: (raw): MakePlainReply =>
+    asRow(raw, {
+      isPlain: asFlag,
+      consumers: asNumber,
+      ready: asNumber,
+      retrying: asNumber,
+      moved: asNumber,
+    }),
+});

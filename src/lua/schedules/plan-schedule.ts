@@ -1,4 +1,3 @@
-import { byElements } from "../family.ts";
 import { FACT, REFUSAL } from "../guarded.ts";
 import { deadlineOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
@@ -66,44 +65,36 @@ export interface PlanReply {
  * have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
  * more: the removals, and the index.
  */
-export const planSchedule = byElements((elements) =>
-  defineScript({
-    name: `plan-schedule-${elements}`,
-    keys: [
-      "timeouts",
-      "order",
-      "compacted",
-      "businessKeys",
-      "schedules",
-      "planning",
-      "running",
-      "dropped",
-      "partitions",
-    ],
-    args: [
-      "channel",
-      "name",
-      "expected",
-      "record",
-      "planAt",
-      "asOf",
-      "set",
-      "setRevision",
-      "isWaking",
-      "isOrdinary",
-    ],
-    each: ["member", "deadline", "key", "address"],
-    needs: [
-      clock,
-      deadlineOf,
-      forget[elements],
-      locate,
-      mayBeElsewhere,
-      packAddress,
-      takeOut,
-      unpackMember,
-    ],
-    lua: /* lua */ `
+export const planSchedule = defineScript({
+  name: "plan-schedule",
+  keys: [
+    "timeouts",
+    "order",
+    "compacted",
+    "businessKeys",
+    "schedules",
+    "planning",
+    "running",
+    "dropped",
+    "partitions",
+  ],
+  args: [
+    "channel",
+    "name",
+    "expected",
+    "record",
+    "planAt",
+    "asOf",
+    "set",
+    "setRevision",
+    "isWaking",
+    "isOrdinary",
+    "elementsAre",
+  ],
+  each: ["member", "deadline", "key", "address"],
+  needs: [clock, deadlineOf, locate, mayBeElsewhere, packAddress, takeOut, unpackMember],
+  rarely: [forget],
+  lua: /* lua */ `
 local now = clock()
 local elsewhere = mayBeElsewhere(isOrdinary)
 if elsewhere then return elsewhere end
@@ -131,7 +122,7 @@ for each row do
     local at = packAddress(tonumber(deadline), member)
     first = math.min(first, tonumber(deadline))
     puts[#puts + 1], puts[#puts + 2] = deadline, member
-    members[#members + 1], elements[#elements + 1] = member, ${elements === "members" ? "member" : "at"}
+    members[#members + 1], elements[#elements + 1] = member, elementsAre == "members" and member or at
     entries[#entries + 1], entries[#entries + 2] = key, at .. "\\0"
     keys[#keys + 1] = key
   end
@@ -149,7 +140,7 @@ redis.call("ZREM", timeouts, "delayline: no such member")
 local function withdraw()
   if #leaving == 0 then return end
   takeOut(leaving, freed)
-  forget(leaving)
+  if elementsAre == "members" then rare().forget(leaving) end
 end
 if record == "" then
   redis.call("HDEL", schedules, name)
@@ -182,14 +173,13 @@ withdraw()
 if #entries > 0 then redis.pcall("HSET", businessKeys, unpack(entries)) end
 return { 0, false, now }
 `,
-    reply: (raw): PlanReply =>
-      asRow(raw, {
-        outcome: (number) => OUTCOMES[asNumber(number)] ?? "stale",
-        held: orNothing(asBuffer),
-        serverTime: asInstant,
-      }),
-  }),
-);
+  reply: (raw): PlanReply =>
+    asRow(raw, {
+      outcome: (number) => OUTCOMES[asNumber(number)] ?? "stale",
+      held: orNothing(asBuffer),
+      serverTime: asInstant,
+    }),
+});
 
 /**
  * Notes that a set of schedules is declared in this revision, with a digest of its content; returns the revision that was

@@ -3,7 +3,7 @@ import { heldFact } from "../../lua/guarded.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../../lua/partitions/hold.ts";
 import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
 import type { Membership } from "../../reliable/group/consumer-name.ts";
-import type { Row, Script, ScriptArg } from "../../lua/script.ts";
+import type { Arguments, Row, Script } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Work } from "../../redis/troubles.ts";
@@ -160,7 +160,7 @@ export class Lease {
 
   #run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     script: Script<Key, Arg, Reply, Column>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     rows?: readonly Row<Column>[],
     knownFact?: string,
   ): Promise<Reply> {

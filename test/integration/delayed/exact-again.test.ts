@@ -135,10 +135,17 @@ test("changes made while the LIST is made exact are right at its end", async () 
       const early = ids.find((id) => id === ids[20]) as MessageId;
       drop((await queue.get(early))?.payload);
       await queue.reschedule(early, 0);
-      const args = { limit: 100, grace: 0, claim: 0, task: "test", known: 0, makes: 0, mark: 0 };
-      await eventually(
-        async () => (await run(redis, transfer.list.members, keys, args)).moved === 1,
-      );
+      const args = {
+        limit: 100,
+        grace: 0,
+        claim: 0,
+        task: "test",
+        known: 0,
+        makes: 0,
+        mark: 0,
+        elementsAre: "members" as const,
+      };
+      await eventually(async () => (await run(redis, transfer.list, keys, args)).moved === 1);
     }
   }
   expect(steps).toBeGreaterThan(10);

@@ -340,7 +340,7 @@ it("returns the first outcome again when an offer is sent twice", async () => {
   const redis = newRedis();
   const keys = queueKeys(uniqueName());
   const put = (id: Buffer, text: string, rule: string) =>
-    run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
+    run(redis, offerKeyed, keys, { channel: keys.channel }, [
       {
         member: packMember(id, Buffer.from(text), "k"),
         delay: 60_000,
@@ -366,7 +366,7 @@ it("finds a message by the key in a structured trailer, and removes the entry wh
     const more = { headers: { trace: "1" }, attempts: 3 };
     // "a", in MessagePack.
     const member = packMember(id, Buffer.from([0xa1, 0x61]), "k", more);
-    await run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
+    await run(redis, offerKeyed, keys, { channel: keys.channel }, [
       { member, delay, deadline: "", key: "k", rule: "ignore", maxWait: "" },
     ]);
   };

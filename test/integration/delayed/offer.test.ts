@@ -467,19 +467,11 @@ describe("outstanding offers", () => {
       );
 
     await Promise.all(offers(50, (i) => i % 2 === 0));
-    expect(await scripts()).toEqual([keyedScript.addresses.sha]);
+    expect(await scripts()).toEqual([keyedScript.sha]);
     await Promise.all(offers(250, (i) => i === 249));
-    expect(await scripts()).toEqual([
-      keyedScript.addresses.sha,
-      keyedScript.addresses.sha,
-      keyedScript.addresses.sha,
-    ]);
+    expect(await scripts()).toEqual([keyedScript.sha, keyedScript.sha, keyedScript.sha]);
     await Promise.all(offers(250, () => false));
-    expect(await scripts()).toEqual([
-      plainScript.addresses.sha,
-      plainScript.addresses.sha,
-      plainScript.addresses.sha,
-    ]);
+    expect(await scripts()).toEqual([plainScript.sha, plainScript.sha, plainScript.sha]);
   });
 
   test("of two handles share a script, those of two queues do not", async () => {

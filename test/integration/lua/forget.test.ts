@@ -13,7 +13,7 @@ const forgetScript = defineScript({
   keys: ["order", "compacted"],
   args: [],
   each: ["member"],
-  needs: [forget.members],
+  needs: [forget],
   lua: `
 local members = {}
 for each row do members[#members + 1] = member end

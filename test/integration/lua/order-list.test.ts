@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import type { Elements } from "../../../src/lua/family.ts";
 import { deadBelow, tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy.ts";
 import { find } from "../../../src/lua/fragments/locate.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
@@ -40,11 +41,11 @@ interface Message {
 
 /** Offers texts with absolute deadlines, 100 per script, in this order. */
 async function put(messages: readonly (readonly [text: string, deadline: number])[]) {
-  return await putWith(offer.addresses, messages);
+  return await putWith("addresses", messages);
 }
 
 async function putWith(
-  script: typeof offer.addresses,
+  elementsAre: Elements,
   messages: readonly (readonly [text: string, deadline: number])[],
 ): Promise<Message[]> {
   const all = messages.map(([text, deadline]) => ({ text, deadline, id: createId(stamp++) }));
@@ -52,7 +53,7 @@ async function putWith(
     const rows = all.slice(i, i + 100).map(({ id, text, deadline }) => {
       return { member: packMember(id, Buffer.from(text)), delay: "", deadline };
     });
-    await run(redis, script, keys, { channel: keys.channel }, rows);
+    await run(redis, offer, keys, { channel: keys.channel, elementsAre }, rows);
   }
   return all;
 }
@@ -117,7 +118,7 @@ async function lengths() {
 async function cancel(messages: readonly Message[]): Promise<void> {
   for (let i = 0; i < messages.length; i += 200) {
     const elements = messages.slice(i, i + 200).map(rowOf);
-    await run(redis, removeElements.addresses, keys, {}, elements);
+    await run(redis, removeElements, keys, {}, elements);
   }
 }
 
@@ -128,8 +129,9 @@ async function lookUps(): Promise<number> {
   return [...calls].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-const moveDue = (script = transfer.list.addresses, limit = 100) =>
-  run(redis, script, keys, {
+const moveDue = (elementsAre: Elements = "addresses", limit = 100) =>
+  run(redis, transfer.list, keys, {
+    elementsAre,
     limit,
     grace: 0,
     task: "test",
@@ -283,8 +285,8 @@ describe("the insertion order", () => {
   it("is left alone by an offer that is sent twice", async () => {
     const id = createId(stamp);
     const rows = [{ member: packMember(id, Buffer.from("once")), delay: 60_000, deadline: "" }];
-    const first = await run(redis, offer.addresses, keys, { channel: keys.channel }, rows);
-    const second = await run(redis, offer.addresses, keys, { channel: keys.channel }, rows);
+    const first = await run(redis, offer, keys, { channel: keys.channel }, rows);
+    const second = await run(redis, offer, keys, { channel: keys.channel }, rows);
     expect(second.deadlines).toEqual(first.deadlines);
     expect(await redis.llen(keys.order)).toBe(1);
     expect(await redis.zcard(keys.timeouts)).toBe(1);
@@ -293,9 +295,9 @@ describe("the insertion order", () => {
   it("skips messages that have gone, and pops them when polled", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON + i] as const));
     const odd = messages.filter((_, i) => i % 2 === 1);
-    const removed = await run(redis, removeElements.addresses, keys, {}, odd.map(rowOf));
+    const removed = await run(redis, removeElements, keys, {}, odd.map(rowOf));
     expect(removed).toEqual(odd.map(() => true));
-    const again = await run(redis, removeElements.addresses, keys, {}, odd.map(rowOf));
+    const again = await run(redis, removeElements, keys, {}, odd.map(rowOf));
     expect(again).toEqual(odd.map(() => false));
     const even = messages.filter((_, i) => i % 2 === 0).map(({ text }) => text);
     expect(await readTexts()).toEqual(even);
@@ -387,7 +389,7 @@ describe("the insertion order", () => {
       const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
       for (const { id } of leaving.slice(0, 50)) {
         const address = addressOf(alive.find((message) => message.id === id) as Message);
-        await run(redis, reschedule.addresses, keys, {
+        await run(redis, reschedule, keys, {
           channel: keys.channel,
           id: address,
           key: "",
@@ -538,17 +540,19 @@ const members = async () => (await redis.lrangeBuffer(keys.order, 0, -1)).map(te
 describe('interop "redisson"', () => {
   it("keeps whole members in the LIST, and removes them at once", async () => {
     const messages = await putWith(
-      offer.members,
+      "members",
       Array.from({ length: 250 }, (_, i) => [`m${i}`, i % 3 === 0 ? past(250 - i) : SOON] as const),
     );
     expect(await members()).toEqual(messages.map(({ text }) => text));
-    while ((await moveDue(transfer.list.members)).moved > 0);
+    while ((await moveDue("members")).moved > 0);
     const left = messages.filter((_, i) => i % 3 !== 0);
     expect(await members()).toEqual(left.map(({ text }) => text));
 
     const gone = left.slice(10, 20);
     const elements = gone.map(({ id, text }) => ({ element: packMember(id, Buffer.from(text)) }));
-    expect(await run(redis, removeElements.members, keys, {}, elements)).not.toContain(false);
+    expect(
+      await run(redis, removeElements, keys, { elementsAre: "members" }, elements),
+    ).not.toContain(false);
     expect(await members()).toEqual(
       [...left.slice(0, 10), ...left.slice(20)].map(({ text }) => text),
     );
@@ -559,10 +563,10 @@ describe('interop "redisson"', () => {
   it("empties the LIST with the last message, in order and in reverse", async () => {
     for (const sign of [1, -1]) {
       await putWith(
-        offer.members,
+        "members",
         Array.from({ length: 300 }, (_, i) => [`m${i}`, past(1000 + sign * i)] as const),
       );
-      while ((await moveDue(transfer.list.members)).moved > 0);
+      while ((await moveDue("members")).moved > 0);
       expect(await redis.exists(keys.order, keys.timeouts)).toBe(0);
     }
   });

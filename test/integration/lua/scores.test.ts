@@ -114,11 +114,11 @@ test.for([...FOREVER, ...DUE])(
   "an offer that is sent twice returns the current score %s of its message",
   async (score) => {
     const redis = newRedis();
-    for (const script of [offer.addresses, offer.members]) {
+    for (const elementsAre of ["addresses", "members"] as const) {
       const keys = queueKeys(uniqueName());
       const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"));
       const row = { member, delay: 60_000, deadline: "" };
-      const send = () => run(redis, script, keys, { channel: keys.channel }, [row]);
+      const send = () => run(redis, offer, keys, { channel: keys.channel, elementsAre }, [row]);
       await send();
       await redis.zadd(keys.timeouts, score, member);
       expect((await send()).deadlines).toEqual([asNumber(score)]);
@@ -126,7 +126,7 @@ test.for([...FOREVER, ...DUE])(
     const keys = queueKeys(uniqueName());
     const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"), "k");
     const row = { member, delay: 60_000, deadline: "", key: "k", rule: "ignore", maxWait: "" };
-    const send = () => run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [row]);
+    const send = () => run(redis, offerKeyed, keys, { channel: keys.channel }, [row]);
     await send();
     await redis.zadd(keys.timeouts, score, member);
     expect((await send()).results[0]?.deadline).toBe(asNumber(score));

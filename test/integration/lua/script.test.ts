@@ -256,7 +256,7 @@ test("publishes each run on the diagnostics channel, without a payload", async (
   await newLine({ transfer: false }).getDelayedQueue<string>(name).offer("secret", 60_000);
   expect(runs).toEqual([
     {
-      script: "offer-addresses",
+      script: "offer",
       key: `redisson_delay_queue_timeout:{${name}}`,
       rows: 1,
       duration: expect.any(Number),

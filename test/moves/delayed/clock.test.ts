@@ -12,7 +12,7 @@ const a = message("a", NOW);
 
 function transferAt({ redis, keys }: Moves, instant: number, grace = 0) {
   const args = { limit: 100, grace, claim: 0, task: "task", known: 0, makes: 0, mark: 0 };
-  return run(redis, scriptAt(instant, transfer.list.addresses), keys, args);
+  return run(redis, scriptAt(instant, transfer.list), keys, args);
 }
 
 describe("transfer at an exact instant", () => {
@@ -48,7 +48,7 @@ test.each([
     const { delay, deadline } = offered;
     const { redis, keys } = await newMoves();
     const rows = [{ member: bytes(a.member), delay, deadline: "" }];
-    const script = scriptAt(NOW + 0.25, offer.addresses);
+    const script = scriptAt(NOW + 0.25, offer);
     const reply = await run(redis, script, keys, { channel: keys.channel }, rows);
     expect(reply).toEqual({ serverTime: NOW + 0.25, deadlines: [deadline] });
   },
@@ -63,6 +63,6 @@ test.each([
   const { redis, keys } = queue;
   const address = packAddress(NOW, bytes(a.member).subarray(1, 17));
   const args = { channel: keys.channel, id: address, key: "", delay: "", deadline: "" };
-  const reply = await run(redis, scriptAt(now, reschedule.addresses), keys, args);
+  const reply = await run(redis, scriptAt(now, reschedule), keys, args);
   expect(reply).toMatchObject({ deadline });
 });

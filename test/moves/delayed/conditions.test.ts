@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Elements } from "../../../src/lua/family.ts";
 import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { Guard } from "../../../src/queue/message/guard.ts";
@@ -14,20 +15,24 @@ function asking(payload: string, more: Partial<Trailer>, deadline = 1000): Messa
 }
 
 const FORMS = [
-  ["a transfer to the LIST", transfer.list.addresses],
-  ["a transfer to the LIST, order of members", transfer.list.members],
-  ["a sweep", sweep.list.addresses],
-  ["a transfer to the stream", transfer.stream.addresses],
-  ["a sweep of a reliable queue", sweep.stream.addresses],
+  ["a transfer to the LIST", transfer.list],
+  ["a transfer to the LIST, order of members", transfer.list, "members"],
+  ["a sweep", sweep.list],
+  ["a transfer to the stream", transfer.stream],
+  ["a sweep of a reliable queue", sweep.stream],
 ] as const;
 
 async function move(
   { redis, keys }: Moves,
-  [, script]: readonly [string, (typeof FORMS)[number][1]],
+  [, script, elementsAre = "addresses"]: readonly [
+    string,
+    (typeof FORMS)[number][1],
+    (Elements | undefined)?,
+  ],
   limit = 100,
 ) {
   const makes = script.name.includes("stream") ? 1 : 0;
-  const args = { limit, grace: 0, claim: 1, task: "me", known: 0, makes, mark: 0 };
+  const args = { limit, grace: 0, claim: 1, task: "me", known: 0, makes, mark: 0, elementsAre };
   return await run(redis, script, keys, args);
 }
 
@@ -102,7 +107,7 @@ test("an entry of the stream has the key and the headers, and no conditions", as
   ];
   const all = trailers.map((more, i) => asking("abc"[i] ?? "", more));
   await queue.seed({ timeouts: all.map(({ delayed }) => delayed) });
-  await move(queue, ["", transfer.stream.addresses]);
+  await move(queue, ["", transfer.stream]);
   const { stream = [] } = await queue.snapshot();
   expect(stream.map(({ t }) => t)).toEqual([
     undefined,

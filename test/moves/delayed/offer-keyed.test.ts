@@ -19,14 +19,20 @@ const [sooner, later] = [message("n", 1000, KEY), message("n", 3000, KEY)];
 const SINCE = STAMP / 1000;
 
 describe.each([
-  { order: "addresses", script: offerKeyed.addresses, element: asAddress, isExact: false },
-  { order: "members", script: offerKeyed.members, element: asMember, isExact: true },
-])("offer-keyed, a LIST of $order", ({ script, element, isExact }) => {
+  { order: "addresses", element: asAddress, isExact: false },
+  { order: "members", element: asMember, isExact: true },
+] as const)("offer-keyed, a LIST of $order", ({ order, element, isExact }) => {
   async function offerOne({ redis, keys }: Moves, one: Message, rule: string) {
     const [name = "", maxWait = ""] = rule.split(":");
     const { deadline, key } = one;
     const row = { member: bytes(one.member), delay: "", deadline, key, rule: name, maxWait };
-    const { results } = await run(redis, script, keys, { channel: keys.channel }, [row]);
+    const { results } = await run(
+      redis,
+      offerKeyed,
+      keys,
+      { channel: keys.channel, elementsAre: order },
+      [row],
+    );
     return results[0];
   }
   const before = {

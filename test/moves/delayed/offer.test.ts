@@ -8,16 +8,17 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];
 
 describe.each([
-  { order: "addresses", script: offer.addresses, element: asAddress },
-  { order: "members", script: offer.members, element: asMember },
-])("offer, a LIST of $order", ({ script, element }) => {
+  { order: "addresses", element: asAddress },
+  { order: "members", element: asMember },
+] as const)("offer, a LIST of $order", ({ order, element }) => {
   async function offerAll({ redis, keys }: Moves, messages: readonly Message[]) {
     const rows = messages.map(({ member, deadline }) => ({
       member: bytes(member),
       delay: "",
       deadline,
     }));
-    return (await run(redis, script, keys, { channel: keys.channel }, rows)).deadlines;
+    return (await run(redis, offer, keys, { channel: keys.channel, elementsAre: order }, rows))
+      .deadlines;
   }
 
   test.each([

@@ -20,7 +20,8 @@ describe.each([
   { by: "key", order: "members", of: byKey, element: asMember },
 ] as const)("reschedule by $by, a LIST of $order", ({ of, order, element }) => {
   const change = ({ redis, keys }: Moves, target: Message, due: Partial<Record<Due, number>>) =>
-    run(redis, reschedule[order], keys, {
+    run(redis, reschedule, keys, {
+      elementsAre: order,
       channel: keys.channel,
       ...of(target),
       delay: "",

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Elements } from "../../../src/lua/family.ts";
 import { sweep, transfer, type TransferReply } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packAddress, packMember } from "../../../src/queue/message/message.ts";
@@ -45,10 +46,22 @@ const forms = [
   { name: "sweep", order: "members", element: asMember, isExact: true },
 ] as const;
 
-async function move(
+/** Moves in a queue whose insertion order holds addresses. */
+const move = (queue: Moves, script: typeof transfer.stream, options?: MoveOptions) =>
+  moveAs("addresses", queue, script, options);
+
+interface MoveOptions {
+  readonly limit?: number;
+  readonly claim?: number;
+  readonly grace?: number;
+  readonly makes?: number;
+}
+
+async function moveAs(
+  elementsAre: Elements,
   { redis, keys }: Moves,
-  script: typeof transfer.stream.addresses,
-  { limit = 100, claim = 1, grace = 0, makes = 1 } = {},
+  script: typeof transfer.stream,
+  { limit = 100, claim = 1, grace = 0, makes = 1 }: MoveOptions = {},
 ): Promise<Pick<TransferReply, "moved" | "wentInto" | "quarantined" | "next" | "hasListed">> {
   const reply = await run(redis, script, keys, {
     limit,
@@ -56,6 +69,7 @@ async function move(
     claim,
     task: "me",
     known: 0,
+    elementsAre,
     makes,
     mark: 0,
   });
@@ -72,13 +86,13 @@ async function leaveRoomFor(count: number, { redis, keys }: Moves): Promise<void
 
 describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, element, isExact }) => {
   const script = { transfer, sweep }[name];
-  const toStream = script.stream[order];
+  const toStream = script.stream;
   /** What a sweep also leaves, if the LIST holds messages. */
   const found = name === "sweep" ? { listed: "1" } : {};
 
   test.each([
     { form: "stream", script: toStream },
-    { form: "list", script: script.list[order] },
+    { form: "list", script: script.list },
   ])("what is due becomes entries; form $form", async ({ script: moving }) => {
     const queue = await newMoves();
     await queue.seed({
@@ -87,7 +101,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
       stream: [before],
     });
-    expect(await move(queue, moving)).toEqual({
+    expect(await moveAs(order, queue, moving)).toEqual({
       moved: 2,
       wentInto: "stream",
       quarantined: 0,
@@ -105,14 +119,17 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
 
   test("more than the first look shows, in the order of their deadlines, up to the limit", async () => {
     const many = Array.from("abcdefg", (letter, i) => message(letter, 1000 + i));
-    for (const moving of [toStream, script.list[order]]) {
+    for (const moving of [toStream, script.list]) {
       const queue = await newMoves();
       await queue.seed({
         timeouts: many.toReversed().map(({ delayed }) => delayed),
         order: many.map(element),
         stream: [before],
       });
-      expect(await move(queue, moving, { limit: 6 })).toMatchObject({ moved: 6, next: 1006 });
+      expect(await moveAs(order, queue, moving, { limit: 6 })).toMatchObject({
+        moved: 6,
+        next: 1006,
+      });
       const { stream } = await queue.snapshot();
       expect(stream).toEqual([before, ...many.slice(0, 6).map(entry)]);
     }
@@ -121,12 +138,12 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
   test("a missing stream is created, but not by a process that knows only the plain queue", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
-    expect(await move(queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
     expect(await queue.snapshot()).toMatchObject({ stream: [entry(a)] });
 
     const plain = await newMoves();
     await plain.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
-    const reply = await move(plain, script.list[order]);
+    const reply = await moveAs(order, plain, script.list);
     expect(reply).toMatchObject({ moved: 1, wentInto: "list", hasListed: false });
     expect(await plain.snapshot()).toEqual({
       timeouts: [far.delayed],
@@ -147,21 +164,21 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retrying: { [later.name]: later.value },
     };
     await queue.seed(seeded);
-    expect(await move(queue, toStream)).toEqual({
+    expect(await moveAs(order, queue, toStream)).toEqual({
       moved: 0,
       wentInto: undefined,
       quarantined: 0,
       next: FAR - 1,
       hasListed: name === "sweep",
     });
-    expect(await move(queue, script.list[order])).toMatchObject({ next: FAR, hasListed: false });
+    expect(await moveAs(order, queue, script.list)).toMatchObject({ next: FAR, hasListed: false });
     expect(await queue.snapshot()).toEqual({ ...seeded, ...found });
     await queue.redis.zadd(queue.keys.retries, FAR + 1, bytes(later.name));
-    expect(await move(queue, toStream)).toMatchObject({ next: FAR });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ next: FAR });
     await queue.redis.del(queue.keys.timeouts);
-    expect(await move(queue, toStream)).toMatchObject({ next: FAR + 1 });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ next: FAR + 1 });
     await queue.redis.del(queue.keys.retries);
-    expect(await move(queue, toStream)).toMatchObject({ next: Infinity });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ next: Infinity });
   });
 
   test("addresses are made from ids of any length, and any score", async () => {
@@ -171,7 +188,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       for (const id of ["", "java's id", "x".repeat(255)].map((text) => Buffer.from(text))) {
         const member = packMember(id, Buffer.from("p"), "key");
         await queue.redis.zadd(queue.keys.timeouts, score, member);
-        await move(queue, toStream);
+        await moveAs(order, queue, toStream);
         addresses.push(packAddress(score, id).toString("latin1"));
       }
     }
@@ -181,7 +198,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       packMember(Buffer.alloc(0), Buffer.from("p")).subarray(1),
     ]);
     await queue.redis.zadd(queue.keys.timeouts, 2000, old);
-    await move(queue, toStream);
+    await moveAs(order, queue, toStream);
     expect(await queue.snapshot()).toEqual({
       stream: [
         ...addresses.map((address) => ({ a: address, p: "p", t: "key" })),
@@ -197,7 +214,11 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       timeouts: [[poison, 500], a.delayed, far.delayed],
       order: [poison, element(a), element(far)],
     });
-    expect(await move(queue, toStream)).toMatchObject({ moved: 1, quarantined: 1, next: FAR });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({
+      moved: 1,
+      quarantined: 1,
+      next: FAR,
+    });
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
       order: isExact ? [element(far)] : [poison, element(a), element(far)],
@@ -209,7 +230,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
 
   test.each([
     { form: "stream", script: toStream },
-    { form: "list", script: script.list[order] },
+    { form: "list", script: script.list },
   ])(
     "the third is refused: the two before it have gone; form $form",
     async ({ script: moving }) => {
@@ -220,7 +241,11 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
         order: [a, b, c, far].map(element),
         businessKeys: { "key of b": indexEntry(b) },
       });
-      expect(await move(queue, moving)).toMatchObject({ moved: 2, wentInto: "stream", next: 3000 });
+      expect(await moveAs(order, queue, moving)).toMatchObject({
+        moved: 2,
+        wentInto: "stream",
+        next: 3000,
+      });
       const rest = {
         timeouts: [c.delayed, far.delayed],
         order: (isExact ? [c, far] : [a, b, c, far]).map(element),
@@ -230,14 +255,14 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
         mover: "me",
       };
       expect(await queue.snapshot()).toEqual(rest);
-      await expect(move(queue, moving)).rejects.toThrow("last possible ID");
+      await expect(moveAs(order, queue, moving)).rejects.toThrow("last possible ID");
       expect(await queue.snapshot()).toEqual(rest);
     },
   );
 
   test.each([
     { form: "stream", script: toStream },
-    { form: "list", script: script.list[order] },
+    { form: "list", script: script.list },
   ])("the first is refused: nothing has changed; form $form", async ({ script: moving }) => {
     const queue = await newMoves();
     const seeded = {
@@ -248,7 +273,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     };
     await queue.seed(seeded);
     await queue.redis.set(queue.keys.stream, "no stream");
-    await expect(move(queue, moving)).rejects.toThrow("WRONGTYPE");
+    await expect(moveAs(order, queue, moving)).rejects.toThrow("WRONGTYPE");
     expect(await queue.snapshot()).toEqual(seeded);
   });
 
@@ -271,7 +296,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
         [later.name]: later.value,
       },
     });
-    expect(await move(queue, toStream)).toEqual({
+    expect(await moveAs(order, queue, toStream)).toEqual({
       moved: 3,
       wentInto: "stream",
       quarantined: 0,
@@ -306,17 +331,20 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retrying: Object.fromEntries(all.map(({ name: retry, value }) => [retry, value])),
     });
     // Not overdue by that much.
-    expect(await move(queue, toStream, { grace: Date.now() })).toMatchObject({
+    expect(await moveAs(order, queue, toStream, { grace: Date.now() })).toMatchObject({
       moved: 0,
       next: 1000,
     });
-    expect(await move(queue, toStream, { limit: 6 })).toMatchObject({ moved: 6, next: 1006 });
+    expect(await moveAs(order, queue, toStream, { limit: 6 })).toMatchObject({
+      moved: 6,
+      next: 1006,
+    });
     const { stream, retries } = await queue.snapshot();
     expect(stream).toEqual(
       messages.slice(0, 6).map((each) => ({ ...entry(each), n: "1", g: "w" })),
     );
     expect(retries).toEqual([[all[6]?.name, 1006]]);
-    expect(await move(queue, toStream)).toMatchObject({ moved: 1, next: FAR });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ moved: 1, next: FAR });
     expect(await queue.snapshot()).toMatchObject({ timeouts: [far.delayed], mover: "me" });
   });
 
@@ -327,7 +355,16 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retries: [[back.name, 900]],
       retrying: { [back.name]: back.value },
     });
-    const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1, mark: 0 };
+    const args = {
+      limit: 100,
+      grace: 0,
+      claim: 0,
+      task: "me",
+      known: 0,
+      makes: 1,
+      mark: 0,
+      elementsAre: order,
+    };
     expect(await run(queue.redis, toStream, queue.keys, args)).toMatchObject({
       moved: 2,
       dueSince: 900,
@@ -341,7 +378,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retrying: { [back.name]: back.value },
     };
     await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before], ...waiting });
-    expect(await move(queue, script.list[order])).toMatchObject({ moved: 1, next: Infinity });
+    expect(await moveAs(order, queue, script.list)).toMatchObject({ moved: 1, next: Infinity });
     expect(await queue.snapshot()).toEqual({
       stream: [before, entry(a)],
       ...waiting,
@@ -363,7 +400,11 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
         [later.name]: later.value,
       },
     });
-    expect(await move(queue, toStream)).toMatchObject({ moved: 1, quarantined: 3, next: FAR });
+    expect(await moveAs(order, queue, toStream)).toMatchObject({
+      moved: 1,
+      quarantined: 3,
+      next: FAR,
+    });
     const { unreadable = [], ...rest } = await queue.snapshot();
     expect(unreadable.toSorted()).toEqual(
       [
@@ -393,8 +434,8 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       ],
       retrying: { [back.name]: back.value, [second.name]: second.value },
     });
-    expect(await move(queue, toStream)).toMatchObject({ moved: 2, next: 1001 });
-    await expect(move(queue, toStream)).rejects.toThrow("last possible ID");
+    expect(await moveAs(order, queue, toStream)).toMatchObject({ moved: 2, next: 1001 });
+    await expect(moveAs(order, queue, toStream)).rejects.toThrow("last possible ID");
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
       order: (isExact ? [far] : [a, far]).map(element),
@@ -413,7 +454,7 @@ test("keys of another type are refused before anything changes", async () => {
     await queue.seed(seeded);
     if (key === "retrying") await queue.redis.zadd(queue.keys.retries, 1, back.name);
     await queue.redis.set(queue.keys[key], "neither");
-    await expect(move(queue, transfer.stream.addresses)).rejects.toThrow("WRONGTYPE");
+    await expect(move(queue, transfer.stream)).rejects.toThrow("WRONGTYPE");
     expect(await queue.redis.zcard(queue.keys.timeouts)).toBe(3);
     expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
   }
@@ -430,7 +471,7 @@ test("a client that may not drop retries brings none back, and moves nothing", a
     };
     await queue.seed(seeded);
     await queue.redis.acl("SETUSER", "default", `-${command}`);
-    await expect(move(queue, transfer.stream.addresses)).rejects.toThrow();
+    await expect(move(queue, transfer.stream)).rejects.toThrow();
     await queue.redis.acl("SETUSER", "default", `+${command}`);
     expect(await queue.snapshot()).toEqual(seeded);
   }
@@ -440,7 +481,7 @@ test("with a full memory messages and retries still become entries", async () =>
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   const full = () => queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  for (const script of [transfer.stream.addresses, transfer.list.addresses]) {
+  for (const script of [transfer.stream, transfer.list]) {
     await queue.redis.config("SET", "maxmemory", "0");
     await queue.seed({ timeouts: [a.delayed, b.delayed, far.delayed], stream: [before] });
     await full();
@@ -451,7 +492,7 @@ test("with a full memory messages and retries still become entries", async () =>
   await queue.redis.config("SET", "maxmemory", "0");
   await queue.seed({ retries: [[back.name, 1000]], retrying: { [back.name]: back.value } });
   await full();
-  expect(await move(queue, transfer.stream.addresses, { claim: 0 })).toMatchObject({ moved: 1 });
+  expect(await move(queue, transfer.stream, { claim: 0 })).toMatchObject({ moved: 1 });
   await queue.redis.config("SET", "maxmemory", "0");
   expect(await queue.snapshot()).toEqual({ timeouts: [far.delayed], stream: [cameBack] });
 });
@@ -462,7 +503,7 @@ test("a plain queue pays one EXISTS for reliable ones, where something moves", a
   /** How often a transfer calls each command. */
   const count = async (): Promise<Record<string, number>> => {
     await queue.redis.config("RESETSTAT");
-    await move(queue, transfer.list.addresses);
+    await move(queue, transfer.list);
     const stats = await queue.redis.info("commandstats");
     const counts = [...stats.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].flatMap(
       ([, command = "", calls]) => (OURS.has(command) ? [] : [[command, Number(calls)] as const]),
@@ -471,7 +512,7 @@ test("a plain queue pays one EXISTS for reliable ones, where something moves", a
     expect(evalsha).toBe(1);
     return called;
   };
-  await move(queue, transfer.list.addresses);
+  await move(queue, transfer.list);
   await queue.seed({ timeouts: [far.delayed] });
   expect(await count()).toEqual({ time: 1, zrange: 1, get: 1 });
   await queue.seed({ timeouts: [a.delayed, c.delayed] });
@@ -485,7 +526,7 @@ test("a plain queue pays one EXISTS for reliable ones, where something moves", a
 describe.each(forms)(
   "$name where the stream has gone, a LIST of $order",
   ({ name, order, element }) => {
-    const script = { transfer, sweep }[name].stream[order];
+    const script = { transfer, sweep }[name].stream;
 
     test("without makes, it fills the LIST again, and leaves retries alone", async () => {
       const queue = await newMoves();
@@ -496,21 +537,21 @@ describe.each(forms)(
         retrying: { [back.name]: back.value },
       });
       const reply = { moved: 1, wentInto: "list", quarantined: 0, next: FAR, hasListed: false };
-      expect(await move(queue, script, { makes: 0 })).toEqual(reply);
+      expect(await moveAs(order, queue, script, { makes: 0 })).toEqual(reply);
       expect(await queue.snapshot()).toMatchObject({
         ready: ["a"],
         retries: [[back.name, 500]],
         mover: "me",
       });
       // Only the retry is due now, and it must not look due for ever.
-      expect(await move(queue, script, { makes: 0 })).toEqual({ ...reply, moved: 0 });
+      expect(await moveAs(order, queue, script, { makes: 0 })).toEqual({ ...reply, moved: 0 });
       expect((await queue.snapshot()).stream).toBeUndefined();
     });
 
     test("without makes, it fills the stream as long as there is one", async () => {
       const queue = await newMoves();
       await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
-      expect(await move(queue, script, { makes: 0 })).toMatchObject({
+      expect(await moveAs(order, queue, script, { makes: 0 })).toMatchObject({
         moved: 1,
         wentInto: "stream",
       });

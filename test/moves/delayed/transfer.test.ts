@@ -23,26 +23,26 @@ describe.each([
   {
     name: "transfer",
     order: "addresses",
-    script: transfer.list.addresses,
+    script: transfer.list,
     element: asAddress,
     isExact: false,
   },
   {
     name: "transfer",
     order: "members",
-    script: transfer.list.members,
+    script: transfer.list,
     element: asMember,
     isExact: true,
   },
   {
     name: "sweep",
     order: "addresses",
-    script: sweep.list.addresses,
+    script: sweep.list,
     element: asAddress,
     isExact: false,
   },
-  { name: "sweep", order: "members", script: sweep.list.members, element: asMember, isExact: true },
-])("$name, a LIST of $order", ({ name, script, element, isExact }) => {
+  { name: "sweep", order: "members", script: sweep.list, element: asMember, isExact: true },
+] as const)("$name, a LIST of $order", ({ name, order, script, element, isExact }) => {
   async function move(
     { redis, keys }: Moves,
     { limit = 100, claim = 1, grace = 0, mark = 0 } = {},
@@ -53,6 +53,7 @@ describe.each([
       claim,
       task: "me",
       known: 0,
+      elementsAre: order,
       makes: 0,
       mark,
     });
@@ -68,7 +69,16 @@ describe.each([
   const found = name === "sweep" ? { listed: "1" } : {};
 
   test("the reply says since when the oldest was due, but not before its offer", async () => {
-    const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
+    const args = {
+      limit: 100,
+      grace: 0,
+      claim: 0,
+      task: "me",
+      known: 0,
+      elementsAre: order,
+      makes: 0,
+      mark: 0,
+    };
     const { redis, keys } = await newMoves();
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
     const since = async (...members: [number, Buffer | string][]) => {
@@ -164,7 +174,16 @@ describe.each([
       paused: "1",
     };
     await queue.seed(paused);
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
+    const look = {
+      limit: 100,
+      grace: 0,
+      claim: 0,
+      task: "me",
+      known: 0,
+      elementsAre: order,
+      makes: 0,
+      mark: 0,
+    };
     const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
     // A transfer does not check the pause.
     expect({ isPaused, moved }).toEqual(
@@ -191,7 +210,16 @@ describe.each([
   test("a sweep marks a LIST that somebody else has filled, until it is empty", async () => {
     const queue = await newMoves();
     const isListed = async () => {
-      const args = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
+      const args = {
+        limit: 100,
+        grace: 0,
+        claim: 0,
+        task: "me",
+        known: 0,
+        elementsAre: order,
+        makes: 0,
+        mark: 0,
+      };
       const reply = await run(queue.redis, script, queue.keys, args);
       const mark = await queue.redis.get(queue.keys.listed);
       return { told: reply.isListed, isMarked: mark !== null };
@@ -206,7 +234,16 @@ describe.each([
   test("a sweep tells of partitions", async () => {
     const queue = await newMoves();
     const { partitions, paused } = queue.keys;
-    const look = { limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0, mark: 0 };
+    const look = {
+      limit: 100,
+      grace: 0,
+      claim: 0,
+      task: "me",
+      known: 0,
+      elementsAre: order,
+      makes: 0,
+      mark: 0,
+    };
     const told = async () => (await run(queue.redis, script, queue.keys, look)).fact;
     expect(await told()).toBeUndefined();
     await queue.redis.set(partitions, "1:4:0:moving:1");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Elements } from "../../../src/lua/family.ts";
 import { makePlain, type MakePlainReply } from "../../../src/lua/queue/make-plain.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packTrailer } from "../../../src/queue/message/trailer.ts";
@@ -21,10 +22,11 @@ const entry = (payload: string): Fields => ({ a: message(payload, 1000).address,
 
 async function make(
   { redis, keys }: Moves,
-  script: typeof makePlain.addresses = makePlain.addresses,
+  elementsAre: Elements = "addresses",
   limit = 2,
 ): Promise<MakePlainReply> {
-  return await run(redis, script, keys, { channel: keys.channel, limit, timeout: 60_000 });
+  const args = { channel: keys.channel, limit, timeout: 60_000, elementsAre };
+  return await run(redis, makePlain, keys, args);
 }
 
 const forms = [
@@ -54,11 +56,10 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
         [retryB.name]: retryB.value,
       },
     });
-    const script = makePlain[order];
     const left = { isPlain: false, consumers: 0, ready: 2 };
-    expect(await make(queue, script)).toEqual({ ...left, retrying: 1, moved: 2 });
-    expect(await make(queue, script)).toEqual({ ...left, retrying: 0, moved: 1 });
-    expect(await make(queue, script)).toEqual({
+    expect(await make(queue, order)).toEqual({ ...left, retrying: 1, moved: 2 });
+    expect(await make(queue, order)).toEqual({ ...left, retrying: 0, moved: 1 });
+    expect(await make(queue, order)).toEqual({
       isPlain: true,
       consumers: 0,
       ready: 0,
@@ -92,7 +93,7 @@ test.each(forms)(
         { ...failed, u: "1000" },
       ],
     });
-    expect(await make(queue, makePlain[order])).toMatchObject({ isPlain: true, moved: 2 });
+    expect(await make(queue, order)).toMatchObject({ isPlain: true, moved: 2 });
     expect(await queue.snapshot()).toEqual({
       ready: ["x"],
       timeouts: [[a.member, FAR]],
@@ -136,7 +137,7 @@ test("messages that every group has acknowledged are dropped", async () => {
   // A group that was destroyed since then had not acknowledged it.
   const [[first] = []] = await redis.xrange(keys.stream, "-", "+");
   await redis.xack(keys.stream, "g", first ?? "");
-  await eventually(async () => (await make(queue, makePlain.addresses, 3)).isPlain);
+  await eventually(async () => (await make(queue, "addresses", 3)).isPlain);
   expect(await queue.snapshot()).toEqual({ ready: ["y", "z"], channel: ["0"] });
 });
 

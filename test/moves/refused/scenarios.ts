@@ -102,6 +102,8 @@ export interface Scenario {
   /** Tells the scenarios of one script apart. */
   readonly when?: string;
   readonly script: AnyScript;
+  /** What the insertion order holds. Defaults to addresses. */
+  readonly elements?: Elements;
   /** Fills the queue, and returns what the script is called with. */
   readonly seed: (queue: Streams) => Promise<Call>;
   /** The script finds nothing to do here. */
@@ -162,7 +164,8 @@ const NOT_TAKEN_BACK =
 
 const offers = BOTH.flatMap((elements): Scenario[] => [
   {
-    script: offer[elements],
+    script: offer,
+    elements,
     rules: ["dead"],
     partly: NOT_TAKEN_BACK,
     isTold: true,
@@ -170,14 +173,16 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
   },
   {
     when: "sent again, with one more",
-    script: offer[elements],
+    script: offer,
+    elements,
     rules: ["dead", "twice"],
     partly: SENT_AGAIN,
     isTold: true,
     seed: seeded(delayedState(elements, far, n), { args: CHANNEL, rows: [n, o].map(offered) }),
   },
   {
-    script: offerKeyed[elements],
+    script: offerKeyed,
+    elements,
     rules: ["dead"],
     seed: seeded(delayedState(elements, far, further, b), {
       args: CHANNEL,
@@ -192,7 +197,8 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
   },
   {
     when: "new keys",
-    script: offerKeyed[elements],
+    script: offerKeyed,
+    elements,
     rules: ["dead"],
     partly: NOT_TAKEN_BACK,
     isTold: true,
@@ -203,7 +209,8 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
   },
   {
     when: "sent again, with one more",
-    script: offerKeyed[elements],
+    script: offerKeyed,
+    elements,
     rules: ["dead", "twice"],
     partly: SENT_AGAIN,
     isTold: true,
@@ -214,7 +221,8 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
   },
   ...(["ignore", "replace", "update"] as const).map((rule): Scenario => ({
     when: rule,
-    script: offerKeyed[elements],
+    script: offerKeyed,
+    elements,
     rules: ["dead"],
     seed: seeded(delayedState(elements, far), {
       args: CHANNEL,
@@ -233,18 +241,21 @@ const removals = BOTH.flatMap((elements): Scenario[] => {
   const byKey = both.map(({ key }) => ({ id: "", key }));
   return [
     {
-      script: removeElements[elements],
+      script: removeElements,
+      elements,
       seed: seeded(state, { args: {}, rows: elementsOf }),
       rules,
     },
     {
-      script: remove[elements],
+      script: remove,
+      elements,
       when: "by id",
       seed: seeded(state, { args: {}, rows: byId }),
       rules,
     },
     {
-      script: remove[elements],
+      script: remove,
+      elements,
       when: "by key",
       seed: seeded(state, { args: {}, rows: byKey }),
       rules,
@@ -258,13 +269,15 @@ const reschedules = BOTH.flatMap((elements): Scenario[] => {
   const args = { ...CHANNEL, delay: "", deadline: 1200 };
   return [
     {
-      script: reschedule[elements],
+      script: reschedule,
+      elements,
       when: "by id",
       seed: seeded(state, { args: { ...args, id: bytes(far.address), key: "" } }),
       rules,
     },
     {
-      script: reschedule[elements],
+      script: reschedule,
+      elements,
       when: "by key",
       seed: seeded(state, { args: { ...args, id: "", key: far.key } }),
       rules,
@@ -375,23 +388,26 @@ const transfers = BOTH.flatMap((elements) =>
     const rules = ["dead", "mover", "listed"] as const;
     const partly = "what has moved has moved, and the next run returns the refusal";
     return [
-      { script: family.list[elements], seed: seeded(state, { args }), rules, partly },
+      { script: family.list, elements, seed: seeded(state, { args }), rules, partly },
       {
-        script: family.list[elements],
+        script: family.list,
+        elements,
         when: "all are due",
         seed: seeded(delayedState(elements, a, b, c), { args }),
         rules,
         partly,
       },
       {
-        script: family.list[elements],
+        script: family.list,
+        elements,
         when: "there is a stream",
         seed: seeded(stream, { args }),
         rules,
         partly,
       },
       {
-        script: family.stream[elements],
+        script: family.stream,
+        elements,
         seed: seeded({ ...stream, ...retries }, { args }),
         rules,
         partly,
@@ -401,7 +417,7 @@ const transfers = BOTH.flatMap((elements) =>
 );
 
 const conditions = (["list", "stream"] as const).map((into): Scenario => ({
-  script: transfer[into].addresses,
+  script: transfer[into],
   when: "conditions do not hold",
   seed: seeded(
     {
@@ -461,7 +477,7 @@ const facts: Scenario[] = [
     rules: ["began"],
   },
   {
-    script: guarded(offer.addresses),
+    script: guarded(offer),
     seed: seeded(
       { ...delayedState("addresses", far), partitions: "1:2:2:stable:1" },
       { args: { ...CHANNEL, knownFact: "2:3:2:moving:1" }, rows: [n, o].map(offered) },
@@ -693,7 +709,8 @@ const migrations: Scenario[] = [
 const whole: Scenario[] = [
   ...BOTH.flatMap((elements): Scenario[] => [
     {
-      script: makePlain[elements],
+      script: makePlain,
+      elements,
       rules: ["dead", "keyless"],
       when: "retries",
       seed: async (queue) => {
@@ -706,7 +723,8 @@ const whole: Scenario[] = [
       },
     },
     {
-      script: makePlain[elements],
+      script: makePlain,
+      elements,
       when: "the stream",
       partly: "there is no retry, so everything in `retrying` is dropped first",
       seed: async (queue) => {
@@ -960,7 +978,8 @@ const failed: Scenario[] = [
   { script: clearRetries, seed: seeded(waiting, { args: {} }) },
   ...BOTH.flatMap((elements): Scenario[] => [
     {
-      script: remove[elements],
+      script: remove,
+      elements,
       when: "retries, and a delayed message",
       seed: seeded(
         { ...holding, ...delayedState(elements, b), businessKeys: indexed(far, b) },
@@ -977,14 +996,16 @@ const failed: Scenario[] = [
       ...(elements === "members" && { partly: "the messages have left, and their elements stay" }),
     },
     {
-      script: reschedule[elements],
+      script: reschedule,
+      elements,
       when: "a retry",
       seed: seeded(holding, {
         args: { ...CHANNEL, id: "", key: far.key, delay: "", deadline: 1200 },
       }),
     },
     {
-      script: offerKeyed[elements],
+      script: offerKeyed,
+      elements,
       when: "replacing a retry",
       seed: seeded(holding, {
         args: CHANNEL,
@@ -1053,7 +1074,8 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
     seed: seeded({ schedules: { nightly: "record", hourly: "record" } }, { args: {} }),
   },
   {
-    script: planSchedule[elements],
+    script: planSchedule,
+    elements,
     when: "placing and withdrawing",
     rules: ["dead", "keyless"],
     seed: seeded(scheduled(elements), {
@@ -1063,7 +1085,8 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
     partly: "placed messages stay if Redis refuses the record, and then to take them back",
   },
   {
-    script: planSchedule[elements],
+    script: planSchedule,
+    elements,
     when: "the first time",
     rules: ["dead", "keyless"],
     seed: seeded(delayedState(elements, far), {
@@ -1073,7 +1096,8 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
     partly: "placed messages stay if Redis refuses the record, and then to take them back",
   },
   {
-    script: planSchedule[elements],
+    script: planSchedule,
+    elements,
     when: "removing",
     rules: ["dead", "unplanned"],
     seed: seeded(scheduled(elements), {
@@ -1082,7 +1106,8 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
     }),
   },
   {
-    script: planSchedule[elements],
+    script: planSchedule,
+    elements,
     when: "stale",
     changesNothing: true,
     seed: seeded(scheduled(elements), { args: { ...PLANNED, expected: "ab" }, rows: [] }),

@@ -67,7 +67,8 @@ export async function newTrial(
   };
   const execute = async (): Promise<Outcome> => {
     try {
-      return { reply: await runAny(limited, script, { ...queue.keys }, call) };
+      const args = { ...call.args, elementsAre: scenario.elements ?? "addresses" };
+      return { reply: await runAny(limited, script, { ...queue.keys }, { ...call, args }) };
     } catch (error) {
       if (error instanceof Error && error.name === "ReplyError") return { error: error.message };
       throw error;

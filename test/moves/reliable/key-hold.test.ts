@@ -103,7 +103,7 @@ describe.each([
 ] as const)("%s: a retry that becomes ready", (_, family) => {
   const move = ({ redis, keys }: Moves) => {
     const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
-    return run(redis, family.stream.addresses, keys, args);
+    return run(redis, family.stream, keys, args);
   };
 
   test.each<[string, QueueState, QueueState["businessKeys"]]>([
@@ -142,8 +142,8 @@ describe.each([
 });
 
 test.each([
-  ["list", transfer.list.addresses],
-  ["stream", transfer.stream.addresses],
+  ["list", transfer.list],
+  ["stream", transfer.stream],
 ])("the last delayed message leaves the keys of retries alone; form %s", async (_, script) => {
   const queue = await newMoves();
   const businessKeys = { k: indexEntry(one) };
@@ -159,8 +159,7 @@ test("tidying keeps the keys of retries, and drops those that point to nothing",
   const businessKeys = { k: indexEntry(one), "key of x": indexEntry(gone) };
   await queue.seed({ groups: ["g"], order: [gone.address], businessKeys, ...waiting(FAR, "g") });
   const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
-  const look = async () =>
-    (await run(queue.redis, sweep.stream.addresses, queue.keys, task)).untidy;
+  const look = async () => (await run(queue.redis, sweep.stream, queue.keys, task)).untidy;
   expect(await look()).toEqual({ order: true, businessKeys: true });
   await run(queue.redis, tidyAddresses, queue.keys, { step: 10, thorough: 0 });
   expect(await look()).toEqual({ order: false, businessKeys: true });
@@ -178,9 +177,7 @@ test("an offer that is sent again while its message retries is stored once", asy
   const offer = { member: bytes(one.member), delay: 5, deadline: "", key: "k", maxWait: "" };
   for (const rule of ["ignore", "replace", "update"]) {
     const args = { channel: queue.keys.channel };
-    const { results } = await run(queue.redis, offerKeyed.addresses, queue.keys, args, [
-      { ...offer, rule },
-    ]);
+    const { results } = await run(queue.redis, offerKeyed, queue.keys, args, [{ ...offer, rule }]);
     // Its deadline is the one in its id.
     expect(results).toEqual([{ deadline: one.deadline, outcome: "added", holder: undefined }]);
   }
@@ -271,7 +268,7 @@ test("made plain, a message of two groups is one delayed message with its key, w
     retrying: waiting(0, "g", "h").retrying,
   });
   const args = { channel: queue.keys.channel, limit: 1, timeout: 1000 };
-  for (let i = 0; i < 3; i++) await run(queue.redis, makePlain.addresses, queue.keys, args);
+  for (let i = 0; i < 3; i++) await run(queue.redis, makePlain, queue.keys, args);
   const delayed = message("a", FAR, "k");
   expect(await queue.snapshot()).toMatchObject({
     timeouts: [delayed.delayed],
@@ -311,7 +308,7 @@ test("without a key a retry and its return cost no command more; with one, few",
     const columns = { own: 0, delay: 0, counted: 1, reason: "r" };
     const retried = await used(() => run(redis, retryLater, keys, args, rowsOf(entries, columns)));
     const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
-    const back = await used(() => run(redis, transfer.stream.addresses, keys, task));
+    const back = await used(() => run(redis, transfer.stream, keys, task));
     const acked = await used(async () => {
       const rows = rowsOf(await queue.deliver("g", "c"), { own: 1 });
       await run(redis, ack, keys, args, rows);

@@ -35,10 +35,10 @@ const redriveAll: Move = (redis, keys) =>
   run(redis, redrive, keys, { channel: keys.channel, wanted: "", delay: 0, ...page });
 const removeFromDead: Move = (redis, keys) => run(redis, removeDead, keys, { wanted, ...page });
 const removeFromRetries: Move = (redis, keys) =>
-  run(redis, remove.addresses, keys, {}, [{ id: wanted, key: "" }]);
+  run(redis, remove, keys, {}, [{ id: wanted, key: "" }]);
 const later = { id: wanted, key: "", delay: 5, deadline: "" };
 const rescheduleRetry: Move = (redis, keys) =>
-  run(redis, reschedule.addresses, keys, { channel: keys.channel, ...later });
+  run(redis, reschedule, keys, { channel: keys.channel, ...later });
 
 test("changes nothing if a command is not permitted", async () => {
   const server = await startOwnServer();

@@ -29,7 +29,7 @@ const wanted = ({ address }: Message) => bytes(address);
 const remove = ({ redis, keys }: Moves, ...messages: Message[]) =>
   run(
     redis,
-    removeScript.addresses,
+    removeScript,
     keys,
     {},
     messages.map((one) => ({ id: wanted(one), key: "" })),
@@ -43,7 +43,7 @@ const reschedule = async (
 ) => {
   const which = { id: wanted(one), key: "" };
   const args = { channel: keys.channel, ...which, delay: "", deadline: "", ...due };
-  return (await run(redis, rescheduleScript.addresses, keys, args))?.deadline;
+  return (await run(redis, rescheduleScript, keys, args))?.deadline;
 };
 
 test("remove: removes a message's retries of all groups; the others stay", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { planSchedule } from "../../../src/lua/schedules/plan-schedule.ts";
-import { run } from "../../../src/lua/script.ts";
+import { run, type Arguments } from "../../../src/lua/script.ts";
 import { packAddress } from "../../../src/queue/message/message.ts";
 import { bytes, indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 
@@ -17,7 +17,7 @@ const put = (one: ReturnType<typeof message>) => ({
 
 async function plan(
   { redis, keys }: Moves,
-  args: Partial<Record<(typeof planSchedule.addresses.args)[number], string | number>>,
+  args: Partial<Arguments<(typeof planSchedule.args)[number]>>,
   rows: readonly Record<keyof typeof ROW, Buffer | string | number>[] = [],
 ) {
   const all = {
@@ -33,7 +33,7 @@ async function plan(
     isOrdinary: 1,
     ...args,
   };
-  return await run(redis, planSchedule.addresses, keys, all, rows);
+  return await run(redis, planSchedule, keys, all, rows);
 }
 
 const [a, b] = [message("a", FAR, "key a"), message("b", FAR + 1, "key b")];

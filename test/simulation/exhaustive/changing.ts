@@ -13,7 +13,7 @@ import {
   pullOutPage,
 } from "../../../src/lua/partitions/pull-out.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
-import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
+import type { Arguments, Row, Script } from "../../../src/lua/script.ts";
 import {
   activeOf,
   destinationOf,
@@ -90,7 +90,7 @@ class Process {
     fact: Fact,
     partition: number,
     script: Script<Key, Arg, Reply, Column>,
-    args: Readonly<Record<Arg, ScriptArg>>,
+    args: Arguments<Arg>,
     rows: readonly Row<Column>[] = [],
     { isResent = true, label = script.name, offers }: How = {},
   ): Flow<Reply> {
@@ -326,7 +326,7 @@ export const offersTo = (before: number, one: Located, delay = 1000): Program =>
       const row = { member, delay, deadline: "", key, rule: "ignore", maxWait: "" };
       const args = { channel: keysAt(to).channel };
       const how = { label: `offers ${payload}`, offers: payload };
-      const { results } = yield* process.run(fact, to, offerKeyed.addresses, args, [row], how);
+      const { results } = yield* process.run(fact, to, offerKeyed, args, [row], how);
       return results[0]!;
     });
     log("offered", payload, outcome);
@@ -363,7 +363,7 @@ export const cancelsIn = (before: number, { key, bucket }: Located): Program =>
           yield* migrate(process, fact, source, { id: "", key, member: "" });
         }
         const to = destinationOf(fact, bucket);
-        return (yield* process.run(fact, to, remove.addresses, {}, rows, how))[0] ?? false;
+        return (yield* process.run(fact, to, remove, {}, rows, how))[0] ?? false;
       });
       const flag =
         wasHere ||
@@ -374,7 +374,7 @@ export const cancelsIn = (before: number, { key, bucket }: Located): Program =>
               yield* migrate(process, fact, one, { id: "", key, member: "" });
           }
           for (const one of active) {
-            if ((yield* process.run(fact, one, remove.addresses, {}, rows, how))[0]) return true;
+            if ((yield* process.run(fact, one, remove, {}, rows, how))[0]) return true;
           }
           return false;
         }));
@@ -393,7 +393,7 @@ export const movesAt = (before: number, partition: number, times: number): Progr
     const how = { isResent: false };
     for (let i = 0; i < times; i++) {
       try {
-        yield* process.run(process.fact, partition, transfer.list.addresses, args, [], how);
+        yield* process.run(process.fact, partition, transfer.list, args, [], how);
       } catch (error) {
         if (heldFact(error) === undefined) unlessLost(error);
       }
@@ -407,7 +407,7 @@ export const drainsPartitions = (before: number, count: number, all: readonly nu
     yield* setPartitions(process, count);
     const args = { limit: 100, grace: 0, task: "drain", known: 0, claim: 0, makes: 0, mark: 0 };
     for (const partition of all) {
-      yield* call(transfer.list.addresses, keysAt(partition), args);
+      yield* call(transfer.list, keysAt(partition), args);
       const payloads = yield* command<Buffer[] | null>("LPOP", keysAt(partition).ready, [100]);
       for (const payload of payloads ?? []) log("took", payload.toString(), partition);
     }

@@ -37,12 +37,12 @@ export const offers = (
     const row = { member: bytes(one.member), delay, deadline: "" };
     log("offers", one.payload);
     if (one.key === "") {
-      yield* call(offer.addresses, keys, { channel }, [row], how);
+      yield* call(offer, keys, { channel }, [row], how);
       log("offered", one.payload, "added" satisfies Outcome);
       return;
     }
     const keyed = { ...row, key: one.key, rule, maxWait: maxWait ?? "" };
-    const { results } = yield* call(offerKeyed.addresses, keys, { channel }, [keyed], how);
+    const { results } = yield* call(offerKeyed, keys, { channel }, [keyed], how);
     log("offered", one.payload, results[0]!.outcome, results[0]!.deadline - NOW);
   };
 
@@ -50,7 +50,7 @@ export const offers = (
 export const cancels = (key: string): Program =>
   function* (log) {
     try {
-      const [flag = false] = yield* call(remove.addresses, keys, {}, [{ id: "", key }]);
+      const [flag = false] = yield* call(remove, keys, {}, [{ id: "", key }]);
       log("cancelled", key, flag);
     } catch (error) {
       unlessLost(error);
@@ -63,7 +63,7 @@ export const cancelsById = (one: Message, deadline: number): Program =>
   function* (log) {
     try {
       const id = packAddress(deadline, bytes(one.id));
-      const [flag = false] = yield* call(remove.addresses, keys, {}, [{ id, key: "" }]);
+      const [flag = false] = yield* call(remove, keys, {}, [{ id, key: "" }]);
       log("cancelled", one.payload, flag);
     } catch (error) {
       unlessLost(error);
@@ -76,7 +76,7 @@ export const reschedules = (key: string, delay: number): Program =>
   function* (log) {
     try {
       const args = { channel, id: "", key, delay, deadline: "" };
-      const found = yield* call(reschedule.addresses, keys, args);
+      const found = yield* call(reschedule, keys, args);
       log("rescheduled", key, found === undefined ? false : found.deadline);
     } catch (error) {
       unlessLost(error);
@@ -100,7 +100,7 @@ export const moves = (
     const args = { limit, grace: 0, task, known: 0, claim: 1, makes: makes ? 1 : 0, mark: 0 };
     for (let i = 0; i < times; i++) {
       try {
-        yield* call(transfer[into].addresses, keys, args);
+        yield* call(transfer[into], keys, args);
       } catch (error) {
         unlessLost(error);
       }
@@ -156,7 +156,7 @@ export function unlessLost(error: unknown): void {
 /** Moves and takes everything that is left. */
 export const drain: Program = function* (log) {
   const args = { limit: 100, grace: 0, task: "drain", known: 0, claim: 1, makes: 0, mark: 0 };
-  yield* call(transfer.list.addresses, keys, args);
+  yield* call(transfer.list, keys, args);
   yield* tidies();
   const payloads = yield* command<Buffer[] | null>("LPOP", keys.ready, [100]);
   for (const payload of payloads ?? []) log("took", payload.toString());

@@ -183,7 +183,7 @@ export const makesPlain = (times: number): Program =>
   function* () {
     for (let i = 0; i < times; i++) {
       try {
-        const reply = yield* call(makePlain.addresses, keys, { channel, limit: 100, timeout: 0 });
+        const reply = yield* call(makePlain, keys, { channel, limit: 100, timeout: 0 });
         if (reply.isPlain) break;
       } catch (error) {
         unlessLost(error);
@@ -208,7 +208,7 @@ export const drainsGroups = (
       }
     }
     // What is held back becomes a retry, which is due by now.
-    yield* call(transfer.stream.addresses, keys, moving);
+    yield* call(transfer.stream, keys, moving);
     const endings: Ending[] = Array.from({ length: 8 }, () => "ack");
     for (const group of groups) yield* consumes("drain", { group, endings })(log);
     yield* tidies();

@@ -22,7 +22,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the second copy of an offer stays in the insertion order",
     world: "offers without keys, move, take",
-    script: "offer-addresses",
+    script: "offer",
     find: 'if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err and #fresh > 0 then',
     replace: "if false then",
   },
@@ -43,7 +43,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a cancelled message stays in the index",
     world: "offer, cancel, move, take",
-    script: "remove-",
+    script: "remove",
     find: 'if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end',
     ...remove,
     isQuick: true,
@@ -51,7 +51,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "cancel believes the index",
     world: "equal deadlines, two movers",
-    script: "remove-",
+    script: "remove",
     find: "flags[#flags + 1] = isFirst and 1 or 0",
     replace: "flags[#flags + 1] = 1",
   },
@@ -65,14 +65,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "messages are moved a second early",
     world: "offer, cancel, move, take",
-    script: "transfer-",
+    script: "transfer",
     find: "local latest = math.floor(now / 1000) - grace",
     replace: "local latest = math.floor(now / 1000) + 1000",
   },
   {
     name: "a moved message stays delayed",
     world: "equal deadlines, two movers",
-    script: "transfer-",
+    script: "transfer",
     find: 'if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end',
     ...remove,
     isQuick: true,
@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a moved message stays in the index",
     world: "cancel by id and by key, reschedule",
-    script: "transfer-",
+    script: "transfer",
     find: 'if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end',
     ...remove,
   },

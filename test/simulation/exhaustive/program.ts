@@ -1,4 +1,4 @@
-import { run, type Row, type Script, type ScriptArg } from "../../../src/lua/script.ts";
+import { run, type Arguments, type Row, type Script } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import type { Machine } from "./machine.ts";
 
@@ -39,7 +39,7 @@ interface HowSent {
 export function* call<Key extends string, Arg extends string, Reply, Column extends string = never>(
   script: Script<Key, Arg, Reply, Column>,
   keys: Readonly<Record<Key, string>>,
-  args: Readonly<Record<Arg, ScriptArg>>,
+  args: Arguments<Arg>,
   rows: readonly Row<Column>[] = [],
   how: HowSent = {},
 ): Flow<Reply> {

@@ -20,9 +20,9 @@ function clockOf(text: string): string {
 }
 
 test("a script whose clock is stopped differs in nothing but the clock", () => {
-  const stopped = scriptAt(1.5, offer.addresses);
+  const stopped = scriptAt(1.5, offer);
   expect(clockOf(stopped.lua)).toContain("return 1500");
   expect(stopped.lua.replace(clockOf(stopped.lua), "")).toBe(
-    offer.addresses.lua.replace(clockOf(offer.addresses.lua), ""),
+    offer.lua.replace(clockOf(offer.lua), ""),
   );
 });
