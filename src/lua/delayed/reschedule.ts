@@ -3,6 +3,7 @@ import { clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue, replied } from "../fragments/deadline.ts";
 import { asMember, behindAddress, pointsTo, resolve } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { writes } from "../fragments/writes.ts";
 import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { WAITING } from "./get.ts";
@@ -23,7 +24,7 @@ export const reschedule = defineScript({
   name: "reschedule",
   keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
   args: ["channel", "id", "key", "delay", "deadline", "elementsAre"],
-  needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember],
+  needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember, writes],
   rarely: [asMember, behindAddress, earliestDue],
   lua: /* lua */ `
 local function rescheduleRetries(waiting, now)
@@ -60,22 +61,22 @@ local isIndexed = pointsTo(entry, ownId)
 -- Publish for a new head only, as in offer. A message that stays the head and becomes later needs no wake-up: the timers
 -- are armed for a time before it.
 local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
--- Writes that may be refused come first: a probe of the ZSET, the wake-up, then the index and the insertion order.
-redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
+-- What may be refused comes first: a probe of the ZSET, the wake-up, then the index and the insertion order.
+try("ZADD", timeouts, "XX", deadline, "delayline: no such member")
 if elementsAre == "members" then
-  redis.call("LINDEX", order, -1)
+  try("LINDEX", order, -1)
   -- The compacted list is nearly always missing.
-  redis.call("LREM", compacted, 1, "delayline: no such member")
+  try("LREM", compacted, 1, "delayline: no such member")
 end
-if isHead then redis.call("PUBLISH", channel, deadline) end
-if isIndexed then redis.call("HSET", businessKeys, ownKey, packAddress(deadline, member) .. rare().behindAddress(entry)) end
+if isHead then try("PUBLISH", channel, deadline) end
+if isIndexed then
+  local moved = packAddress(deadline, member) .. rare().behindAddress(entry)
+  write(function() redis.pcall("HSET", businessKeys, ownKey, entry) end, "HSET", businessKeys, ownKey, moved)
+end
 local isShort = elementsAre ~= "members" and #ownId == 16
 local element = isShort and packAddress(deadline, member) or member
-local pushed = redis.pcall("RPUSH", order, element)
-if type(pushed) == "table" then
-  if isIndexed then redis.call("HSET", businessKeys, ownKey, entry) end
-  return pushed
-end
+try("RPUSH", order, element)
+if refused() then return done() end
 if elementsAre == "members" then
   -- Removes the older one of two elements. If LREM has removed the new one, the older one was not in the LIST: it is in
   -- the compacted list, or nowhere.

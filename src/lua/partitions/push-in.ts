@@ -3,6 +3,7 @@ import { earliestDue } from "../fragments/deadline.ts";
 import { appendEntry } from "../fragments/entry.ts";
 import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../fragments/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { writes } from "../fragments/writes.ts";
 import { retryOf } from "../fragments/retry.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -50,46 +51,35 @@ export const pushIn = defineScript({
     packOutcome,
     retryOf,
     unpackMember,
+    writes,
   ],
   lua: /* lua */ `
 local arrived = redis.call("HGET", arrivals, source)
 local last = tonumber(arrived or 0) or 0
 if last % 1 == 0 and last <= 9e15 and last >= tonumber(number) then return 0 end
 local earliest, first = earliestDue() or math.huge, math.huge
-local undo, failure = {}, nil
 
 -- Tries what undoing needs. If memory is full, Redis refuses the ZADD, and after it nothing.
 local has = {}
 for each row do has[kind] = true end
-redis.call("ZADD", timeouts, "XX", 0, "delayline: no such member")
-redis.call("LTRIM", order, 0, -1)
+try("ZADD", timeouts, "XX", 0, "delayline: no such member")
+try("LTRIM", order, 0, -1)
 if has.message then
-  redis.call("ZREM", timeouts, "delayline: no such member")
-  redis.call("HDEL", businessKeys, "")
+  try("ZREM", timeouts, "delayline: no such member")
+  try("HDEL", businessKeys, "")
 end
 if has.retry then
-  redis.call("HDEL", businessKeys, "")
-  redis.call("ZREM", retries, "delayline: no such member")
-  redis.call("HDEL", retrying, "delayline: no such field")
+  try("HDEL", businessKeys, "")
+  try("ZREM", retries, "delayline: no such member")
+  try("HDEL", retrying, "delayline: no such field")
 end
 if has.schedule then
-  redis.call("HDEL", schedules, "")
-  redis.call("ZREM", planning, "")
+  try("HDEL", schedules, "")
+  try("ZREM", planning, "")
 end
-if has.entry then redis.call("XDEL", stream, "0-0") end
-if has.dead then redis.call("XDEL", dead, "0-0") end
+if has.entry then try("XDEL", stream, "0-0") end
+if has.dead then try("XDEL", dead, "0-0") end
 
-local function note(takeBack, done)
-  if type(done) == "table" and done.err then
-    failure = done
-    return nil
-  end
-  undo[#undo + 1] = function() takeBack(done) end
-  return done
-end
-local function write(takeBack, ...)
-  if not failure then return note(takeBack, redis.pcall(...)) end
-end
 local lists = { order = order, ready = ready, quarantine = quarantine, unreadable = unreadable }
 local elements = { order = {}, ready = {}, quarantine = {}, unreadable = {} }
 local function push(list, element)
@@ -101,14 +91,11 @@ local function point(key, old, entry)
     if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
   end, "HSET", businessKeys, key, entry)
 end
-local added = {}
 local function putMessage(score, member, behind)
   local at, id, _, key = tonumber(score), unpackMember(member)
   if not id or not at or at ~= at then return push("unreadable", member) end
-  local isNew = redis.pcall("ZADD", timeouts, "NX", at, member)
-  if type(isNew) == "table" then failure = isNew end
-  if isNew ~= 1 then return end
-  added[#added + 1] = member
+  local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", timeouts, member) end end
+  if write(takeBack, "ZADD", timeouts, "NX", at, member) ~= 1 then return end
   first = math.min(first, at)
   local element = #id == 16 and addressOf(at, id) or member
   push("order", isAddress(element) and element or member)
@@ -143,11 +130,11 @@ end
 
 local isThere = {}
 local function openGroup(group)
-  if group == "" or isThere[group] or failure then return end
+  if group == "" or isThere[group] then return end
   isThere[group] = true
   local made = redis.pcall("XGROUP", "CREATE", stream, group, "0", "MKSTREAM")
   -- Redis 6.2 puts a minus in front.
-  if made.err and not made.err:find("^%-?BUSYGROUP") then failure = made end
+  if made.err and not made.err:find("^%-?BUSYGROUP") then wrote(nil, made) end
 end
 local function putEntry(score, name, value)
   local address, group = retryOf(name)
@@ -156,7 +143,7 @@ local function putEntry(score, name, value)
   openGroup(group)
   local isOrphan, heldBackUntil = score:match("^(1?):?(%d*)$")
   entry.a, entry.g, entry.d, entry.u = address, group, isOrphan, heldBackUntil
-  if not failure then note(function(id) redis.pcall("XDEL", stream, id) end, appendEntry(entry)) end
+  if not refused() then wrote(function(id) redis.pcall("XDEL", stream, id) end, appendEntry(entry)) end
 end
 
 local function putDead(value)
@@ -168,9 +155,9 @@ local function putDead(value)
 end
 
 -- Reads may be refused as well, after something was written.
-local isRead, refusal = pcall(function()
+attempt(function()
   for each row do
-    if failure then break end
+    if refused() then break end
     if kind == "message" then putMessage(score, name, value)
     elseif kind == "retry" then putRetry(score, name, value)
     elseif kind == "entry" then putEntry(score, name, value)
@@ -180,11 +167,9 @@ local isRead, refusal = pcall(function()
     else push("unreadable", value) end
   end
 end)
--- Redis 6.2 raises a string.
-if not isRead then failure = type(refusal) == "table" and refusal or { err = "ERR " .. tostring(refusal) } end
 -- Is each of them a LIST? Only then push to the first.
 for list, all in pairs(elements) do
-  if #all > 0 then write(function() end, "LTRIM", lists[list], 0, -1) end
+  if #all > 0 then try("LTRIM", lists[list], 0, -1) end
 end
 for list, all in pairs(elements) do
   -- Lua's stack holds a few thousand values.
@@ -195,14 +180,9 @@ for list, all in pairs(elements) do
   end
 end
 -- Publish for a new head only, as in offer. A negative deadline is published as 0: listeners expect a legal one.
-if first < earliest then write(function() end, "PUBLISH", channel, math.max(first, 0)) end
-write(function() end, "HSET", arrivals, source, number)
-if failure then
-  for i = #undo, 1, -1 do undo[i]() end
-  for _, member in ipairs(added) do redis.pcall("ZREM", timeouts, member) end
-  return failure
-end
-return 1
+if first < earliest then try("PUBLISH", channel, math.max(first, 0)) end
+try("HSET", arrivals, source, number)
+return done(1)
 `,
   reply: (raw) => asNumber(raw) === 1,
 });

@@ -6,6 +6,7 @@ import { forget } from "../fragments/forget.ts";
 import { takeOut } from "../fragments/key-index.ts";
 import { locate } from "../fragments/locate.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -92,7 +93,7 @@ export const planSchedule = defineScript({
     "elementsAre",
   ],
   each: ["member", "deadline", "key", "address"],
-  needs: [clock, deadlineOf, locate, mayBeElsewhere, packAddress, takeOut, unpackMember],
+  needs: [clock, deadlineOf, locate, mayBeElsewhere, packAddress, takeOut, unpackMember, writes],
   rarely: [forget],
   lua: /* lua */ `
 local now = clock()
@@ -134,44 +135,37 @@ for i, entry in ipairs(expected == "" and #keys > 0 and redis.call("HMGET", busi
 end
 local freed = keysOf(leaving)
 
-if isWaking == "1" then redis.call("PUBLISH", channel, 0)
-elseif first < head then redis.call("PUBLISH", channel, first) end
-redis.call("ZREM", timeouts, "delayline: no such member")
+if isWaking == "1" then try("PUBLISH", channel, 0)
+elseif first < head then try("PUBLISH", channel, first) end
+try("ZREM", timeouts, "delayline: no such member")
 local function withdraw()
   if #leaving == 0 then return end
   takeOut(leaving, freed)
   if elementsAre == "members" then rare().forget(leaving) end
 end
 if record == "" then
-  redis.call("HDEL", schedules, name)
-  redis.pcall("ZREM", planning, name)
-  redis.pcall("HDEL", running, name)
-  redis.pcall("HDEL", dropped, "deliverWithin\\0" .. name, "overlap\\0" .. name)
-  withdraw()
-  return { 0, false, now }
+  try("HDEL", schedules, name)
+  hint("ZREM", planning, name)
+  hint("HDEL", running, name)
+  hint("HDEL", dropped, "deliverWithin\\0" .. name, "overlap\\0" .. name)
+  if not refused() then withdraw() end
+  return done({ 0, false, now })
 end
 
 local before = redis.call("ZSCORE", planning, name)
-redis.call("ZADD", planning, planAt, name)
-local isPlaced = false
-local function place()
-  if #puts == 0 then return end
-  redis.call("RPUSH", order, unpack(elements))
-  redis.call("ZADD", timeouts, "NX", unpack(puts))
-  isPlaced = true
-end
-local isDone, refusal = pcall(place)
-if isDone then isDone, refusal = pcall(redis.call, "HSET", schedules, name, record) end
-if not isDone then
-  if isPlaced then redis.pcall("ZREM", timeouts, unpack(members)) end
+write(function()
   if before then redis.pcall("ZADD", planning, before, name) else redis.pcall("ZREM", planning, name) end
-  -- Redis 6.2 raises a string.
-  return type(refusal) == "table" and refusal or redis.error_reply(tostring(refusal))
+end, "ZADD", planning, planAt, name)
+if #puts > 0 then
+  -- Elements that point to nothing do no harm.
+  try("RPUSH", order, unpack(elements))
+  write(function() redis.pcall("ZREM", timeouts, unpack(members)) end, "ZADD", timeouts, "NX", unpack(puts))
 end
-withdraw()
+try("HSET", schedules, name, record)
+if not refused() then withdraw() end
 -- If Redis refuses the index, messages are without their keys.
-if #entries > 0 then redis.pcall("HSET", businessKeys, unpack(entries)) end
-return { 0, false, now }
+if #entries > 0 then hint("HSET", businessKeys, unpack(entries)) end
+return done({ 0, false, now })
 `,
   reply: (raw): PlanReply =>
     asRow(raw, {

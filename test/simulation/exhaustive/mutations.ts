@@ -59,8 +59,8 @@ export const mutants: readonly Mutant[] = [
     name: "the index does not follow a reschedule",
     world: "reschedule, cancel, move",
     script: "reschedule",
-    find: 'if isIndexed then redis.call("HSET"',
-    replace: 'if false then redis.call("HSET"',
+    find: '"HSET", businessKeys, ownKey, moved',
+    replace: '"HEXISTS", businessKeys, ownKey',
   },
   {
     name: "messages are moved a second early",

@@ -106,8 +106,8 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "lua/partitions/push-in.ts",
-        find: `write(function() end, "HSET", arrivals, source, number)`,
-        replace: `write(function() end, "EXISTS", arrivals)`,
+        find: `try("HSET", arrivals, source, number)`,
+        replace: `try("EXISTS", arrivals)`,
       },
     ],
   },
@@ -120,8 +120,8 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "lua/partitions/push-in.ts",
-        find: `if first < earliest then write(function() end, "PUBLISH", channel, math.max(first, 0)) end`,
-        replace: `if first > earliest then write(function() end, "PUBLISH", channel, math.max(first, 0)) end`,
+        find: `if first < earliest then try("PUBLISH", channel, math.max(first, 0)) end`,
+        replace: `if first > earliest then try("PUBLISH", channel, math.max(first, 0)) end`,
       },
     ],
   },

@@ -284,8 +284,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/reschedule.ts",
-        find: `if isHead then redis.call("PUBLISH", channel, deadline) end`,
-        replace: `if isHead then redis.call("EXISTS", timeouts) end`,
+        find: `if isHead then try("PUBLISH", channel, deadline) end`,
+        replace: `if isHead then try("EXISTS", timeouts) end`,
       },
     ],
   },
