@@ -5,7 +5,7 @@ import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
 import { LAWS } from "../../../src/observe/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
-import { internalsPage } from "../../../scripts/docs-internals.ts";
+import { internalsPage } from "../../../scripts/docs-tables.ts";
 import { optionsPage, SECTIONS } from "../../../scripts/docs-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
