@@ -1,27 +1,39 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { format, resolveConfig } from "prettier";
+import { GAUGES } from "../src/adapters/prometheus/metrics.ts";
+import { PAUSED } from "../src/nouns/numbers.ts";
 import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
 
-// Writes the tables of docs/internals.md that repeat the code: its places, its rooms and its keys. `npm run docs` calls it.
+// Writes the tables of the documentation that repeat the code. `npm run docs` calls it.
 
-/** The page whose tables this script writes. */
-const PATH = fileURLToPath(new URL("../docs/internals.md", import.meta.url));
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** Each table stands behind a comment that names it, up to the next empty line. */
-const TABLES: Readonly<Record<string, () => string>> = { places, rooms, keys };
+/** The tables of each page. Each stands behind a comment that names it, up to the next empty line. */
+export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  "docs/internals.md": { places, rooms, keys },
+  "docs/guide/prometheus.md": { gauges },
+};
 
-/** Returns the page as it has to be. */
-export async function internalsPage(): Promise<string> {
-  let page = readFileSync(PATH, "utf8");
-  for (const [name, make] of Object.entries(TABLES)) {
+/** Returns a page as it has to be. */
+export async function pageWithTables(path: string): Promise<string> {
+  let page = readFileSync(ROOT + path, "utf8");
+  for (const [name, make] of Object.entries(TABLES[path] ?? {})) {
     const marked = new RegExp(`(<!-- ${name}: .*? -->\n\n)(?:\\|.*\n)*`);
-    if (!marked.test(page)) throw new Error(`docs/internals.md has no mark for its ${name}`);
+    if (!marked.test(page)) throw new Error(`${path} has no mark for its ${name}`);
     page = page.replace(marked, (_, mark: string) => `${mark}${make()}\n\n`);
   }
-  return await format(page, { ...(await resolveConfig(PATH)), filepath: PATH });
+  return await format(page, { ...(await resolveConfig(ROOT + path)), filepath: ROOT + path });
+}
+
+/** The gauges of Prometheus, with their prefix. */
+function gauges(): string {
+  const rows = [...GAUGES, { name: "paused", help: PAUSED.help }].map(
+    ({ name, help }) => `| \`delayline_${name}\` | ${help} |`,
+  );
+  return ["| gauge | value |", "| - | - |", ...rows].join("\n");
 }
 
 function keys(): string {
@@ -33,9 +45,13 @@ function keys(): string {
   return ["| key | type | holds |", "| - | - | - |", ...rows].join("\n");
 }
 
-/** The keys by their names in the code. */
+/** Words of the code. */
+function words(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(", ");
+}
+
+/** The places, with their keys by their names in the code. */
 function places(): string {
-  const words = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
   const rows = Object.entries(PLACES).map(
     ([state, { keys: held, number, verbs }]) =>
       `| ${state} | ${words(held)} | ${words([number])} | ${words(verbs)} |`,
@@ -52,4 +68,6 @@ function rooms(): string {
   return ["| floor | room | rule |", "| - | - | - |", ...rows].join("\n");
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(PATH, await internalsPage());
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  for (const path of Object.keys(TABLES)) writeFileSync(ROOT + path, await pageWithTables(path));
+}
