@@ -12,7 +12,7 @@ import { now } from "./history.ts";
 import { judge, type Verdict } from "./judge.ts";
 import { Party } from "./party.ts";
 import { CONCURRENCY, LEASE, type Target } from "./task.ts";
-import { tickBefore } from "./ticks.ts";
+import { REMOVED, SET, tickBefore } from "./ticks.ts";
 
 /** Milliseconds until nothing may be left in Redis. Leases of two seconds run out, several times at worst. */
 const DRAINED_WITHIN = 40_000;
@@ -90,7 +90,11 @@ export async function runCell(options: CellOptions): Promise<Outcome> {
 /** Waits until Redis holds no message and no handler runs. Returns what is left. */
 async function drain({ party, line, target }: Scene): Promise<string[]> {
   let last = "";
+  const schedules =
+    target.queue === "scheduled" ? line.getReliableQueue(target.name).schedules : undefined;
   const isEmpty = async () => {
+    // A failover may undo the end of the schedules, as it may undo any acknowledged write.
+    await schedules?.declare(SET, {}, { revision: REMOVED });
     const { delayed, ready, inFlight, retries, dead } = await line.stats(target.name);
     last = JSON.stringify({ delayed, ready, inFlight, retries, dead });
     return delayed + ready + inFlight + retries + dead === 0 && !party.isBusy;

@@ -16,6 +16,12 @@ const COUNT = 10;
 /** Milliseconds between the ticks of one schedule and those of the next. */
 const SHIFT = EVERY / COUNT;
 
+/** The set of all schedules. */
+export const SET = "matrix";
+
+/** The revision of the schedules, and that of none. */
+export const [DECLARED, REMOVED] = [1, 2];
+
 type Numbered = Pick<Target, "first" | "since">;
 
 /** The instant of a tick (epoch ms). */

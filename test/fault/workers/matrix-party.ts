@@ -19,7 +19,7 @@ import {
   type Note,
   type Task,
 } from "../../matrix/task.ts";
-import { declarationsOf } from "../../matrix/ticks.ts";
+import { DECLARED, declarationsOf, REMOVED, SET } from "../../matrix/ticks.ts";
 import { redisAt } from "../partitions/site-address.ts";
 
 /** Milliseconds between two offers: 200 a second. */
@@ -68,9 +68,6 @@ function consume(line: Delayline, task: Task): void {
   }
 }
 
-/** The revision of the schedules, and that of none. */
-const [DECLARED, REMOVED] = [1, 2];
-
 /** Sends until Redis has acknowledged it. */
 async function insist(send: () => Promise<unknown>): Promise<void> {
   for (;;) {
@@ -87,7 +84,7 @@ async function insist(send: () => Promise<unknown>): Promise<void> {
 async function declare(line: Delayline, task: Task): Promise<void> {
   const { schedules } = openReliable(line, task);
   const declared = declarationsOf(task);
-  await insist(() => schedules.declare("matrix", declared, { revision: DECLARED }));
+  await insist(() => schedules.declare(SET, declared, { revision: DECLARED }));
 }
 
 /** Ends the schedules when it hears "stop". */
@@ -95,7 +92,7 @@ function schedule(line: Delayline, task: Task): void {
   const { schedules } = openReliable(line, task);
   process.on("message", (word) => {
     if (word !== "stop") return;
-    void insist(() => schedules.declare("matrix", {}, { revision: REMOVED })).then(() =>
+    void insist(() => schedules.declare(SET, {}, { revision: REMOVED })).then(() =>
       tell("stopped"),
     );
   });
