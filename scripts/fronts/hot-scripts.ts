@@ -23,9 +23,7 @@ export const HOT_SCRIPTS = [
 
 /** The names of the functions that a script makes before its body begins. What `rare()` makes does not count. */
 export function functionsOf(front: string): string[] {
-  const atOnce = front.replace(
-    /^function rare\(\)\n[^]*\nreturn made\nend$/m,
-    "function rare() end",
-  );
-  return Array.from(atOnce.matchAll(/^(?:local )?function (\w+)/gm), ([, name = ""]) => name);
+  const [atOnce = "", later] = front.split("\nfunction rare()\n");
+  const names = Array.from(atOnce.matchAll(/^local function (\w+)/gm), ([, name = ""]) => name);
+  return later === undefined ? names : [...names, "rare"];
 }

@@ -31,8 +31,9 @@ export function defineFragment({
  * Returns the functions that stand in front of a body, which has these keys and calls these fragments.
  *
  * Redis makes the functions anew at each run, 0.1 us for each, whether they are called or not. So only what is needed is
- * made at once. All that is needed `rarely`, by the body or by a fragment, is made together when `rare()` is called for
- * the first time: it returns a table of the functions that are called through it.
+ * made at once. What is needed `rarely`, by the body or by what is made at once, is made when `rare()` is called for the
+ * first time: it returns a table of the functions that are called through it. What these need rarely is made in the same
+ * way, by a `rare()` of their own.
  *
  * @throws {TypeError} if a fragment needs itself or reads another key, or if no fragment defines what is called through
  * `rare()`.
@@ -43,29 +44,47 @@ export function frontOf(keys: readonly string[], { needs, rarely }: Needs, body:
   for (const key of [...all].flatMap((fragment) => fragment.keys)) {
     if (!keys.includes(key)) throw new TypeError(`a fragment reads the key "${key}"`);
   }
-  const hot = inOrder(needs);
-  const late = inOrder([...all]).filter((fragment) => !hot.includes(fragment));
-  const texts = [...hot, ...late].map(({ lua }) => lua);
+  return levelOf(keys, [], { needs, rarely }, body);
+}
+
+/** The functions of one level. `outer`: the fragments that are there already. */
+function levelOf(
+  keys: readonly string[],
+  outer: readonly Fragment[],
+  { needs, rarely }: Needs,
+  body: string,
+): string {
+  const own = inOrder(needs).filter((fragment) => !outer.includes(fragment));
+  const texts = own.map((fragment) => fragment.lua);
   const called = new Set([...texts, body].flatMap((text) => matchesOf(CALLED_RARELY, text)));
-  const defined = texts.flatMap((text) => matchesOf(DEFINED, text));
+  if (called.size === 0) return texts.join("\n");
+  const there = [...outer, ...own];
+  const late = inOrder([...rarely, ...own.flatMap((fragment) => fragment.rarely)]);
+  const defined = [...there, ...late].flatMap(({ lua }) => matchesOf(DEFINED, lua));
   for (const name of called) {
     if (!defined.includes(name)) throw new TypeError(`no fragment defines "${name}"`);
   }
-  const lua = hot.map((fragment) => fragment.lua);
-  if (called.size === 0) return lua.join("\n");
-  const lateKeys = new Set(late.flatMap((fragment) => fragment.keys));
+  const lateKeys = late
+    .filter((fragment) => !there.includes(fragment))
+    .flatMap((fragment) => fragment.keys);
+  const table = `made = { ${[...called].map((name) => `${name} = ${name}`).join(", ")} }`;
   return [
     "local rare",
-    ...lua,
+    ...texts,
     "function rare()",
+    "local made",
+    "do",
     // A key that was taken from outside would cost each run, too.
-    ...[...lateKeys].map((key) => `local ${key} = KEYS[${keys.indexOf(key) + 1}]`),
-    ...late.map((fragment) => fragment.lua),
-    `local made = { ${[...called].map((name) => `${name} = ${name}`).join(", ")} }`,
+    ...[...new Set(lateKeys)].map((key) => `local ${key} = KEYS[${keys.indexOf(key) + 1}]`),
+    levelOf(keys, there, { needs: late, rarely: [] }, table),
+    table,
+    "end",
     "rare = function() return made end",
     "return made",
     "end",
-  ].join("\n");
+  ]
+    .filter((text) => text !== "")
+    .join("\n");
 }
 
 const CALLED_RARELY = /\brare\(\)\.(\w+)/g;

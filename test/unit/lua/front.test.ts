@@ -4,8 +4,6 @@ import { defineFragment, frontOf } from "../../../src/lua/fragment.ts";
 import { retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { allScripts } from "../../helpers/scripts.ts";
 
-const RARE = /^function rare\(\)\n([^]*)\nreturn made\nend$/m;
-
 describe("what stands in front of a body", () => {
   const two = defineFragment({ keys: ["list"], lua: "local function two() return 2 end" });
   const four = defineFragment({ needs: [two], lua: "local function four() return two() * 2 end" });
@@ -20,10 +18,13 @@ describe("what stands in front of a body", () => {
         "local rare",
         one.lua,
         "function rare()",
+        "local made",
+        "do",
         "local list = KEYS[2]",
         two.lua,
         four.lua,
-        "local made = { four = four }",
+        "made = { four = four }",
+        "end",
         "rare = function() return made end",
         "return made",
         "end",
@@ -34,7 +35,18 @@ describe("what stands in front of a body", () => {
   test("what a body needs is made at once, though a fragment needs it rarely", () => {
     const front = frontOf(["list"], { needs: [one, four], rarely: [two] }, "return one()");
     expect(front.split("\n").slice(0, 4)).toEqual(["local rare", one.lua, two.lua, four.lua]);
-    expect(front).toContain("local made = { four = four }");
+    expect(front).toContain("made = { four = four }");
+  });
+
+  test("what is needed rarely by what is needed rarely has a rare() of its own", () => {
+    const eight = defineFragment({
+      rarely: [one],
+      lua: "local function eight() return rare().one() * 8 end",
+    });
+    const front = frontOf(["list"], { needs: [], rarely: [eight] }, "return rare().eight()");
+    expect(front.match(/function (one|two|four|eight|rare)\(/g)).toEqual(
+      ["rare", "eight", "rare", "one", "rare", "two", "four"].map((name) => `function ${name}(`),
+    );
   });
 
   test("nothing is called through rare() that no fragment defines", () => {
@@ -58,11 +70,11 @@ test.for(HOT_SCRIPTS.map((script) => [script.name, script] as const))(
 test("a function that is made rarely is called through rare()", async () => {
   const scripts = await allScripts();
   expect(scripts.length).toBeGreaterThan(50);
-  const faults = scripts.flatMap(({ name: script, lua }) => {
-    const late = namesIn(RARE.exec(lua)?.[1] ?? "");
-    const others = lua.replace(RARE, "");
+  const faults = scripts.flatMap(({ name: script, source: { front, body } }) => {
+    const [atOnce = "", later = ""] = front.split("\nfunction rare()\n");
+    const others = `${atOnce}\n${body}`;
     const own = new Set(namesIn(others));
-    return late
+    return namesIn(later)
       .filter((name) => !own.has(name) && new RegExp(`(?<![\\w.])${name}\\(`).test(others))
       .map((name) => `${script}: ${name}`);
   });
