@@ -18,7 +18,7 @@ import { newTrial, type Trouble } from "./trial.ts";
  */
 
 /** Scenarios that one test tries. */
-const AT_ONCE = 15;
+const AT_ONCE = 8;
 
 /** Redis's commands by their names, in lower case, and whether they write. */
 type Commands = ReadonlyMap<string, boolean>;

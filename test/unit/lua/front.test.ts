@@ -50,8 +50,12 @@ describe("what stands in front of a body", () => {
   });
 
   test("nothing is called through rare() that no fragment defines", () => {
-    const declare = () => frontOf([], { needs: [], rarely: [] }, "return rare().three()");
-    expect(declare).toThrow(new TypeError('no fragment defines "three"'));
+    expect(() => frontOf([], { needs: [], rarely: [two] }, "return rare().three()")).toThrow(
+      new TypeError('a fragment reads the key "list"'),
+    );
+    expect(() => frontOf(["list"], { needs: [], rarely: [two] }, "return rare().three()")).toThrow(
+      new TypeError('no fragment defines "three"'),
+    );
   });
 });
 
