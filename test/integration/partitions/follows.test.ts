@@ -39,6 +39,22 @@ test("a plain queue: waits go on, and messages are found wherever they are now",
   await expect(ready.pollFromAny([uniqueName()])).rejects.toThrow(/partitioned/);
 });
 
+test("what is read only after a queue was given partitions is read there", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue<string>(name);
+  await queue.offer("a", LONG, { key: "k:a" });
+  const reads = [queue.find({ prefix: "k:" }), queue.soonest(), queue.insertionOrder];
+  const other = newLine();
+  await other.setPartitions(name, 2);
+  await eventually(async () => (await partitionsOf(queue)) === 2);
+  await other.getDelayedQueue<string>(name, { partitions: 2 }).offer("b", LONG, { key: "k:b" });
+  for (const read of reads) {
+    const found: string[] = [];
+    for await (const { payload } of read) found.push(payload);
+    expect(found.toSorted()).toEqual(["a", "b"]);
+  }
+});
+
 test("a reliable queue: a take that is still creating its group goes on at the partitions", async () => {
   const name = uniqueName();
   const gate = new Gate();
