@@ -253,7 +253,7 @@ export const mutants: readonly Mutant[] = [
     name: "waiting for the end of a pause counts as an attempt",
     world: "exclusive and strict, hand-over in a pause",
     script: "inherit",
-    find: 'local isAttempted = counted == "1" and deliveries > 0',
+    find: 'local isAttempted = counted == "1" and (not entry or wasHandedOut(entry, deliveries))',
     replace: 'local isAttempted = counted == "1"',
   },
   {

@@ -1,6 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { guarded } from "../../../src/lua/guarded.ts";
+import { allScripts } from "../../helpers/scripts.ts";
+import { mutants as mutations } from "../../simulation/exhaustive/mutations.ts";
 import { edited } from "../../simulation/mutants/mutant.ts";
 import { MUTANTS } from "../../simulation/mutants/table.ts";
 
@@ -36,5 +39,18 @@ describe.each(MUTANTS)("$name", ({ edits, tests, breaks }) => {
       (test) => !existsSync(fileURLToPath(new URL(`test/${test}`, root))),
     );
     expect(missing).toEqual([]);
+  });
+});
+
+describe("a mutant of a script, for all orders", async () => {
+  const ordinary = await allScripts();
+  const scripts = [...ordinary, ...ordinary.map((script) => guarded(script as never))];
+
+  it.each(mutations)("$name: changes a text that the script has", ({ script, find, replace }) => {
+    const mutated = scripts.filter(
+      ({ name, lua }) => name.startsWith(script) && lua.includes(find),
+    );
+    expect(mutated.length).toBeGreaterThan(0);
+    expect(replace).not.toBe(find);
   });
 });
