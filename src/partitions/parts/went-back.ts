@@ -96,9 +96,10 @@ async function noteAt({ queue }: Part, knownFact: string): Promise<void> {
 async function isOrdinaryLeft({ queue }: Part, first: string): Promise<boolean> {
   try {
     const text = await queue.read("look into", readFact, {});
-    const fact = parseFact(text ?? "");
-    const isBefore =
-      fact === undefined ? first === "" : fact.state !== "stable" && hasOrdinary(fact);
+    const [fact, atFirst] = [parseFact(text ?? ""), parseFact(first)];
+    // Partition 0 hears first of the change that takes it in.
+    const isUntold = first === "" || (atFirst !== undefined && hasOrdinary(atFirst));
+    const isBefore = fact === undefined ? isUntold : fact.state !== "stable" && hasOrdinary(fact);
     return isBefore && (await queue.read("look at", isInUse, { asked: "used" }));
   } catch (error) {
     // Whoever may use the partitions only has never had an ordinary queue.

@@ -24,15 +24,18 @@ function row({ name }: World, { orders, states, ends, commands, sent, seconds }:
   return `| ${name} | ${numbers.join(" | ")} |`;
 }
 
-test.for(worlds.filter((world) => isLong || world.isLong !== true))("$name: every order keeps what is promised", async (world, { expect: check }) => {
-  const found = await explore(new Machine(await ownRedis()), {
-    ...world,
-    faults: faultsOf(world),
-  });
-  if (isLong) console.log(row(world, found));
-  check(found.problem).toBeUndefined();
-  check(found.ends.size).toBeGreaterThan(0);
-});
+test.for(worlds.filter((world) => isLong || world.isLong !== true))(
+  "$name: every order keeps what is promised",
+  async (world, { expect: check }) => {
+    const found = await explore(new Machine(await ownRedis()), {
+      ...world,
+      faults: faultsOf(world),
+    });
+    if (isLong) console.log(row(world, found));
+    check(found.problem).toBeUndefined();
+    check(found.ends.size).toBeGreaterThan(0);
+  },
+);
 
 test("pruning loses nothing: without it the same ends are found, in as many orders", async () => {
   const redis = await ownRedis();
