@@ -144,6 +144,26 @@ for (const kind of ["plain", "reliable", "exclusive"] as const) {
   );
 }
 
+test("a copy in which only partition 0 knows that the ordinary queue is taken in strands nothing", async () => {
+  const past = new Past(await startOwnServer());
+  const line = open(past.server.url);
+  const queue = line.getDelayedQueue<number>("q");
+  const all = upTo(20);
+  await queue.offerMany(all.map((n) => ({ payload: n, delay: HOUR, key: `k${n}` })));
+  const redis = newRedis(past.server.url, { retryStrategy: () => 50, maxRetriesPerRequest: null });
+  redis.on("error", () => {});
+  await redis.set(partitionsOf("q"), "2:3:0:moving:1");
+  const goBack = await past.keep();
+  await redis.del(partitionsOf("q"));
+  await line.setPartitions("q", 3);
+  await goBack();
+  const found = await Promise.all(all.map((n) => queue.get(`k${n}`)));
+  expect(found.filter((one) => one === undefined)).toEqual([]);
+  await eventually(async () => (await past.countOf("q")) === 3, { within: 60_000 });
+  await eventually(async () => expect((await past.places("q"))[0]).toBe(0));
+  expect(await queue.size()).toBe(all.length);
+});
+
 test.each([
   { kind: "plain", before: 2, changes: [8, 3] },
   { kind: "reliable", before: undefined, changes: [3, 1] },
