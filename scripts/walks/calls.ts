@@ -106,7 +106,8 @@ export const CALLS: readonly NamedCall[] = [
   {
     name: "schedules.upsert",
     prepare: async (line, _redis, name) => {
-      const { schedules } = line.getDelayedQueue<string>(name);
+      // Without the planner, which would begin at once.
+      const { schedules } = line.getDelayedQueue<string>(name, { transfer: false });
       let every = DELAY;
       return {
         make: () => schedules.upsert("pulse", { every: (every += 1000), payload: "x" }),
