@@ -54,43 +54,21 @@ export const CALLS: readonly NamedCall[] = [
   },
   {
     name: "XREADGROUP -> handler -> ack",
-    prepare: async (line, redis, name) => {
-      const handled = new Signal();
-      const entries = await Entries.of(line, redis, name);
-      line.getReliableQueue<string>(name).subscribe(() => handled.give());
-      return {
-        make: () => handled.after(() => entries.append()).then(() => entries.areSettled()),
-      };
-    },
+    prepare: async (line, redis, name) => handle(line, redis, name, () => {}),
   },
   {
     name: "- handler throws -> retry-later",
-    prepare: async (line, redis, name) => {
-      const handled = new Signal();
-      const entries = await Entries.of(line, redis, name);
-      const queue = line.getReliableQueue<string>(name, { retry: { initial: DELAY } });
-      queue.subscribe(() => {
-        handled.give();
+    prepare: async (line, redis, name) =>
+      handle(line, redis, name, () => {
         throw new Error("failed");
-      });
-      return {
-        make: () => handled.after(() => entries.append()).then(() => entries.areSettled()),
-      };
-    },
+      }),
   },
   {
     name: "- handler rejects -> dead letter",
-    prepare: async (line, redis, name) => {
-      const handled = new Signal();
-      const entries = await Entries.of(line, redis, name);
-      line.getReliableQueue<string>(name).subscribe(() => {
-        handled.give();
+    prepare: async (line, redis, name) =>
+      handle(line, redis, name, () => {
         throw new RejectError("never");
-      });
-      return {
-        make: () => handled.after(() => entries.append()).then(() => entries.areSettled()),
-      };
-    },
+      }),
   },
   {
     name: "cancel(key)",
@@ -120,6 +98,22 @@ function offerKeyed(line: Delayline, name: string): Step {
   const queue = line.getDelayedQueue<string>(name);
   let n = 0;
   return { make: () => queue.offer("x", DELAY, { key: `key-${n++}` }) };
+}
+
+/** A message of a reliable queue reaches a handler, and is settled. */
+async function handle(
+  line: Delayline,
+  redis: Redis,
+  name: string,
+  handler: () => void,
+): Promise<Step> {
+  const handled = new Signal();
+  const entries = await Entries.of(line, redis, name);
+  line.getReliableQueue<string>(name, { retry: { initial: DELAY } }).subscribe(() => {
+    handled.give();
+    handler();
+  });
+  return { make: () => handled.after(() => entries.append()).then(() => entries.areSettled()) };
 }
 
 function cancelByKey(line: Delayline, name: string): Step {

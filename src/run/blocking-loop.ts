@@ -1,3 +1,4 @@
+import { checkFollows } from "./modes.ts";
 import { RedisError } from "../errors.ts";
 import { hadNoEffect, isPassing } from "../failure.ts";
 import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
@@ -186,9 +187,14 @@ export class BlockingLoop<Message> {
     if (this.#mode !== "closed") this.#enter("closed");
   }
 
-  /** Sets the mode. Nothing else does. */
+  /**
+   * Sets the mode. Nothing else does.
+   *
+   * In production an illegal one is a failed step like any other: the loop reports it and recovers. It must not cost a
+   * message, so a mode is never entered while only the caller's variables hold messages.
+   */
   #enter(mode: Mode): void {
-    checkFollows(this.#mode, mode);
+    checkFollows<Mode>(NEXT, this.#mode, mode);
     this.#mode = mode;
   }
 
@@ -293,14 +299,3 @@ const NEXT = {
 } as const;
 
 type Mode = keyof typeof NEXT;
-
-/**
- * Checks a transition; throws if it is illegal, which means that the loop or its owner has a bug.
- *
- * In production this is a failed step like any other: the loop reports it and recovers. It must not cost a message, so a
- * mode is never entered while only the caller's variables hold messages.
- */
-function checkFollows(from: Mode, to: Mode): void {
-  const next: readonly Mode[] = NEXT[from];
-  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
-}

@@ -1,3 +1,4 @@
+import { checkFollows } from "../../run/modes.ts";
 import { ClosedError, RedisError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { TakeHeld } from "../../reliable/consuming/consuming.ts";
@@ -95,7 +96,7 @@ export class GroupTenure implements Tenure {
 
   /** Sets the mode. Nothing else does. */
   #enter(mode: Mode): void {
-    checkFollows(this.#mode, mode);
+    checkFollows<Mode>(NEXT, this.#mode, mode);
     this.#mode = mode;
   }
 
@@ -280,9 +281,3 @@ const NEXT = {
 } as const;
 
 type Mode = keyof typeof NEXT;
-
-/** Checks a transition; throws if it is illegal, which means that the tenure has a bug. */
-function checkFollows(from: Mode, to: Mode): void {
-  const next: readonly Mode[] = NEXT[from];
-  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
-}

@@ -1,3 +1,4 @@
+import { checkFollows } from "../../run/modes.ts";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { Waiters, type WaitOptions } from "../../run/waiters.ts";
@@ -137,7 +138,7 @@ export class Gathering<Item> {
 
   /** Sets the mode. Nothing else does. */
   #enter(mode: Mode): void {
-    checkFollows(this.#mode, mode);
+    checkFollows<Mode>(NEXT, this.#mode, mode);
     this.#mode = mode;
   }
 
@@ -291,12 +292,6 @@ const NEXT = {
 } as const;
 
 type Mode = keyof typeof NEXT;
-
-/** Checks a transition; throws if it is illegal, which means that the gathering has a bug. */
-function checkFollows(from: Mode, to: Mode): void {
-  const next: readonly Mode[] = NEXT[from];
-  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
-}
 
 interface Wait {
   /** Never rejects. */

@@ -1,3 +1,4 @@
+import { checkFollows } from "../../run/modes.ts";
 import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Call } from "../../queue/call.ts";
 import { deadlineIn } from "../../queue/message/message.ts";
@@ -234,7 +235,7 @@ export class Held {
 
   /** Sets the mode. Nothing else does. */
   #enter(mode: Mode): void {
-    checkFollows(this.#mode, mode);
+    checkFollows<Mode>(NEXT, this.#mode, mode);
     this.#mode = mode;
   }
 
@@ -256,12 +257,6 @@ const NEXT = {
 } as const;
 
 type Mode = keyof typeof NEXT;
-
-/** Checks a transition; throws if it is illegal, which means that whoever settles has a bug. */
-function checkFollows(from: Mode, to: Mode): void {
-  const next: readonly Mode[] = NEXT[from];
-  if (!next.includes(to)) throw new Error(`${from} must not be followed by ${to}`);
-}
 
 /** Every delivery that this process holds for one consumer, by the id of its entry. */
 export class HeldDeliveries {
