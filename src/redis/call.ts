@@ -1,4 +1,4 @@
-import { hadNoEffect, noteEarlierCopy, UnansweredError } from "../failure.ts";
+import { hadNoEffect, noteEarlierCopy, replyOf, UnansweredError } from "../failure.ts";
 import { onAbort } from "../time/abort.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
@@ -106,13 +106,18 @@ export async function retrying<Reply>(
   let pause: Pause | undefined;
   let mayBeDone = false;
   for (;;) {
+    const sentAt = networkTime.now();
     try {
       return await send();
     } catch (error) {
       if (mayBeDone) noteEarlierCopy(error);
       mayBeDone ||= !hadNoEffect(error);
-      // Reject before the time is over: Redis's reply says more than a timeout.
-      if (!mayRetry(error) || networkTime.now() + LONGEST_PAUSE > endsAt) throw error;
+      if (!mayRetry(error)) throw error;
+      // Reject before the time is over: Redis's reply says more than a timeout. A Cluster client may need a while to
+      // find out that no node serves a slot, and the next time twice as long.
+      const now = networkTime.now();
+      const next = LONGEST_PAUSE + (replyOf(error) === undefined ? 0 : 2 * (now - sentAt));
+      if (now + next > endsAt) throw error;
       pause ??= new Pause(50, LONGEST_PAUSE);
       await pause.wait();
       // The error of `again` is of no use: only this one says whether Redis may have carried out the command.

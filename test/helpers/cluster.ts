@@ -14,6 +14,8 @@ export async function startCluster(
     readonly masters?: number;
     /** Whether the Cluster refuses all keys while some slots are not served, which is Redis's default. */
     readonly isWhole?: boolean;
+    /** The client's own; 16 by default. */
+    readonly maxRedirections?: number;
   } = {},
 ): Promise<TestCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", ...SYNC_AT_ONCE];
@@ -53,7 +55,10 @@ export async function startCluster(
   await Promise.all(clients.map((client) => knowsReplicas(client, replicas.length)));
   for (const client of clients) client.disconnect();
   const addresses = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
-  const cluster = new Cluster(addresses, { slotsRefreshInterval: 1000 });
+  const cluster = new Cluster(addresses, {
+    slotsRefreshInterval: 1000,
+    maxRedirections: options.maxRedirections ?? 16,
+  });
   cluster.on("error", () => {});
   onTestFinished(() => cluster.disconnect());
   return { cluster, nodes: masters, replicas };

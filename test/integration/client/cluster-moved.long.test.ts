@@ -35,7 +35,8 @@ test.each(["plain", "reliable"] as const)(
 );
 
 test("an offer that a half-moved slot refuses until its time is over is not stored", async () => {
-  const { cluster, nodes } = await startCluster();
+  // With few redirections an attempt is short: several are made.
+  const { cluster, nodes } = await startCluster({ maxRedirections: 2 });
   const line = newLineThatMayFail({ redis: cluster, transfer: false, callTimeout: 2500 });
   const name = uniqueName();
   const queue = line.getDelayedQueue<number>(name);
@@ -57,6 +58,6 @@ test("an offer that a half-moved slot refuses until its time is over is not stor
 // Of the last redirection that ran out.
 const REFUSED = {
   code: "OFFER",
-  reply: expect.stringMatching(/^(TRYAGAIN|MOVED)$/) as string,
+  reply: expect.stringMatching(/^(TRYAGAIN|MOVED|ASK)$/) as string,
   stored: "not-stored",
 };
