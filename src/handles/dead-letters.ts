@@ -7,7 +7,7 @@ import {
   type LetterCursor,
   type DeadPage,
 } from "../lua/reliable/dead-letters.ts";
-import type { Letter } from "../lua/fragments/letter.ts";
+import type { Letter } from "../lua/places/dead.ts";
 import { asNumber } from "../lua/reply.ts";
 import { callOf, checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkMessageId, checkOptions, checkSignal } from "../queue/checks.ts";

@@ -1,5 +1,5 @@
-import { packLetter } from "../lua/fragments/letter.ts";
-import { packRetry, packRetryName } from "../lua/fragments/retry.ts";
+import { packLetter } from "../lua/places/dead.ts";
+import { packRetry, packRetryName } from "../lua/places/retries.ts";
 import { lastArrived, pushIn } from "../lua/partitions/push-in.ts";
 import type { Call } from "./call.ts";
 import { packMember } from "./message/message.ts";

@@ -36,7 +36,7 @@ export const KEYS = {
     type: "list",
     holds: "ready payloads, as the codec wrote them",
   },
-  /** See `lua/fragments/listed.ts`. */
+  /** See `lua/places/ready-list.ts`. */
   listed: {
     prefix: "delayline_listed:",
     type: "string",
@@ -121,7 +121,7 @@ export const KEYS = {
     type: "zset",
     holds: "receipts of give-backs whose reply is awaited; expires a day after the last one",
   },
-  /** See `lua/fragments/entry.ts`. */
+  /** See `lua/places/stream.ts`. */
   stream: {
     prefix: "delayline_stream:",
     type: "stream",
@@ -148,7 +148,7 @@ export const KEYS = {
     holds: "address and group of each message that waits for a retry, by when it is due (epoch ms)",
     marksQueue: true,
   },
-  /** See `lua/fragments/retry.ts`. */
+  /** See `lua/places/retries.ts`. */
   retrying: {
     prefix: "delayline_retrying:",
     type: "hash",

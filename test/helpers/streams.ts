@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { QueueKeys } from "../../src/queue/keys.ts";
-import { unpackRetry, unpackRetryName } from "../../src/lua/fragments/retry.ts";
+import { unpackRetry, unpackRetryName } from "../../src/lua/places/retries.ts";
 import { toldBy } from "./failures-in.ts";
 import { bytes, newMoves, type Bytes, type QueueState } from "./moves.ts";
 

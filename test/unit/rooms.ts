@@ -54,8 +54,12 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
     "lua/partitions": "The fact, the members, batches and leases of partitions.",
   },
   {
+    "lua/places":
+      "What the scripts do in a place of messages: put, find, drop, count. A file for each place.",
+  },
+  {
     "lua/fragments":
-      "Lua functions that scripts share, each file about one noun: an address, an entry, a retry.",
+      "Lua functions about bytes that scripts share: an address, a trailer, a member.",
   },
   {
     lua: "How scripts and fragments are declared and run. The only Lua is in its rooms: one atomic move per file.",

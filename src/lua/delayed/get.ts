@@ -1,5 +1,5 @@
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { asMember, resolve } from "../fragments/key-index.ts";
+import { asMember, resolve } from "../places/key-index.ts";
 import { asBuffer, asFlags, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

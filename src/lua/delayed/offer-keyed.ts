@@ -1,9 +1,9 @@
 import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
-import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../fragments/key-index.ts";
+import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../places/key-index.ts";
 import { forget } from "../fragments/forget.ts";
-import { dropRetries } from "../fragments/retry-moves.ts";
+import { dropRetries } from "../places/retry-moves.ts";
 import { refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";

@@ -1,6 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { replied } from "../fragments/deadline.ts";
-import { findNext, spending } from "../fragments/locate.ts";
+import { findNext, spending } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asArray, asBuffer, asFlag, asNumber, asRow, asRows, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";

@@ -1,5 +1,5 @@
-import { takeOut } from "../fragments/key-index.ts";
-import { find, spending } from "../fragments/locate.ts";
+import { takeOut } from "../places/key-index.ts";
+import { find, spending } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asBuffers, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";

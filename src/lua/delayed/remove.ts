@@ -1,8 +1,8 @@
 import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { keysOfRetries, resolve, takeOut } from "../fragments/key-index.ts";
-import { findNext } from "../fragments/locate.ts";
-import { dropRetries } from "../fragments/retry-moves.ts";
+import { keysOfRetries, resolve, takeOut } from "../places/key-index.ts";
+import { findNext } from "../places/delayed.ts";
+import { dropRetries } from "../places/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
-import { isHeld } from "../fragments/key-index.ts";
-import { findNext, spending } from "../fragments/locate.ts";
+import { isHeld } from "../places/key-index.ts";
+import { findNext, spending } from "../places/delayed.ts";
 import { asFlag, asNumber, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -5,12 +5,12 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { asClaimedAt, claim } from "../fragments/claim.ts";
 import { condition, conditionsIn } from "../fragments/condition.ts";
-import { appendAll } from "../fragments/entry.ts";
+import { appendAll } from "../places/stream.ts";
 import { forget } from "../fragments/forget.ts";
-import { keysOfRetries, ownKeys } from "../fragments/key-index.ts";
-import { listed } from "../fragments/listed.ts";
+import { keysOfRetries, ownKeys } from "../places/key-index.ts";
+import { listed } from "../places/ready-list.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { bringBack, dropRetries } from "../fragments/retry-moves.ts";
+import { bringBack, dropRetries } from "../places/retry-moves.ts";
 import { overlaps } from "../fragments/run.ts";
 import {
   asBuffer,

@@ -1,13 +1,19 @@
 import { clock } from "../fragments/clock.ts";
-import { consumersOf, groupsOf, isAlive, maxAttemptsIn, streamId } from "../fragments/stream.ts";
-import { deadLetter, letter } from "../fragments/letter.ts";
+import {
+  consumersOf,
+  groupsOf,
+  isAlive,
+  maxAttemptsIn,
+  streamId,
+} from "../fragments/stream-info.ts";
+import { deadLetter, letter } from "../places/dead.ts";
 import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
-import { entryOf, heldBack, placeOf } from "../fragments/entry.ts";
-import { finish, mayFinish } from "../fragments/settle.ts";
-import { handedOut, inFlight } from "../fragments/in-flight.ts";
+import { entryOf, heldBack, placeOf } from "../places/stream.ts";
+import { finish, mayFinish } from "../places/settle.ts";
+import { handedOut, inFlight } from "../places/in-flight.ts";
 import { idOf } from "../fragments/address.ts";
 import { orBury } from "../fragments/failure.ts";
-import { retryBytes } from "../fragments/retry.ts";
+import { retryBytes } from "../places/retries.ts";
 import { asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,6 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { inFlight } from "../fragments/in-flight.ts";
+import { inFlight } from "../places/in-flight.ts";
 import { asFlag, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,5 +1,5 @@
 import { clock } from "../fragments/clock.ts";
-import { deadLetter } from "../fragments/letter.ts";
+import { deadLetter } from "../places/dead.ts";
 import {
   appendEntry,
   asEntry,
@@ -7,12 +7,12 @@ import {
   placeOf,
   readEntry,
   type Entry,
-} from "../fragments/entry.ts";
+} from "../places/stream.ts";
 import { holds } from "./hold.ts";
 import { orBury } from "../fragments/failure.ts";
-import { handedOut, inFlight, keepInFlight } from "../fragments/in-flight.ts";
-import { streamId } from "../fragments/stream.ts";
-import { finishWritten } from "../fragments/settle.ts";
+import { handedOut, inFlight, keepInFlight } from "../places/in-flight.ts";
+import { streamId } from "../fragments/stream-info.ts";
+import { finishWritten } from "../places/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,6 +1,6 @@
 import { claim } from "../fragments/claim.ts";
 import { clock } from "../fragments/clock.ts";
-import { groupsOf, streamId } from "../fragments/stream.ts";
+import { groupsOf, streamId } from "../fragments/stream-info.ts";
 import { asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,9 +1,9 @@
 import { defineFragment } from "../fragment.ts";
 import { compareBytes, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
-import { behindAddress, keysOfRetries, pointsTo, resolve } from "../fragments/key-index.ts";
+import { behindAddress, keysOfRetries, pointsTo, resolve } from "../places/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retryOf } from "../fragments/retry.ts";
+import { retryOf } from "../places/retries.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

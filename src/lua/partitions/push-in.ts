@@ -1,10 +1,10 @@
 import { addressOf, isAddress } from "../fragments/address.ts";
 import { earliestDue } from "../fragments/deadline.ts";
-import { appendEntry } from "../fragments/entry.ts";
-import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../fragments/key-index.ts";
+import { appendEntry } from "../places/stream.ts";
+import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../places/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
-import { retryOf } from "../fragments/retry.ts";
+import { retryOf } from "../places/retries.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,10 +1,10 @@
 import { addressOf, idOf } from "../fragments/address.ts";
-import { bringBack, dropRetries } from "../fragments/retry-moves.ts";
-import { heldKeyOf, holdKey } from "../fragments/key-index.ts";
+import { bringBack, dropRetries } from "../places/retry-moves.ts";
+import { heldKeyOf, holdKey } from "../places/key-index.ts";
 import { clock } from "../fragments/clock.ts";
-import { consumersOf, groupNames, isAlive } from "../fragments/stream.ts";
-import { unneededBut } from "../fragments/settle.ts";
-import { entryOf, heldBack } from "../fragments/entry.ts";
+import { consumersOf, groupNames, isAlive } from "../fragments/stream-info.ts";
+import { unneededBut } from "../places/settle.ts";
+import { entryOf, heldBack } from "../places/stream.ts";
 import { packMember } from "../fragments/member.ts";
 import { withoutFailures } from "../fragments/failure.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";

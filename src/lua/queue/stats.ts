@@ -1,9 +1,9 @@
 import { COUNTED, NUMBERS, type QueueNumbers } from "../../nouns/numbers.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { scheduleNames } from "../fragments/schedule-names.ts";
-import { fieldsOf } from "../fragments/stream.ts";
+import { inFlight } from "../places/in-flight.ts";
+import { scheduleNames } from "../places/schedules.ts";
+import { fieldsOf } from "../fragments/stream-info.ts";
 import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,5 +1,5 @@
-import { inFlight } from "../fragments/in-flight.ts";
-import { consumersOf } from "../fragments/stream.ts";
+import { inFlight } from "../places/in-flight.ts";
+import { consumersOf } from "../fragments/stream-info.ts";
 import { asArray, asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

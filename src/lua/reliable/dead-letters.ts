@@ -1,9 +1,9 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
-import { letter, unpackLetter, type Letter } from "../fragments/letter.ts";
+import { letter, unpackLetter, type Letter } from "../places/dead.ts";
 import { keyOf } from "../fragments/member.ts";
-import { putRetry, tryRetries } from "../fragments/retry-moves.ts";
+import { putRetry, tryRetries } from "../places/retry-moves.ts";
 import {
   asArray,
   asBuffer,

@@ -1,12 +1,12 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
-import { appendEntry, asEntry, heldBack, placeOf, type Entry } from "../fragments/entry.ts";
+import { appendEntry, asEntry, heldBack, placeOf, type Entry } from "../places/stream.ts";
 import { countFailure } from "../fragments/failure.ts";
-import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
-import { deadLetter } from "../fragments/letter.ts";
-import { putHeldBack, putRetry, tryRetries } from "../fragments/retry-moves.ts";
-import { finish, settle } from "../fragments/settle.ts";
+import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../places/in-flight.ts";
+import { deadLetter } from "../places/dead.ts";
+import { putHeldBack, putRetry, tryRetries } from "../places/retry-moves.ts";
+import { finish, settle } from "../places/settle.ts";
 import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { noteHandled } from "./handled.ts";

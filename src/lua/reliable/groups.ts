@@ -1,6 +1,6 @@
 import { remakeStream } from "../fragments/groups.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { groupNames, groupsOf, streamId } from "../fragments/stream.ts";
+import { inFlight } from "../places/in-flight.ts";
+import { groupNames, groupsOf, streamId } from "../fragments/stream-info.ts";
 import { asArray, asBuffer, asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

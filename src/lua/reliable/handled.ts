@@ -1,6 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { clock } from "../fragments/clock.ts";
-import { fieldsOf } from "../fragments/stream.ts";
+import { fieldsOf } from "../fragments/stream-info.ts";
 import { asBuffer, asBuffers, asNumber, asRow, asRows, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

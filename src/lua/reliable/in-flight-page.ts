@@ -1,6 +1,6 @@
 import { clock } from "../fragments/clock.ts";
-import { unpackEntry, type Entry } from "../fragments/entry.ts";
-import { inFlight } from "../fragments/in-flight.ts";
+import { unpackEntry, type Entry } from "../places/stream.ts";
+import { inFlight } from "../places/in-flight.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

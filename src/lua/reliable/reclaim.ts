@@ -1,11 +1,11 @@
 import { clock } from "../fragments/clock.ts";
-import { consumersOf } from "../fragments/stream.ts";
-import { deadLetter } from "../fragments/letter.ts";
-import { handedOut, inFlight } from "../fragments/in-flight.ts";
-import { appendEntry, heldBack } from "../fragments/entry.ts";
+import { consumersOf } from "../fragments/stream-info.ts";
+import { deadLetter } from "../places/dead.ts";
+import { handedOut, inFlight } from "../places/in-flight.ts";
+import { appendEntry, heldBack } from "../places/stream.ts";
 import { orBury } from "../fragments/failure.ts";
-import { putHeldBack } from "../fragments/retry-moves.ts";
-import { finishWritten } from "../fragments/settle.ts";
+import { putHeldBack } from "../places/retry-moves.ts";
+import { finishWritten } from "../places/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

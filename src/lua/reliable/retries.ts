@@ -7,7 +7,7 @@ import {
   unpackRetry,
   unpackRetryName,
   type Retry,
-} from "../fragments/retry.ts";
+} from "../places/retries.ts";
 import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

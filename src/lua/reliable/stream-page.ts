@@ -1,7 +1,7 @@
 import { clock } from "../fragments/clock.ts";
-import { entryOf, unpackEntry, type Entry } from "../fragments/entry.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { fieldsOf, streamId } from "../fragments/stream.ts";
+import { entryOf, unpackEntry, type Entry } from "../places/stream.ts";
+import { inFlight } from "../places/in-flight.ts";
+import { fieldsOf, streamId } from "../fragments/stream-info.ts";
 import { keyOf } from "../fragments/member.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";

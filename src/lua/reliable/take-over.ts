@@ -1,5 +1,5 @@
 import { addressOf } from "../fragments/address.ts";
-import { appendAll } from "../fragments/entry.ts";
+import { appendAll } from "../places/stream.ts";
 import { clock } from "../fragments/clock.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";

@@ -1,6 +1,6 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { scheduleNames } from "../fragments/schedule-names.ts";
+import { scheduleNames } from "../places/schedules.ts";
 import { asBuffer, asFlag, asNumber, asRow, asRows, asText, orNothing } from "../reply.ts";
 import { defineFragment } from "../fragment.ts";
 import { defineScript } from "../script.ts";

@@ -14,7 +14,7 @@ export interface Membership {
  * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
  * short timeout takes nothing from one with a long timeout. And it shows which delivery of a message is the last one:
  * a process that empties a removed partition does not know the group's settings. Scripts read the name, too; see
- * `lua/fragments/stream.ts`. And it shows people which process has a message in flight.
+ * `lua/fragments/stream-info.ts`. And it shows people which process has a message in flight.
  *
  * @param leaseTimeout milliseconds, rounded up.
  * @param maxAttempts a whole number above 0.

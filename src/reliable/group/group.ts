@@ -1,4 +1,4 @@
-import type { Entry } from "../../lua/fragments/entry.ts";
+import type { Entry } from "../../lua/places/stream.ts";
 import { openGroup } from "../../lua/reliable/groups.ts";
 import { leave } from "../../lua/reliable/consumers.ts";
 import type { Call } from "../../queue/call.ts";

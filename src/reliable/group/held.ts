@@ -1,5 +1,5 @@
 import { checkFollows } from "../../run/modes.ts";
-import type { Entry } from "../../lua/fragments/entry.ts";
+import type { Entry } from "../../lua/places/stream.ts";
 import type { Call } from "../../queue/call.ts";
 import { deadlineIn } from "../../queue/message/message.ts";
 import { queueTime } from "../../time/runtime.ts";

@@ -1,5 +1,5 @@
 import { isStreamDeleted, replyOf } from "../../failure.ts";
-import { unpackEntry, type Entry } from "../../lua/fragments/entry.ts";
+import { unpackEntry, type Entry } from "../../lua/places/stream.ts";
 import type { PauseState } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";

@@ -1,5 +1,5 @@
 import { ClosedError, RedisError } from "../../errors.ts";
-import type { Entry } from "../../lua/fragments/entry.ts";
+import type { Entry } from "../../lua/places/stream.ts";
 import {
   ack,
   ackAndNote,

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import type { Elements } from "../../../src/lua/family.ts";
 import { deadBelow, tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy.ts";
-import { find } from "../../../src/lua/fragments/locate.ts";
+import { find } from "../../../src/lua/places/delayed.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { START, readPage, type Cursor } from "../../../src/lua/delayed/pages.ts";
 import { pollOldest } from "../../../src/lua/delayed/poll.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
-import { unpackRetry } from "../../../src/lua/fragments/retry.ts";
+import { unpackRetry } from "../../../src/lua/places/retries.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { Batch } from "../../../src/lua/fragments/journal.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";

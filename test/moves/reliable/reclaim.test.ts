@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HANDED_OUT } from "../../../src/lua/fragments/in-flight.ts";
+import { HANDED_OUT } from "../../../src/lua/places/in-flight.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";

@@ -1,4 +1,4 @@
-import { unpackEntry, type Entry } from "../../../src/lua/fragments/entry.ts";
+import { unpackEntry, type Entry } from "../../../src/lua/places/stream.ts";
 import { beat } from "../../../src/lua/reliable/consumers.ts";
 import { redrive } from "../../../src/lua/reliable/dead-letters.ts";
 import { ack, bury, giveBackEntries, retryLater } from "../../../src/lua/reliable/deliveries.ts";

@@ -1,5 +1,5 @@
-import type { Entry } from "../../../src/lua/fragments/entry.ts";
-import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
+import type { Entry } from "../../../src/lua/places/stream.ts";
+import { unpackEntry } from "../../../src/lua/places/stream.ts";
 import {
   hold,
   noteHold,

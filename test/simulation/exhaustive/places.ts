@@ -1,7 +1,7 @@
-import { unpackEntry, type Entry } from "../../../src/lua/fragments/entry.ts";
+import { unpackEntry, type Entry } from "../../../src/lua/places/stream.ts";
 import { BATCH, type BatchRow } from "../../../src/lua/fragments/journal.ts";
-import { unpackLetter } from "../../../src/lua/fragments/letter.ts";
-import { unpackRetry, unpackRetryName } from "../../../src/lua/fragments/retry.ts";
+import { unpackLetter } from "../../../src/lua/places/dead.ts";
+import { unpackRetry, unpackRetryName } from "../../../src/lua/places/retries.ts";
 import { packAddress, unpackMember } from "../../../src/queue/message/message.ts";
 import { unpackTrailer } from "../../../src/queue/message/trailer.ts";
 import type { QueueKeys } from "../../../src/queue/keys.ts";

@@ -413,7 +413,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     tests: ["moves/partitions/strict.test.ts"],
     edits: [
       {
-        file: "lua/fragments/in-flight.ts",
+        file: "lua/places/in-flight.ts",
         find: `export const HANDED_OUT = 2;`,
         replace: `export const HANDED_OUT = 1;`,
       },

@@ -259,7 +259,7 @@ export const RELIABLE: readonly Mutant[] = [
     tests: ["moves/reliable/ack.test.ts", "integration/reliable/groups.test.ts"],
     edits: [
       {
-        file: "lua/fragments/settle.ts",
+        file: "lua/places/settle.ts",
         find: `if #groups > 1 then unneeded =`,
         replace: `if #groups > 2 then unneeded =`,
       },
@@ -275,7 +275,7 @@ export const RELIABLE: readonly Mutant[] = [
       "Three handlers or more seldom end in one turn while others go on: not found in 60 seconds.",
     edits: [
       {
-        file: "lua/fragments/settle.ts",
+        file: "lua/places/settle.ts",
         find: `local needed = inFlight(group, "-", "+", 1)[1]`,
         replace: `local needed = false`,
       },
@@ -289,7 +289,7 @@ export const RELIABLE: readonly Mutant[] = [
     tests: ["moves/reliable/key-hold.test.ts", "integration/reliable/key-hold.test.ts"],
     edits: [
       {
-        file: "lua/fragments/retry-moves.ts",
+        file: "lua/places/retry-moves.ts",
         find: `  if key then pcall(holdKey, key, entry.a) end
 `,
         replace: `  if key == "" then pcall(holdKey, key, entry.a) end
@@ -305,7 +305,7 @@ export const RELIABLE: readonly Mutant[] = [
     tests: ["moves/reliable/key-hold.test.ts", "integration/reliable/key-hold.test.ts"],
     edits: [
       {
-        file: "lua/fragments/key-index.ts",
+        file: "lua/places/key-index.ts",
         find: `if pointsTo(entry, idOf(ofKeys[i].a)) and isLast(ofKeys[i].a) then`,
         replace: `if entry and isLast(ofKeys[i].a) then`,
       },

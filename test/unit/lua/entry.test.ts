@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
+import { unpackEntry } from "../../../src/lua/places/stream.ts";
 
 /** The shortest possible address: a deadline. */
 const ADDRESS = "deadline";

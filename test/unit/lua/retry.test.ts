@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unpackRetry, unpackRetryName } from "../../../src/lua/fragments/retry.ts";
+import { unpackRetry, unpackRetryName } from "../../../src/lua/places/retries.ts";
 
 /** A stored retry: attempts, length of the payload, payload, trailer. */
 function pack(attempts: number, length: number, rest: string): Buffer {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/lua/fragments/entry.ts";
+import type { Entry } from "../../../src/lua/places/stream.ts";
 import { Aside } from "../../../src/partitions/exclusive/aside.ts";
 import { hashOf } from "../../../src/queue/message/bucket.ts";
 import { createId, packAddress } from "../../../src/queue/message/message.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/lua/fragments/entry.ts";
+import type { Entry } from "../../../src/lua/places/stream.ts";
 import { Held, HeldDeliveries, type Origin } from "../../../src/reliable/group/held.ts";
 import { Suspects } from "../../../src/reliable/group/suspects.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/lua/fragments/entry.ts";
+import type { Entry } from "../../../src/lua/places/stream.ts";
 import { HeldDeliveries, type Origin } from "../../../src/reliable/group/held.ts";
 import { Suspects } from "../../../src/reliable/group/suspects.ts";
 

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { compareBytes, deadlineOf, isAddress } from "./address.ts";
+import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
 
 /**
  * The cost of look-ups.

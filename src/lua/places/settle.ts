@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
-import { readEntry } from "./entry.ts";
+import { readEntry } from "./stream.ts";
 import { inFlight, inFlightFor } from "./in-flight.ts";
-import { fieldsOf, streamId } from "./stream.ts";
+import { fieldsOf, streamId } from "../fragments/stream-info.ts";
 
 /** How many entries are worth the two commands more that trimming takes. */
 const WORTH_TRIMMING = 3;

@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
-import { remakeStream } from "./groups.ts";
-import { noteRun } from "./run.ts";
+import { remakeStream } from "../fragments/groups.ts";
+import { noteRun } from "../fragments/run.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;

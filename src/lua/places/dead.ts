@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { fieldsOf } from "./stream.ts";
+import { fieldsOf } from "../fragments/stream-info.ts";
 
 /** A dead letter: an entry of the stream of dead letters. */
 export interface Letter {

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { claim } from "./claim.ts";
+import { claim } from "../fragments/claim.ts";
 
 /**
  * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is

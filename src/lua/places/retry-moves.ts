@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
-import { appendAll } from "./entry.ts";
+import { appendAll } from "./stream.ts";
 import { heldKeyOf, holdKey } from "./key-index.ts";
-import { retryBytes, retryOf } from "./retry.ts";
+import { retryBytes, retryOf } from "./retries.ts";
 
 /**
  * `tryRetries()`: returns Redis's error if adding a retry is not permitted, else nothing; nothing is left behind. Only

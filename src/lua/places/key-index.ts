@@ -1,8 +1,8 @@
 import { defineFragment } from "../fragment.ts";
-import { idOf, wholeAt } from "./address.ts";
-import { locate } from "./locate.ts";
-import { keyOf, packMember, unpackMember } from "./member.ts";
-import { groupsWaiting, retriesOf, retryBytes } from "./retry.ts";
+import { idOf, wholeAt } from "../fragments/address.ts";
+import { locate } from "./delayed.ts";
+import { keyOf, packMember, unpackMember } from "../fragments/member.ts";
+import { groupsWaiting, retriesOf, retryBytes } from "./retries.ts";
 
 /*
  * Entries of the index of business keys, a HASH, key -> entry. An entry is

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { groupNames } from "./stream.ts";
+import { groupNames } from "../fragments/stream-info.ts";
 
 /** A retrying message. */
 export interface Retry {
