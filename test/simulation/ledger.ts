@@ -20,7 +20,7 @@ import {
 import { errors, settles, troubles } from "./ledger/calls.ts";
 import { newGroups } from "./ledger/groups.ts";
 import { counted, dropped, guarded, within } from "./ledger/guards.ts";
-import { fences, oneAtATime, strictOrder } from "./ledger/lanes.ts";
+import { fences, oneAtATime, strictOrder } from "./ledger/sequences.ts";
 import {
   cancelled,
   deadlines,

@@ -19,7 +19,7 @@ import {
   type Handle,
   type ReliableHandler,
 } from "./handling.ts";
-import { laneOf, Lanes } from "./lanes.ts";
+import { laneOf, Lanes } from "./sequences.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
 import {

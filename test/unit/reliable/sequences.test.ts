@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
-import { Lanes } from "../../../src/reliable/consuming/lanes.ts";
+import { Lanes } from "../../../src/reliable/consuming/sequences.ts";
 
 let lanes: Lanes;
 let running: string[];
