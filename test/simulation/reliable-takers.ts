@@ -17,8 +17,8 @@ export type ReliableStyle = (typeof RELIABLE_STYLES)[number];
 export interface ReliableWork {
   readonly options: ReliableQueueOptions<number>;
   readonly style: ReliableStyle;
-  /** Returns the lane of a message, for `orderBy`. */
-  readonly laneOf?: (n: number) => string;
+  /** Returns the sequence of a message, for `orderBy`. */
+  readonly sequenceOf?: (n: number) => string;
   /** The longest that a handler works (ms). Defaults to 800. */
   readonly longest?: number;
   /** Whether somebody else should have taken the messages long ago. */
@@ -89,7 +89,7 @@ class ReliableTaker {
   }
 
   subscribe(): void {
-    const { options, laneOf } = this.#work;
+    const { options, sequenceOf } = this.#work;
     const handle = (_n: number, delivery: Delivery<number>) => this.#handle([delivery]);
     if (options.exclusive === true) this.#queue.subscribe(handle, { onError: ignore });
     else {
@@ -97,7 +97,7 @@ class ReliableTaker {
       this.#queue.subscribe(handle, {
         concurrency,
         onError: ignore,
-        ...(laneOf !== undefined && { orderBy: laneOf }),
+        ...(sequenceOf !== undefined && { orderBy: sequenceOf }),
       });
     }
   }
@@ -279,7 +279,8 @@ class ReliableTaker {
 
   #deliver(delivery: Delivery<number>): number {
     const { id, key, attempt, failures, fence, payload } = delivery;
-    const lane = this.#work.style === "subscribe" ? this.#work.laneOf?.(payload) : undefined;
+    const sequence =
+      this.#work.style === "subscribe" ? this.#work.sequenceOf?.(payload) : undefined;
     return this.#shop.ledger.deliver(this.#process, payload, {
       group: this.#queue.group,
       id,
@@ -287,7 +288,7 @@ class ReliableTaker {
       failures: failures.length,
       ...(key !== undefined && { key }),
       ...(fence !== undefined && { fence }),
-      ...(lane !== undefined && { lane }),
+      ...(sequence !== undefined && { sequence }),
       ...(this.#isLast && { isLast: true }),
     });
   }

@@ -26,7 +26,7 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
   },
   {
     "reliable/consuming":
-      "Deliveries in the hands of the user's code: handlers, lanes and routes, the retry ladder.",
+      "Deliveries in the hands of the user's code: handlers, sequences and routes, the retry ladder.",
   },
   { "reliable/group": "One consumer in one group: reading, settling, leases, reclaiming." },
   {

@@ -1,26 +1,26 @@
-import { laneIn } from "../../queue/message/message.ts";
+import { sequenceIn } from "../../queue/message/message.ts";
 import type { Held } from "../../reliable/group/held.ts";
 
 /** What may be handed out, and when. */
 export interface Next {
   /** The message to hand out now, if there is one. It is still aside. */
   readonly held: Held | undefined;
-  /** Milliseconds until the next one may be handed out; Infinity if all lanes are empty. */
+  /** Milliseconds until the next one may be handed out; Infinity if all sequences are empty. */
   readonly wait: number;
 }
 
 /**
  * The messages of a partition that are aside: in flight for this process, but not handed out. They are those that
- * failed, for the rest of their pauses; behind each of them, in its lane, the later messages with its key; and what
+ * failed, for the rest of their pauses; behind each of them, in its sequence, the later messages with its key; and what
  * predecessors have left.
  *
  * The room is bounded. While it is full nothing more should be read, so the whole partition waits.
  */
 export class Aside {
-  readonly #lanes = new Map<string, Held[]>();
+  readonly #sequences = new Map<string, Held[]>();
   #size = 0;
   #bytes = 0;
-  /** No first message of a lane may be handed out before (epoch ms on the server's clock). */
+  /** No first message of a sequence may be handed out before (epoch ms on the server's clock). */
   #earliest = Infinity;
   readonly #postponed = new WeakMap<Held, number>();
 
@@ -34,18 +34,18 @@ export class Aside {
 
   /** Whether a message with the key of this one is aside, which has to be handled before. */
   hasBefore({ entry }: Held): boolean {
-    return this.#lanes.has(laneIn(entry.address));
+    return this.#sequences.has(sequenceIn(entry.address));
   }
 
   /** Puts a message behind the others with its key; one that was `kept` after it failed, before them. */
   put(held: Held, isKept = false): void {
-    const key = laneIn(held.entry.address);
-    const lane = this.#lanes.get(key) ?? [];
-    if (isKept) lane.unshift(held);
-    else lane.push(held);
-    this.#lanes.set(key, lane);
+    const key = sequenceIn(held.entry.address);
+    const sequence = this.#sequences.get(key) ?? [];
+    if (isKept) sequence.unshift(held);
+    else sequence.push(held);
+    this.#sequences.set(key, sequence);
     this.#count(held, 1);
-    if (lane[0] === held) this.#earliest = Math.min(this.#earliest, this.#heldBackUntil(held));
+    if (sequence[0] === held) this.#earliest = Math.min(this.#earliest, this.#heldBackUntil(held));
   }
 
   /** Holds a message back until this instant instead (epoch ms on the server's clock). */
@@ -58,15 +58,15 @@ export class Aside {
     this.#earliest = -Infinity;
   }
 
-  /** Takes out a message that was the first of its lane. */
+  /** Takes out a message that was the first of its sequence. */
   remove(held: Held): void {
-    const key = laneIn(held.entry.address);
-    const lane = this.#lanes.get(key);
-    if (lane?.[0] !== held) return;
-    lane.shift();
+    const key = sequenceIn(held.entry.address);
+    const sequence = this.#sequences.get(key);
+    if (sequence?.[0] !== held) return;
+    sequence.shift();
     this.#count(held, -1);
-    const [first] = lane;
-    if (first === undefined) this.#lanes.delete(key);
+    const [first] = sequence;
+    if (first === undefined) this.#sequences.delete(key);
     else this.#earliest = Math.min(this.#earliest, this.#heldBackUntil(first));
   }
 
@@ -74,8 +74,8 @@ export class Aside {
   next(now: number): Next {
     if (this.#earliest > now) return { held: undefined, wait: this.#earliest - now };
     let earliest = Infinity;
-    for (const lane of this.#lanes.values()) {
-      const [first] = lane as [Held, ...Held[]];
+    for (const sequence of this.#sequences.values()) {
+      const [first] = sequence as [Held, ...Held[]];
       const until = this.#heldBackUntil(first);
       // Found again by the next call: `#earliest` stays in the past.
       if (until <= now) return { held: first, wait: 0 };
@@ -87,7 +87,7 @@ export class Aside {
 
   /** Every message that is aside. */
   all(): Held[] {
-    return [...this.#lanes.values()].flat();
+    return [...this.#sequences.values()].flat();
   }
 
   #heldBackUntil(held: Held): number {

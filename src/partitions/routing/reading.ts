@@ -146,13 +146,13 @@ async function ignoreOld(doing: Promise<unknown>): Promise<void> {
   }
 }
 
-/** Merges ordered sequences into one. */
+/** Merges ordered generators into one. */
 async function* merge<Item>(
-  sequences: readonly AsyncGenerator<Item, void, void>[],
+  generators: readonly AsyncGenerator<Item, void, void>[],
   compare: (a: Item, b: Item) => number,
 ): AsyncGenerator<Item, void, void> {
   try {
-    const heads = await Promise.all(sequences.map((sequence) => sequence.next()));
+    const heads = await Promise.all(generators.map((generator) => generator.next()));
     for (;;) {
       let first: number | undefined;
       for (const [i, head] of heads.entries()) {
@@ -162,10 +162,10 @@ async function* merge<Item>(
       }
       if (first === undefined) return;
       yield heads[first]?.value as Item;
-      heads[first] = await (sequences[first] as AsyncGenerator<Item, void, void>).next();
+      heads[first] = await (generators[first] as AsyncGenerator<Item, void, void>).next();
     }
   } finally {
-    await Promise.all(sequences.map((sequence) => sequence.return()));
+    await Promise.all(generators.map((generator) => generator.return()));
   }
 }
 

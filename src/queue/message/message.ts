@@ -66,7 +66,7 @@ export function bucketOf(id: Buffer): number | undefined {
  * What the messages of one key have in common: the hash of the key, as text. Different keys have the same one in one of
  * 2^32 cases. A message without a key has one of its own; so has one whose id other software made, or an old release.
  */
-export function laneIn(address: Buffer): string {
+export function sequenceIn(address: Buffer): string {
   return address.toString("latin1", Math.max(8, address.length - 4));
 }
 

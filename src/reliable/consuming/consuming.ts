@@ -19,7 +19,7 @@ import {
   type Handle,
   type ReliableHandler,
 } from "./handling.ts";
-import { laneOf, Lanes } from "./sequences.ts";
+import { sequenceOf, Sequences } from "./sequences.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { RoutedSubscription, RouteHandling } from "./routed-subscription.ts";
 import {
@@ -125,7 +125,7 @@ export class Consuming<T> {
     }
     checkExclusiveSubscribe(this.#open.queue.name, options);
     partitions.check();
-    // A partition has one handler, and needs no lanes.
+    // A partition has one handler, and needs no sequences.
     const handling = this.#handling(1, this.#single(handler, onError), 1);
     return this.#attend(new Subscription(this.#exclusively(partitions, handling)));
   }
@@ -254,22 +254,22 @@ export class Consuming<T> {
       onError,
     });
     if (orderBy === undefined) return calls;
-    const lanes = new Lanes();
-    const handleInLane: Handle<T> = async (delivered, closing) => {
+    const sequences = new Sequences();
+    const handleInSequence: Handle<T> = async (delivered, closing) => {
       const [{ delivery }] = delivered as readonly [Delivered<T>];
-      let lane: string | undefined;
+      let sequence: string | undefined;
       let refuse: (() => never) | undefined;
       try {
-        lane = laneOf(orderBy(delivery.payload, delivery));
+        sequence = sequenceOf(orderBy(delivery.payload, delivery));
       } catch (error) {
         // Settled and reported as if the handler had thrown it.
         refuse = () => {
           throw error;
         };
       }
-      await lanes.run(lane, () => calls.handle(delivered, closing, refuse));
+      await sequences.run(sequence, () => calls.handle(delivered, closing, refuse));
     };
-    return { ...calls, handle: handleInLane };
+    return { ...calls, handle: handleInSequence };
   }
 
   /**

@@ -227,7 +227,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     return await succeeded(delivered, startedAt);
   };
   const handle: Handle<T> = (delivered, closing, refuse) => {
-    // The subscription closed while this handler waited for another one of its lane, or its partition was lost.
+    // The subscription closed while this handler waited for another one of its sequence, or its partition was lost.
     if (closing.aborted || delivered[0]?.held.lease?.isOurs === false) {
       return each(delivered, (held) => settler.release(held));
     }

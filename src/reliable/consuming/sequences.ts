@@ -5,7 +5,7 @@
  */
 import { types } from "node:util";
 
-export class Lanes {
+export class Sequences {
   /** The end of the last function of each key. None rejects. */
   readonly #ends = new Map<string, Promise<void>>();
 
@@ -37,7 +37,7 @@ export class Lanes {
 }
 
 /** @throws {TypeError} if a user's `orderBy` returned neither a string nor undefined. */
-export function laneOf(value: unknown): string | undefined {
+export function sequenceOf(value: unknown): string | undefined {
   if (value === undefined || typeof value === "string") return value;
   // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
   if (types.isPromise(value)) value.catch(() => {});

@@ -13,11 +13,11 @@ export interface ReliableSubscribeOptions<T = unknown> {
    */
   readonly onError?: OnHandlerError<T>;
   /**
-   * Returns the lane of a message. Messages of one lane are handled one after another in this process, in the order of
-   * their delivery; messages without a lane (undefined) in no order.
+   * Returns the sequence of a message. Messages of one sequence are handled one after another in this process, in the
+   * order of their delivery; messages without a sequence (undefined) in no order.
    *
-   * If it throws, the handler has failed. A message that waits for its lane occupies one of the `concurrency` handlers.
-   * A message that failed is retried behind those that were delivered meanwhile. Defaults to no lanes.
+   * If it throws, the handler has failed. A message that waits for its sequence occupies one of the `concurrency`
+   * handlers. A message that failed is retried behind those that were delivered meanwhile. Defaults to no sequences.
    */
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }

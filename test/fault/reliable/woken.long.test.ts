@@ -17,8 +17,8 @@ type Style = (queue: ReliableQueue<string>, note: (delivery: Delivery<string>) =
 
 const STYLES: Readonly<Record<string, Style>> = {
   subscribe: (queue, note) => queue.subscribe((_payload, delivery) => note(delivery)),
-  "subscribe with lanes": (queue, note) =>
-    queue.subscribe((_payload, delivery) => note(delivery), { orderBy: () => "lane" }),
+  "subscribe with sequences": (queue, note) =>
+    queue.subscribe((_payload, delivery) => note(delivery), { orderBy: () => "sequence" }),
   subscribeBatch: (queue, note) => queue.subscribeBatch((all) => all.forEach(note), { limit: 10 }),
   route: (queue, note) => queue.route({ k: (_payload, delivery) => note(delivery) }),
   take: async (queue, note) => {

@@ -56,7 +56,7 @@ const PLACES: Record<string, (act: Act) => Promise<AsyncDisposable | undefined>>
     await queue.offer(1, 0);
     return queue.subscribe(act);
   },
-  "a handler in a lane": async (act) => {
+  "a handler in a sequence": async (act) => {
     const queue = line.getReliableQueue(name);
     await queue.offerMany([1, 2].map((payload) => ({ payload, delay: 0 })));
     let count = 0;

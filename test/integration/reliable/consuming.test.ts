@@ -170,7 +170,7 @@ describe("subscribeBatch", () => {
 });
 
 describe("orderBy", () => {
-  test("messages of one lane run one by one, in order, and different lanes run side by side", async () => {
+  test("messages of one sequence run one by one, in order, and different sequences run side by side", async () => {
     const queue = newLine().getReliableQueue<number>(uniqueName());
     const running = new Map<string, number>();
     const seen = new Map<string, number[]>();

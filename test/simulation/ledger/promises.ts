@@ -20,11 +20,11 @@ export interface Promises {
    * go back to the queue.
    */
   readonly inOrder?: boolean;
-  /** Whether messages of one lane are handled by one process at a time. */
+  /** Whether messages of one sequence are handled by one process at a time. */
   readonly isExclusive?: boolean;
-  /** Whether each process handles messages of one lane one at a time. */
+  /** Whether each process handles messages of one sequence one at a time. */
   readonly isOrderedBy?: boolean;
-  /** Whether a message that failed holds up the later ones of its lane. */
+  /** Whether a message that failed holds up the later ones of its sequence. */
   readonly isStrict?: boolean;
   /** Whether the offers of one process arrive in the order in which they were made. */
   readonly areOffersInTurn?: boolean;

@@ -12,9 +12,9 @@ export const oneAtATime: Rule = (story, promises) => {
   const { isExclusive = false, isOrderedBy = false } = promises;
   if (!isExclusive && !isOrderedBy) return [];
   const mayOverlap = isExclusive ? hasLostPartition : hasLostLease;
-  return lanesOf(story, promises).flatMap((lane) =>
-    lane.flatMap((first, i) =>
-      lane.slice(i + 1).flatMap((second) => {
+  return sequencesOf(story, promises).flatMap((sequence) =>
+    sequence.flatMap((first, i) =>
+      sequence.slice(i + 1).flatMap((second) => {
         if (!isExclusive && first.by !== second.by) return [];
         if (endOf(first, story) < second.index || mayOverlap(first, second, story)) return [];
         return [`two handlers: ${nameOfDelivery(first)}, ${nameOfDelivery(second)}`];
@@ -49,9 +49,9 @@ const LONGEST_LEASE = 2500;
 export const fences: Rule = (story, promises) => {
   if (promises.isExclusive !== true) return [];
   if (story.faults.some(({ kind }) => kind === "failover")) return [];
-  return lanesOf(story, promises).flatMap((lane) =>
-    lane.slice(1).flatMap((second, i) => {
-      const first = lane[i];
+  return sequencesOf(story, promises).flatMap((sequence) =>
+    sequence.slice(1).flatMap((second, i) => {
+      const first = sequence[i];
       if (first?.fence === undefined) return [];
       if (second.fence === undefined) return [`no fence: ${nameOfDelivery(second)}`];
       if (second.fence > first.fence) return [];
@@ -69,9 +69,9 @@ export const fences: Rule = (story, promises) => {
  */
 export const strictOrder: Rule = (story, promises) => {
   if (promises.isStrict !== true || story.faults.some(({ kind }) => kind === "failover")) return [];
-  return lanesOf(story, promises).flatMap((lane) =>
-    lane.flatMap((first, i) =>
-      lane.slice(i + 1).flatMap((second) => {
+  return sequencesOf(story, promises).flatMap((sequence) =>
+    sequence.flatMap((first, i) =>
+      sequence.slice(i + 1).flatMap((second) => {
         if (first.n === second.n || !isEarlier(second, first, story)) return [];
         if (isRedriven(second, story)) return [];
         return [`strict order: ${nameOfDelivery(first)} before ${nameOfDelivery(second)}`];
@@ -106,18 +106,18 @@ function endOf(delivery: Delivery, story: Story): number {
   return Math.min(delivery.end?.index ?? Infinity, crash?.index ?? Infinity);
 }
 
-/** The deliveries of each partition key; of each lane, if those are not exclusive; in each group. */
-function lanesOf(story: Story, { isExclusive = false }: Promises): Delivery[][] {
-  const lanes = new Map<string, Delivery[]>();
+/** The deliveries of each partition key; of each sequence, if those are not exclusive; in each group. */
+function sequencesOf(story: Story, { isExclusive = false }: Promises): Delivery[][] {
+  const sequences = new Map<string, Delivery[]>();
   for (const delivery of story.deliveries) {
-    const lane = isExclusive ? delivery.partitionKey : delivery.lane;
-    if (lane === undefined) continue;
-    const name = `${delivery.group} ${lane}`;
-    const list = lanes.get(name) ?? [];
-    lanes.set(name, list);
+    const sequence = isExclusive ? delivery.partitionKey : delivery.sequence;
+    if (sequence === undefined) continue;
+    const name = `${delivery.group} ${sequence}`;
+    const list = sequences.get(name) ?? [];
+    sequences.set(name, list);
     list.push(delivery);
   }
-  return [...lanes.values()];
+  return [...sequences.values()];
 }
 
 /** After these a process may have lost its lease without knowing it. */

@@ -58,7 +58,7 @@ export interface Delivery extends Moment {
   readonly id: string | undefined;
   readonly key: string | undefined;
   /** What `orderBy` returned. */
-  readonly lane: string | undefined;
+  readonly sequence: string | undefined;
   /** What decides the partition. */
   readonly partitionKey: string | undefined;
   readonly fence: number | undefined;
@@ -305,7 +305,7 @@ export class Story {
       failures: (event["failures"] as number | undefined) ?? 0,
       id: event["id"] as string | undefined,
       key: event["key"] as string | undefined,
-      lane: event["lane"] as string | undefined,
+      sequence: event["sequence"] as string | undefined,
       partitionKey: (offer?.args["partitionKey"] as string | undefined) ?? offer?.key,
       fence: event["fence"] as number | undefined,
       settlements: [],

@@ -18,7 +18,7 @@ export const reliable: World = {
     const { random } = sim;
     const terms = termsOf(sim);
     sim.note({ terms });
-    const { groups, maxAttempts, retry, leaseTimeout, hasLanes, keyCount } = terms;
+    const { groups, maxAttempts, retry, leaseTimeout, hasSequences, keyCount } = terms;
     // No draw of its own: half of the runs also note what is handled.
     const keepHandled = leaseTimeout === 1000 ? 3_600_000 : 0;
     const options = { maxAttempts, retry, leaseTimeout, keepHandled };
@@ -49,7 +49,7 @@ export const reliable: World = {
             impatience: random.pick([0.1, 0.9]),
             mayFreeze: true,
             settlesTogether: random.chance(0.5),
-            ...(hasLanes && { laneOf: (n: number) => String(n % 2) }),
+            ...(hasSequences && { sequenceOf: (n: number) => String(n % 2) }),
           });
         });
       }
@@ -83,7 +83,7 @@ export const reliable: World = {
     return await audit(sim, {
       queue: "orders",
       kind: "reliable",
-      isOrderedBy: terms.hasLanes,
+      isOrderedBy: terms.hasSequences,
       ...terms,
     });
   },
@@ -98,7 +98,7 @@ function termsOf({ random }: Sim) {
     maxAttempts: random.between(1, 4),
     retry: random.pick([[0], [50, 500], [10, 1000, 3000]]),
     leaseTimeout: random.pick([1000, 3000]),
-    hasLanes: random.chance(0.3),
+    hasSequences: random.chance(0.3),
     /** How many business keys the offers share; 0 if each offer has a key of its own. */
     keyCount: random.pick([0, 0, 1, 3]),
     /** Whether the server's clock is set forward beyond a lease, while handlers work. */

@@ -81,7 +81,7 @@ function take(shop: Shop, process: SimProcess, setting: Setting): void {
       options: { maxAttempts, retry, leaseTimeout },
       style: "subscribe",
       longest: 200,
-      laneOf: (n) => `lane ${n % 3}`,
+      sequenceOf: (n) => `sequence ${n % 3}`,
     });
   }
 }

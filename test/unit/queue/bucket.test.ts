@@ -3,7 +3,7 @@ import { BUCKET_COUNT, bucketOfKey, hashOf } from "../../../src/queue/message/bu
 import {
   bucketOf,
   createId,
-  laneIn,
+  sequenceIn,
   packAddress,
   packMember,
   unpackMember,
@@ -55,9 +55,9 @@ test("ids without a key are spread evenly", () => {
 test("an id holds the hash of its key and with it the bucket, and is otherwise random and ordered", () => {
   const ids = numbers.slice(0, 1000).map((i) => createId(STAMP + i, hashOf("order:42")));
   for (const id of ids) expect(bucketOf(id)).toBe(373);
-  expect(new Set(ids.map((id) => laneIn(packAddress(1, id)))).size).toBe(1);
-  expect(laneIn(packAddress(1, createId(STAMP, hashOf("order:43"))))).not.toBe(
-    laneIn(packAddress(1, ids[0] as Buffer)),
+  expect(new Set(ids.map((id) => sequenceIn(packAddress(1, id)))).size).toBe(1);
+  expect(sequenceIn(packAddress(1, createId(STAMP, hashOf("order:43"))))).not.toBe(
+    sequenceIn(packAddress(1, ids[0] as Buffer)),
   );
   expect(ids.toSorted((a, b) => Buffer.compare(a, b))).toEqual(ids);
   expect(new Set(ids.map((id) => id.readUInt16BE(14))).size).toBe(1);

@@ -1,15 +1,15 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
-import { Lanes } from "../../../src/reliable/consuming/sequences.ts";
+import { Sequences } from "../../../src/reliable/consuming/sequences.ts";
 
-let lanes: Lanes;
+let sequences: Sequences;
 let running: string[];
 let ended: string[];
 /** Ends the work of this name, with or without an error. */
 let ends: Map<string, (error?: Error) => void>;
 
 beforeEach(() => {
-  lanes = new Lanes();
+  sequences = new Sequences();
   running = [];
   ended = [];
   ends = new Map();
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 /** Calls a work that runs until it is ended. */
 function run(key: string | undefined, name: string): Promise<string> {
-  return lanes.run(key, async () => {
+  return sequences.run(key, async () => {
     running.push(name);
     const error = await new Promise<Error | undefined>((resolve) => {
       ends.set(name, resolve);
@@ -58,7 +58,7 @@ describe("works with one key", () => {
   });
 
   test("go on after one that throws at once", async () => {
-    const failing = lanes.run("a", () => {
+    const failing = sequences.run("a", () => {
       throw new Error("no promise");
     });
     const next = run("a", "2");
@@ -67,12 +67,12 @@ describe("works with one key", () => {
     expect(running).toEqual(["2"]);
     await end("2");
     await next;
-    expect(lanes.size).toBe(0);
+    expect(sequences.size).toBe(0);
   });
 
   test("that are called by a work of their key wait for its end", async () => {
     let inner: Promise<string> | undefined;
-    const outer = lanes.run("a", async () => {
+    const outer = sequences.run("a", async () => {
       inner = run("a", "inner");
       await turn();
       expect(running).toEqual([]);
@@ -110,11 +110,11 @@ describe("all others run at once:", () => {
     expect(running).toHaveLength(keys.length);
     for (const i of keys.keys()) await end(String(i));
     await Promise.all(results);
-    expect(lanes.size).toBe(0);
+    expect(sequences.size).toBe(0);
   });
 
   test("a work without a key that throws at once rejects", async () => {
-    const failing = lanes.run(undefined, () => {
+    const failing = sequences.run(undefined, () => {
       throw new Error("no promise");
     });
     await expect(failing).rejects.toThrow("no promise");
@@ -124,14 +124,14 @@ describe("all others run at once:", () => {
 test("a key is forgotten when it has no work left", async () => {
   const results = [run("a", "1"), run("a", "2"), run("b", "3")];
   await turn();
-  expect(lanes.size).toBe(2);
+  expect(sequences.size).toBe(2);
   await end("3");
-  expect(lanes.size).toBe(1);
+  expect(sequences.size).toBe(1);
   await end("1");
-  expect(lanes.size).toBe(1);
+  expect(sequences.size).toBe(1);
   await end("2");
   await Promise.all(results);
-  expect(lanes.size).toBe(0);
+  expect(sequences.size).toBe(0);
 });
 
 test("10,000 works of one key, and 10,000 keys, take no longer than they should", async () => {
@@ -141,8 +141,8 @@ test("10,000 works of one key, and 10,000 keys, take no longer than they should"
   await Promise.all(
     Array.from({ length: count }, (_, i) =>
       Promise.all([
-        lanes.run("a", async () => order.push(i)),
-        lanes.run(`key ${i}`, async () => await Promise.resolve()),
+        sequences.run("a", async () => order.push(i)),
+        sequences.run(`key ${i}`, async () => await Promise.resolve()),
       ]),
     ),
   );
@@ -150,5 +150,5 @@ test("10,000 works of one key, and 10,000 keys, take no longer than they should"
   expect(performance.now() - startedAt).toBeLessThan(20_000);
   expect(order).toEqual([...Array(count).keys()]);
   await turn();
-  expect(lanes.size).toBe(0);
+  expect(sequences.size).toBe(0);
 });

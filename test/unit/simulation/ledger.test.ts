@@ -563,10 +563,12 @@ describe("one consumer per key", () => {
     expect(found(redriven, "strict order", exclusive)).toEqual([]);
   });
 
-  it("keeps the lanes of orderBy in each process", () => {
-    const lanes: Promises = { ...RELIABLE, isOrderedBy: true };
-    expect(sharingLane("t").judge(lanes)).toEqual([expect.stringContaining("two handlers")]);
-    expect(sharingLane("u").judge(lanes)).toEqual([]);
+  it("keeps the sequences of orderBy in each process", () => {
+    const sequences: Promises = { ...RELIABLE, isOrderedBy: true };
+    expect(sharingSequence("t").judge(sequences)).toEqual([
+      expect.stringContaining("two handlers"),
+    ]);
+    expect(sharingSequence("u").judge(sequences)).toEqual([]);
   });
 });
 
@@ -808,11 +810,11 @@ function overlapping(fault?: Record<string, unknown>): History {
   return all.take("u", 2, 1, { fence: 6 }).handled(1, "returned").handled(2, "returned");
 }
 
-/** Two handlers of a lane run at once, the second one in this process. */
-function sharingLane(process: string): History {
+/** Two handlers of a sequence run at once, the second one in this process. */
+function sharingSequence(process: string): History {
   return two()
-    .take("t", 1, 1, { lane: "a" })
-    .take(process, 2, 1, { lane: "a" })
+    .take("t", 1, 1, { sequence: "a" })
+    .take(process, 2, 1, { sequence: "a" })
     .handled(1, "returned")
     .handled(2, "returned");
 }
