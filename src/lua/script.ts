@@ -152,17 +152,7 @@ export async function run<
   onUnknown?: () => void,
   isInTurn = false,
 ): Promise<Reply> {
-  const words: ScriptArg[] = [script.keys.length];
-  for (const key of script.keys) words.push(keys[key]);
-  if (script.rowsAs === "keys") {
-    for (const row of rows) for (const column of script.each) words.push(row[column]);
-    words[0] = words.length - 1;
-  }
-  for (const arg of script.args) words.push(argumentOf(args, arg));
-  if (script.rowsAs === "packed" && script.each.length > 0) words.push(packRows(script.each, rows));
-  if (script.rowsAs === "columns") {
-    for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));
-  }
+  const words = wordsOf(script, keys, args, rows);
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
@@ -180,6 +170,30 @@ export async function run<
     const ran: ScriptRun = { script: script.name, key, rows: rows.length, duration, isDone };
     scriptRuns.publish(ran);
   }
+}
+
+/**
+ * The words of a script's command, behind its digest or text: how many keys there are, the keys, and the arguments. Rows
+ * are among them as the script's `rowsAs` says.
+ */
+export function wordsOf<Key extends string, Arg extends string, Reply, Column extends string>(
+  script: Script<Key, Arg, Reply, Column>,
+  keys: Readonly<Record<Key, string>>,
+  args: Arguments<Arg>,
+  rows: readonly Row<Column>[],
+): ScriptArg[] {
+  const words: ScriptArg[] = [script.keys.length];
+  for (const key of script.keys) words.push(keys[key]);
+  if (script.rowsAs === "keys") {
+    for (const row of rows) for (const column of script.each) words.push(row[column]);
+    words[0] = words.length - 1;
+  }
+  for (const arg of script.args) words.push(argumentOf(args, arg));
+  if (script.rowsAs === "packed" && script.each.length > 0) words.push(packRows(script.each, rows));
+  if (script.rowsAs === "columns") {
+    for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));
+  }
+  return words;
 }
 
 /** Packs rows into one argument: each value behind its length (4 bytes, big-endian). */

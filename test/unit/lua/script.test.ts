@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { defineFragment } from "../../../src/lua/fragment.ts";
 import { asNumber } from "../../../src/lua/reply.ts";
-import { defineScript } from "../../../src/lua/script.ts";
+import { defineScript, wordsOf, type Row, type ScriptArg } from "../../../src/lua/script.ts";
 
 const move = defineScript({
   name: "move",
@@ -104,3 +104,49 @@ test("the digest covers the whole text", () => {
   const other = defineScript({ ...move, name: "other" });
   expect(other.sha).not.toBe(move.sha);
 });
+
+test("the words of a command: the number of keys, the keys and the arguments as declared", () => {
+  const keys = { target: "{a}:t", source: "{a}:s" };
+  const words = wordsOf(move, keys, { channel: "news", limit: 5 }, []);
+  expect(words).toEqual([2, "{a}:s", "{a}:t", 5, "news"]);
+});
+
+test("a script that is not told what the insertion order holds gets addresses", () => {
+  const script = { ...move, keys: [], args: ["elementsAre"] as const };
+  expect(wordsOf(script, {}, {}, [])).toEqual([0, "addresses"]);
+  expect(wordsOf(script, {}, { elementsAre: "members" }, [])).toEqual([0, "members"]);
+});
+
+describe("rows among the words", () => {
+  const rows = [
+    { name: "ä", due: 12 },
+    { name: Buffer.of(0, 255), due: "" },
+  ];
+  test("packed, they are the last argument: each value behind its length in bytes", () => {
+    const [, , , , , packed, ...others] = wordsWith("packed", rows);
+    expect(others).toEqual([]);
+    const bytes = [0, 0, 0, 2, ...Buffer.from("ä"), 0, 0, 0, 2, ...Buffer.from("12")];
+    expect(packed).toEqual(Buffer.from([...bytes, 0, 0, 0, 2, 0, 255, 0, 0, 0, 0]));
+    expect(wordsWith("packed", []).at(-1)).toEqual(Buffer.alloc(0));
+  });
+
+  test("as keys, they follow the named ones and count as keys", () => {
+    expect(wordsWith("keys", rows)).toEqual([6, "s", "t", "ä", 12, Buffer.of(0, 255), "", 5, "c"]);
+  });
+
+  test("as columns, each is an argument with the values of all rows in JSON", () => {
+    const texts = [
+      { name: "a", due: 1 },
+      { name: "b", due: 2 },
+    ];
+    expect(wordsWith("columns", texts)).toEqual([2, "s", "t", 5, "c", '["a","b"]', "[1,2]"]);
+  });
+});
+
+function wordsWith(
+  rowsAs: "packed" | "keys" | "columns",
+  rows: readonly Row<"name" | "due">[],
+): readonly ScriptArg[] {
+  const script = { ...move, each: ["name", "due"] as const, rowsAs };
+  return wordsOf(script, { source: "s", target: "t" }, { limit: 5, channel: "c" }, rows);
+}
