@@ -23,7 +23,7 @@ export class Lookup {
     return found.messages[0];
   }
 
-  /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not waiting. */
+  /** Gives a message a new deadline; returns it as it is then, or undefined if it is neither delayed nor retrying. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",

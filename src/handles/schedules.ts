@@ -242,8 +242,8 @@ export class Schedules<T = unknown> {
     const { record, serverTime, ...others } = await this.#all.get(name, call);
     if (record === undefined) return undefined;
     const ahead = aheadOf(name, record, serverTime);
-    const waiting = await this.#waiting(name, ahead, call);
-    return shown({ ...others, name, record }, ahead, waiting, serverTime);
+    const present = await this.#present(name, ahead, call);
+    return shown({ ...others, name, record }, ahead, present, serverTime);
   }
 
   /** Iterates over all schedules, each once, in no particular order. Not a snapshot. */
@@ -252,8 +252,8 @@ export class Schedules<T = unknown> {
     const now = await this.#all.now(call);
     const ticksOf = ({ name, record }: Shown) => aheadOf(name, record, now);
     const keysOf = (one: Shown) => ticksOf(one).map(({ key }) => key);
-    for await (const { page, waiting } of this.#all.pages(keysOf, call)) {
-      for (const one of page) yield shown(one, ticksOf(one), waiting, now);
+    for await (const { page, present } of this.#all.pages(keysOf, call)) {
+      for (const one of page) yield shown(one, ticksOf(one), present, now);
     }
   }
 
@@ -363,10 +363,10 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  /** Those of the placed ticks, by their keys, of which a message waits. */
-  async #waiting(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
+  /** Those of the placed ticks, by their keys, of which a message is delayed or retrying. */
+  async #present(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
     if (ahead.length === 0) return new Set();
-    return await this.#all.waiting(
+    return await this.#all.present(
       name,
       ahead.map(({ key }) => key),
       call,
@@ -442,7 +442,7 @@ export class Schedules<T = unknown> {
     if (changed === "outdated") return { outcome: "outdated", next: [] };
     if (changed === "changed" || result.next.length === 0 || call.set !== undefined) return result;
     const ahead = result.next.map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
-    return { ...result, next: stillThere(ahead, await this.#waiting(name, ahead, call)) };
+    return { ...result, next: stillThere(ahead, await this.#present(name, ahead, call)) };
   }
 
   /** Changes a schedule; returns whether there is one. */
@@ -546,7 +546,7 @@ function outcomeOf(
 function shown(
   { name, record, isPlanned, droppedLate, droppedOverlap }: Shown,
   ahead: readonly Ahead[],
-  waiting: ReadonlySet<string>,
+  present: ReadonlySet<string>,
   now: number,
 ): Schedule {
   const { rule, payload, hasCalendar, version, set, isPaused, count, missed } = record;
@@ -563,7 +563,7 @@ function shown(
     plannedUntil: record.until,
     planAt: isPlanned ? record.planAt : 0,
     lastAt: record.placed.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
-    next: stillThere(ahead, waiting),
+    next: stillThere(ahead, present),
     tzdata: record.tzdata,
   };
 }
@@ -572,9 +572,9 @@ function aheadOf(name: string, record: ScheduleRecord, now: number): Ahead[] {
   return nextOf(record, now).map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
 }
 
-/** Those of which a message waits: someone may have cancelled others, or cleared the queue. */
-function stillThere(ahead: readonly Ahead[], waiting: ReadonlySet<string>): number[] {
-  return ahead.filter(({ key }) => waiting.has(key)).map(({ tick }) => tick);
+/** Those of which a message is delayed or retrying: someone may have cancelled others, or cleared the queue. */
+function stillThere(ahead: readonly Ahead[], present: ReadonlySet<string>): number[] {
+  return ahead.filter(({ key }) => present.has(key)).map(({ tick }) => tick);
 }
 
 /** The placed ticks that are ahead. */

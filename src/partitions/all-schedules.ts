@@ -81,22 +81,25 @@ export class AllSchedules {
     return queue.call("ask the time of", (redis) => queue.time(redis), call);
   }
 
-  /** Those of the ticks of a schedule, by their keys, of which a message waits. */
-  waiting(name: string, keys: readonly string[], call?: Call): Promise<Set<string>> {
-    return this.#at(name, (stored, to) => stored.waiting(keys, to), call);
+  /** Those of the ticks of a schedule, by their keys, of which a message is delayed or retrying. */
+  present(name: string, keys: readonly string[], call?: Call): Promise<Set<string>> {
+    return this.#at(name, (stored, to) => stored.present(keys, to), call);
   }
 
-  /** All schedules as {@link all}, a page at a time, with the keys of those of its ticks of which a message waits. */
+  /**
+   * All schedules as {@link all}, a page at a time, with the keys of those of its ticks of which a message is delayed or
+   * retrying.
+   */
   async *pages(
     keysOf: (one: ListedRecord) => readonly string[],
     call?: Call,
-  ): AsyncGenerator<{ readonly page: ListedRecord[]; readonly waiting: Set<string> }, void, void> {
+  ): AsyncGenerator<{ readonly page: ListedRecord[]; readonly present: Set<string> }, void, void> {
     const seen = new Set<string>();
     for (const { schedules } of await this.#parts.all(call)) {
       for await (const all of schedules.pages(call)) {
         const page = all.filter(({ name }) => !seen.has(name));
         for (const { name } of page) seen.add(name);
-        yield { page, waiting: await schedules.waiting(page.flatMap(keysOf), call) };
+        yield { page, present: await schedules.present(page.flatMap(keysOf), call) };
       }
     }
   }

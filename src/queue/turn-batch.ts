@@ -41,8 +41,8 @@ export interface RequestBatch<Request> {
  */
 export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;
-  #waiting: Waiting<Request, Result>[] = [];
-  readonly #sending = new Map<Promise<void>, readonly Waiting<Request, Result>[]>();
+  #queued: Pending<Request, Result>[] = [];
+  readonly #sending = new Map<Promise<void>, readonly Pending<Request, Result>[]>();
 
   constructor(rule: BatchRule<Request, Result>) {
     this.#rule = rule;
@@ -50,13 +50,13 @@ export class TurnBatch<Request, Result> {
 
   /** Adds a request; resolves with its result. */
   add(request: Request, call?: Call): Promise<Result> {
-    const waiting = new Waiting<Request, Result>(request);
-    if (call?.signal !== undefined) this.#giveUpOn(call.signal, waiting);
-    if (!waiting.isDone) {
-      if (this.#waiting.length === 0) nextTick(() => this.#flush());
-      this.#waiting.push(waiting);
+    const pending = new Pending<Request, Result>(request);
+    if (call?.signal !== undefined) this.#giveUpOn(call.signal, pending);
+    if (!pending.isDone) {
+      if (this.#queued.length === 0) nextTick(() => this.#flush());
+      this.#queued.push(pending);
     }
-    return waiting.promise;
+    return pending.promise;
   }
 
   /** Whether any batch is sent and not done. */
@@ -80,23 +80,23 @@ export class TurnBatch<Request, Result> {
   }
 
   #flush(): void {
-    const waiting = this.#waiting.filter(isWanted);
-    this.#waiting = [];
+    const queued = this.#queued.filter(isWanted);
+    this.#queued = [];
     const { most = BATCH } = this.#rule;
-    const size = Math.min(most, Math.max(HALF, Math.ceil(waiting.length / 2)));
-    for (let from = 0; from < waiting.length;) {
-      const end = this.#endOfBatch(waiting, from, Math.min(from + size, waiting.length));
-      this.#send(waiting.slice(from, end));
+    const size = Math.min(most, Math.max(HALF, Math.ceil(queued.length / 2)));
+    for (let from = 0; from < queued.length;) {
+      const end = this.#endOfBatch(queued, from, Math.min(from + size, queued.length));
+      this.#send(queued.slice(from, end));
       from = end;
     }
   }
 
-  #endOfBatch(waiting: readonly Waiting<Request, Result>[], from: number, end: number): number {
+  #endOfBatch(queued: readonly Pending<Request, Result>[], from: number, end: number): number {
     const { kindOf, sizeOf } = this.#rule;
     let kind: string | undefined;
     let bytes = 0;
     for (let i = from; i < end; i++) {
-      const { request } = waiting[i] as Waiting<Request, Result>;
+      const { request } = queued[i] as Pending<Request, Result>;
       bytes += sizeOf(request);
       if (i > from && (kindOf?.(request) !== kind || bytes > BATCH_BYTES)) return i;
       kind = kindOf?.(request);
@@ -104,49 +104,49 @@ export class TurnBatch<Request, Result> {
     return end;
   }
 
-  #send(batch: readonly Waiting<Request, Result>[]): void {
+  #send(batch: readonly Pending<Request, Result>[]): void {
     const { send, expiries, isMoving } = this.#rule;
     const expiry = expiries?.add(() => {
-      for (const waiting of batch) {
-        this.#giveUp(waiting, overdue(expiries.timeout, waiting.isSent));
+      for (const pending of batch) {
+        this.#giveUp(pending, overdue(expiries.timeout, pending.isSent));
       }
     }, isMoving);
     const finish = () => {
       if (expiry !== undefined) expiries?.remove(expiry);
       this.#sending.delete(sending);
     };
-    let sealed: readonly Waiting<Request, Result>[] = [];
+    let sealed: readonly Pending<Request, Result>[] = [];
     const seal = () => {
       sealed = batch.filter(isWanted);
-      for (const waiting of sealed) waiting.isSent = true;
+      for (const pending of sealed) pending.isSent = true;
       return sealed.map(({ request }) => request);
     };
     const sending = send({ endsAt: expiry?.endsAt ?? Infinity, seal }).then(
       (results) => {
         finish();
-        sealed.forEach((waiting, i) => waiting.resolve(results[i] as Result));
+        sealed.forEach((pending, i) => pending.resolve(results[i] as Result));
       },
       (error: unknown) => {
         finish();
-        for (const waiting of batch) waiting.reject(error);
+        for (const pending of batch) pending.reject(error);
       },
     );
     this.#sending.set(sending, batch);
   }
 
-  #giveUpOn(signal: AbortSignal, waiting: Waiting<Request, Result>): void {
-    const giveUp = () => this.#giveUp(waiting, aborted(signal, waiting.isSent));
+  #giveUpOn(signal: AbortSignal, pending: Pending<Request, Result>): void {
+    const giveUp = () => this.#giveUp(pending, aborted(signal, pending.isSent));
     if (signal.aborted) giveUp();
-    else waiting.onDone = onAbort(signal, giveUp);
+    else pending.onDone = onAbort(signal, giveUp);
   }
 
-  #giveUp(waiting: Waiting<Request, Result>, why: UnansweredError): void {
-    if (!waiting.isDone) waiting.reject(this.#rule.giveUp(why));
+  #giveUp(pending: Pending<Request, Result>, why: UnansweredError): void {
+    if (!pending.isDone) pending.reject(this.#rule.giveUp(why));
   }
 }
 
 /** A request and the promise of its result. It gets one result; later ones are dropped. */
-class Waiting<Request, Result> {
+class Pending<Request, Result> {
   readonly request: Request;
   readonly promise: Promise<Result>;
   isSent = false;

@@ -108,7 +108,7 @@ export class GiveBack {
         mayBeBack ||= failure.reply === undefined;
       }
       await pause.wait();
-      if (!mayBeBack && this.#waiters.waitingCount > 0) {
+      if (!mayBeBack && this.#waiters.pendingCount > 0) {
         this.#work.stopped();
         await this.#putBackToOne(this.#waiters.giveLast(batch));
         return;

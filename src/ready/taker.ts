@@ -150,6 +150,6 @@ export class Taker {
     };
     if (!step.isBlocking) return await this.#loop.take(take);
     const isStale = () => left.length > 0 || this.#sources.open !== open;
-    await this.#loop.block(take, () => this.#loop.waiters.waitingCount === 0 || isStale());
+    await this.#loop.block(take, () => this.#loop.waiters.pendingCount === 0 || isStale());
   }
 }

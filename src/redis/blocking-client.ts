@@ -130,7 +130,7 @@ export class BlockingClient {
 
   async #onOverdue(watch: ReplyWatch): Promise<void> {
     const isDead = await hasDied({
-      isAwaited: () => watch.isWaiting,
+      isAwaited: () => watch.isPending,
       isSilent: () => watch.isSilent,
       probe: () => this.#connections.probe(this.#key),
       grace: GRACE,
@@ -150,7 +150,7 @@ class ReplyWatch {
   readonly #onOverdue: () => void;
   #timer: NodeJS.Timeout;
   #isExpected = false;
-  isWaiting = true;
+  isPending = true;
 
   /** The reply comes within `timeout` milliseconds, unless it is overdue. */
   constructor(progress: Progress, onOverdue: () => void, timeout: number) {
@@ -167,14 +167,14 @@ class ReplyWatch {
 
   /** Nothing keeps the reply back any more. */
   expectNow(): void {
-    if (this.#isExpected || !this.isWaiting) return;
+    if (this.#isExpected || !this.isPending) return;
     this.#isExpected = true;
     networkTime.clearTimeout(this.#timer);
     this.#timer = networkTime.setTimeout(this.#onOverdue, OVERDUE);
   }
 
   noteReply(): void {
-    this.isWaiting = false;
+    this.isPending = false;
     // Only what comes later is a sign that the next reply comes.
     this.#progress.look();
     networkTime.clearTimeout(this.#timer);

@@ -56,8 +56,8 @@ export function callWithin<Reply>(
       });
 
     const call = async (): Promise<Reply | undefined> => {
-      const waiting = ready();
-      if (waiting !== undefined) await waiting;
+      const pending = ready();
+      if (pending !== undefined) await pending;
       if (isOver) return undefined;
       isSent = true;
       return await retrying(send, mayRetry, expiry.endsAt, async () => {

@@ -148,7 +148,7 @@ export function end(client: RedisClient): void {
   const isParked = client.status === "reconnecting";
   client.disconnect();
   if (!isParked || isCluster(client)) return;
-  // Between two attempts to connect, disconnect() only cancels the next attempt, and never rejects the waiting
+  // Between two attempts to connect, disconnect() only cancels the next attempt, and never rejects the queued
   // commands. So begin an attempt, and abort it.
   client.connect().catch(() => {});
   client.disconnect();

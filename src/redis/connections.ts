@@ -401,7 +401,7 @@ export class Connections {
       },
       every: IDLE,
       isWanted: () =>
-        this.#listener.troubles.isWaiting ||
+        this.#listener.troubles.endsWhenHeard ||
         (connection === this.#background && queueTime.now() < this.#followsUntil),
     };
     const probe = () => this.#probeBeside(connection);

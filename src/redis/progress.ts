@@ -63,8 +63,8 @@ export class Progress {
     const now = networkTime.now();
     const read = stream?.bytesRead ?? 0;
     const written = stream?.bytesWritten ?? 0;
-    const waiting = stream?.writableLength ?? 0;
-    const accepted = written - waiting;
+    const unsent = stream?.writableLength ?? 0;
+    const accepted = written - unsent;
     const isOther = stream !== this.#stream;
     if (isOther || !this.isAwaited) {
       this.#stream = stream;
@@ -81,7 +81,7 @@ export class Progress {
     this.#read = read;
     this.#accepted = accepted;
     // Of a corked socket they do not wait for the kernel.
-    this.#queued = stream?.writableCorked ? 0 : waiting;
+    this.#queued = stream?.writableCorked ? 0 : unsent;
     this.#lookedAt = now;
     this.#patience = Math.min((written - this.#answered) / SLOWEST, MOST);
   }

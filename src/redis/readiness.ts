@@ -13,7 +13,7 @@ export class Readiness {
   readonly #client: RedisClient;
   /** Of a lent client. */
   readonly database: LentDatabase | undefined;
-  #waiting: Promise<void> | undefined;
+  #pending: Promise<void> | undefined;
   #fail: ((reason: unknown) => void) | undefined;
 
   private constructor(client: RedisClient, isLent: boolean) {
@@ -38,14 +38,14 @@ export class Readiness {
    */
   wait(): Promise<void> | undefined {
     if (this.#client.status === "end") throw new UnansweredError("the connection is closed", false);
-    if (this.#waiting === undefined && !this.#isDecided) {
+    if (this.#pending === undefined && !this.#isDecided) {
       // In the next tick: a caller that comes before the earlier ones have continued has to stay behind them.
-      const end = () => nextTick(() => (this.#waiting = undefined));
-      this.#waiting = this.#wait().finally(end);
+      const end = () => nextTick(() => (this.#pending = undefined));
+      this.#pending = this.#wait().finally(end);
       // Some callers only look whether there is anything to wait for.
-      this.#waiting.catch(ignore);
+      this.#pending.catch(ignore);
     }
-    return this.#waiting;
+    return this.#pending;
   }
 
   /** Rejects the current promise: Redis has rejected the client's credentials or its database. */

@@ -144,7 +144,7 @@ export class Troubles {
   }
 
   /** Whether an outage is over as soon as Redis is {@link heard}. */
-  get isWaiting(): boolean {
+  get endsWhenHeard(): boolean {
     return this.#isSilent;
   }
 
@@ -163,7 +163,7 @@ export class Troubles {
     this.#isClosing = true;
   }
 
-  /** Reports an outage whose report is still waiting, and nothing after that. */
+  /** Reports an outage whose report is still held back, and nothing after that. */
   close(): void {
     this.#settleReport();
     this.#isClosed = true;

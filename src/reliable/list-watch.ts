@@ -115,7 +115,7 @@ export class ListWatch {
         );
         this.#isFilled = moved !== null;
       };
-      await this.#loop.block(block, () => waiters.waitingCount === 0);
+      await this.#loop.block(block, () => waiters.pendingCount === 0);
     }
   }
 

@@ -13,7 +13,7 @@ export class ReliableMessages extends DelayedMessages {
   readonly #group: Group;
   readonly #queue: Queue;
   /** Offers that may have to wait for stream and group. */
-  readonly #waiting = new Set<Promise<unknown>>();
+  readonly #pending = new Set<Promise<unknown>>();
 
   constructor(group: Group, queue: Queue) {
     super(queue);
@@ -36,11 +36,11 @@ export class ReliableMessages extends DelayedMessages {
         throw this.#notOffered(error, call);
       },
     );
-    return this.#waitingFor(offer);
+    return this.#noted(offer);
   }
 
   override offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
-    return this.#waitingFor(this.#offerMany(offerings, call));
+    return this.#noted(this.#offerMany(offerings, call));
   }
 
   async #offerMany(offerings: readonly Offering[], call?: Call): Promise<OfferResult[]> {
@@ -59,12 +59,12 @@ export class ReliableMessages extends DelayedMessages {
 
   /** Includes offers that wait for stream and group. */
   override async done(): Promise<void> {
-    await Promise.all([super.done(), Promise.allSettled(this.#waiting)]);
+    await Promise.all([super.done(), Promise.allSettled(this.#pending)]);
   }
 
-  #waitingFor<Result>(offer: Promise<Result>): Promise<Result> {
-    const forget = () => this.#waiting.delete(offer);
-    this.#waiting.add(offer);
+  #noted<Result>(offer: Promise<Result>): Promise<Result> {
+    const forget = () => this.#pending.delete(offer);
+    this.#pending.add(offer);
     offer.then(forget, forget);
     return offer;
   }

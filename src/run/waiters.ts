@@ -66,9 +66,9 @@ class Waiter<Message> {
  *
  * A waiter is in one of three states:
  *
- * - *waiting*: its time is not over.
- * - *expired*: its time is over, but a reply may be under way, and no other waiter was waiting for it. If the reply
- *   carries a message, this waiter gets it. Otherwise the message would have to be given back, and the next caller
+ * - *pending*: its time is not over.
+ * - *expired*: its time is over, but a reply may be under way, and no other waiter was pending. If the reply carries
+ *   a message, this waiter gets it. Otherwise the message would have to be given back, and the next caller
  *   might get a later message first. If the reply carries no message, or no reply is under way, the waiter gets none.
  * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is a connection.
  *
@@ -78,7 +78,7 @@ class Waiter<Message> {
 export class Waiters<Message> {
   readonly #queue: string;
   readonly #owner: WaitersOwner;
-  readonly #waiting = new Set<Waiter<Message>>();
+  readonly #pending = new Set<Waiter<Message>>();
   readonly #expired = new Set<Waiter<Message>>();
   readonly #unserved = new Set<Waiter<Message>>();
   #isClosed = false;
@@ -109,19 +109,19 @@ export class Waiters<Message> {
       if (signal !== undefined) {
         waiter.unlisten = onAbort(signal, () => this.#leave(waiter, signal.reason));
       }
-      this.#waiting.add(waiter);
+      this.#pending.add(waiter);
       this.#owner.onChange();
     });
   }
 
-  /** Whether any waiter is waiting or unserved. For an expired waiter, Redis is not asked again. */
+  /** Whether any waiter is pending or unserved. For an expired waiter, Redis is not asked again. */
   get areThere(): boolean {
-    return this.#waiting.size + this.#unserved.size > 0;
+    return this.#pending.size + this.#unserved.size > 0;
   }
 
-  /** How many are waiting. */
-  get waitingCount(): number {
-    return this.#waiting.size;
+  /** How many are pending. */
+  get pendingCount(): number {
+    return this.#pending.size;
   }
 
   /** How many are unserved. */
@@ -129,9 +129,9 @@ export class Waiters<Message> {
     return this.#unserved.size;
   }
 
-  /** The `max` of each waiter that is waiting, in the order in which they came. */
+  /** The `max` of each pending waiter, in the order in which they came. */
   get wanted(): number[] {
-    return Array.from(this.#waiting, ({ max }) => max);
+    return Array.from(this.#pending, ({ max }) => max);
   }
 
   get isClosed(): boolean {
@@ -156,10 +156,10 @@ export class Waiters<Message> {
   give(messages: readonly Message[]): readonly Message[] {
     let given = 0;
     // The expired ones first: they will leave without a message, while the others stay.
-    for (const waiter of [...this.#expired, ...this.#waiting]) {
+    for (const waiter of [...this.#expired, ...this.#pending]) {
       if (given === messages.length) break;
       this.#expired.delete(waiter);
-      this.#waiting.delete(waiter);
+      this.#pending.delete(waiter);
       const end = Math.min(given + waiter.max, messages.length);
       waiter.resolve(messages.slice(given, end));
       given = end;
@@ -185,7 +185,7 @@ export class Waiters<Message> {
 
   /** A reply was lost that may have carried messages. */
   loseReply(): void {
-    for (const waiters of [this.#waiting, this.#expired, this.#unserved]) {
+    for (const waiters of [this.#pending, this.#expired, this.#unserved]) {
       for (const waiter of waiters) waiter.hasLostReply = true;
     }
   }
@@ -198,7 +198,7 @@ export class Waiters<Message> {
 
   /** Rejects all waiters. */
   failAll(error: unknown): void {
-    for (const waiters of [this.#unserved, this.#expired, this.#waiting]) {
+    for (const waiters of [this.#unserved, this.#expired, this.#pending]) {
       for (const waiter of waiters) waiter.reject(error);
       waiters.clear();
     }
@@ -212,15 +212,15 @@ export class Waiters<Message> {
   }
 
   #leave(waiter: Waiter<Message>, reason: unknown): void {
-    for (const waiters of [this.#waiting, this.#expired, this.#unserved]) waiters.delete(waiter);
+    for (const waiters of [this.#pending, this.#expired, this.#unserved]) waiters.delete(waiter);
     waiter.reject(reason);
     this.#owner.onChange();
   }
 
   #expire(waiter: Waiter<Message>): void {
-    this.#waiting.delete(waiter);
+    this.#pending.delete(waiter);
     const isConnected = this.#owner.isConnected();
-    if (isConnected && this.#waiting.size > 0) {
+    if (isConnected && this.#pending.size > 0) {
       waiter.resolve([]);
       return;
     }

@@ -99,16 +99,16 @@ export class StoredSchedules {
     return { ...others, record: parseRecord(bytes), revision: revisionOf(bytes) };
   }
 
-  /** Those of the ticks of schedules, by their keys, of which a message waits. */
-  async waiting(keys: readonly string[], call?: Call): Promise<Set<string>> {
-    const waiting = new Set<string>();
+  /** Those of the ticks of schedules, by their keys, of which a message is delayed or retrying. */
+  async present(keys: readonly string[], call?: Call): Promise<Set<string>> {
+    const present = new Set<string>();
     for (let from = 0; from < keys.length; from += PAGE) {
       const some = keys.slice(from, from + PAGE);
       const rows = some.map((key) => ({ key }));
       const flags = await this.#queue.read("look into", areWaiting, {}, { ...call, rows });
-      some.forEach((key, i) => flags[i] && waiting.add(key));
+      some.forEach((key, i) => flags[i] && present.add(key));
     }
-    return waiting;
+    return present;
   }
 
   /** All schedules, each at least once, in no particular order. */

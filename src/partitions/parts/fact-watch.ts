@@ -145,7 +145,7 @@ export class FactWatch {
    */
   #loaded(call?: Call): Promise<Fact> {
     this.#loading ??= this.#load().finally(() => {
-      // Not at once: a caller that comes before the waiting ones have gone on is behind them.
+      // Not at once: a caller that comes before the earlier ones have gone on is behind them.
       nextTick(() => (this.#loading = undefined));
     });
     return orAborted(this.#loading, call?.signal);

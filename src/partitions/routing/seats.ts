@@ -34,7 +34,7 @@ export class Seats {
     if (this.#connecting === undefined && !this.#isConnecting) {
       this.#isConnecting = true;
       this.#connecting = this.#connect().finally(() => {
-        // Not at once: a caller that comes before the waiting ones have resumed must queue up behind them.
+        // Not at once: a caller that comes before the earlier ones have resumed must queue up behind them.
         nextTick(() => (this.#connecting = undefined));
       });
     }

@@ -20,21 +20,21 @@ export interface GatheringSource<Item> {
 /**
  * Takes messages from several sources at once, for all calls of this process that wait for them.
  *
- * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. It is
+ * While a call waits, the gathering waits at every source. Incoming messages go to the oldest call. It is
  * always in exactly one mode:
  *
- * - **idle**: no call waits, and nothing is waited for at the sources. A call → *asking*, or → *waiting* if no source is
- *   owed anything.
+ * - **idle**: no call waits, and nothing is waited for at the sources. A call → *asking*, or → *blocking* if no source
+ *   is owed anything.
  * - **asking**: the sources that got messages back are asked before the others, one by one, without blocking. Otherwise
- *   the source that replies first would be served every time. All were asked, or no call waits → *waiting*.
- * - **waiting**: it waits at all sources. The last call leaves → *lingering*. A source got messages back → *asking*.
+ *   the source that replies first would be served every time. All were asked, or no call waits → *blocking*.
+ * - **blocking**: it waits at all sources. The last call leaves → *lingering*. A source got messages back → *asking*.
  * - **lingering**: no call waits, but the waits at the sources go on for a few milliseconds: handlers are often done by
  *   then, and ending a wait and starting it again costs several commands. Messages that arrive are kept as leftovers.
- *   A call, unless the leftovers serve it → *asking* or *waiting*. The time is over → *idle*; the leftovers go back.
+ *   A call, unless the leftovers serve it → *asking* or *blocking*. The time is over → *idle*; the leftovers go back.
  * - **closed**: nothing follows.
  *
- * A source that fails is tried again after a growing pause, while the waits at the others go on. Waiting calls only
- * reject if all sources fail.
+ * A source that fails is tried again after a growing pause, while the waits at the others go on. Calls only reject if
+ * all sources fail.
  */
 export class Gathering<Item> {
   readonly #waiters: Waiters<Item>;
@@ -144,7 +144,7 @@ export class Gathering<Item> {
 
   #onChange(): void {
     if (this.#mode === "closed") return;
-    if (this.#waiters.waitingCount > 0) {
+    if (this.#waiters.pendingCount > 0) {
       networkTime.clearTimeout(this.#lingering);
       this.#lingering = undefined;
       this.#handOut();
@@ -152,12 +152,12 @@ export class Gathering<Item> {
     // While it asks, whoever is asked next decides.
     if (this.#mode === "asking") return;
     // Not an else: the leftovers may just have served the last call.
-    if (this.#waiters.waitingCount > 0) this.#waitForAll();
+    if (this.#waiters.pendingCount > 0) this.#waitForAll();
     else this.#linger();
   }
 
   #linger(): void {
-    if (this.#mode === "waiting") this.#enter("lingering");
+    if (this.#mode === "blocking") this.#enter("lingering");
     if (this.#mode === "lingering") {
       this.#lingering ??= networkTime.setTimeout(() => {
         this.#enter("idle");
@@ -203,9 +203,9 @@ export class Gathering<Item> {
       void this.#askOwed();
       return;
     }
-    if (this.#mode !== "waiting") this.#enter("waiting");
+    if (this.#mode !== "blocking") this.#enter("blocking");
     for (const source of this.#sources) {
-      if (this.#waiters.waitingCount > 0 && !this.#waits.has(source)) {
+      if (this.#waiters.pendingCount > 0 && !this.#waits.has(source)) {
         void this.#start(source, Infinity);
       }
     }
@@ -213,7 +213,7 @@ export class Gathering<Item> {
 
   /** Asks the owed sources one by one, without blocking, and then waits at all sources. Never rejects. */
   async #askOwed(): Promise<void> {
-    while (this.#waiters.waitingCount > 0) {
+    while (this.#waiters.pendingCount > 0) {
       const [source] = this.#owed;
       if (source === undefined) break;
       this.#owed.delete(source);
@@ -222,7 +222,7 @@ export class Gathering<Item> {
       await Promise.race([this.#start(source, 0), sleepForNetwork(LATE)]);
     }
     if (this.#mode !== "asking") return;
-    this.#enter("waiting");
+    this.#enter("blocking");
     this.#onChange();
   }
 
@@ -284,10 +284,10 @@ export class Gathering<Item> {
 
 /** The modes of a {@link Gathering}, each with the modes that may follow it. */
 const NEXT = {
-  idle: ["asking", "waiting", "closed"],
-  asking: ["waiting", "closed"],
-  waiting: ["asking", "lingering", "closed"],
-  lingering: ["idle", "asking", "waiting", "closed"],
+  idle: ["asking", "blocking", "closed"],
+  asking: ["blocking", "closed"],
+  blocking: ["asking", "lingering", "closed"],
+  lingering: ["idle", "asking", "blocking", "closed"],
   closed: [],
 } as const;
 

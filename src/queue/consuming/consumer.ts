@@ -13,7 +13,7 @@ export interface Consumer {
   /** Takes nothing more from now on. */
   stop(): void;
   /** Whether the user's code that runs now is one of these functions. */
-  isAmong(waiting: readonly Awaiter[]): boolean;
+  isAmong(callers: readonly Awaiter[]): boolean;
 }
 
 /** Options of `close`, `closeQueue` and `closeSubscriptions`. */

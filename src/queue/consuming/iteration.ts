@@ -32,7 +32,7 @@ export class Iteration<T> implements Consumer {
     this.#stopping.abort(new ClosedError("the client"));
   }
 
-  isAmong(waiting: readonly Awaiter[]): boolean {
+  isAmong(callers: readonly Awaiter[]): boolean {
     const at = this.#loopsAt;
     // Where several loops of one function run, the place does not tell which of them waits.
     if (
@@ -40,7 +40,7 @@ export class Iteration<T> implements Consumer {
       [...live].some((one) => one !== this && one.#loopsAt === at && one.running > 0)
     )
       return false;
-    return waiting.some(({ place }) => place !== undefined && place === at);
+    return callers.some(({ place }) => place !== undefined && place === at);
   }
 
   async *messages(): AsyncGenerator<T, void, void> {

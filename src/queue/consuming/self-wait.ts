@@ -21,8 +21,8 @@ export async function unlessAwaitedBy(
     await sleepForNetwork(INTERVAL, over.signal);
     const running = [...consumers()].filter((consumer) => consumer.running > 0);
     if (running.length === 0) continue;
-    const waiting = awaiters();
-    if (over.signal.aborted || !running.some((consumer) => consumer.isAmong(waiting))) continue;
+    const callers = awaiters();
+    if (over.signal.aborted || !running.some((consumer) => consumer.isAmong(callers))) continue;
     throw new TypeError(
       "close must not be awaited by a handler or the body of a loop, which it waits for; it goes on closing: call it there without await",
     );

@@ -93,8 +93,8 @@ export class Subscription implements AsyncDisposable {
   }
 
   /** @internal */
-  isAmong(waiting: readonly Awaiter[]): boolean {
-    return waiting.some(({ name }) => name === this.#name);
+  isAmong(callers: readonly Awaiter[]): boolean {
+    return callers.some(({ name }) => name === this.#name);
   }
 
   /** @internal Stops taking and aborts the handlers' signal, but does not wait for the handlers. */

@@ -187,9 +187,9 @@ export class Held {
   endSettling(isSettled?: boolean): void {
     if (isSettled !== undefined) this.#leave(isSettled ? "settled" : "lost");
     else if (this.isSettling) this.#enter(this.#asked === undefined ? "open" : "asked");
-    const waiting = this.#onSettlingEnd;
+    const callers = this.#onSettlingEnd;
     this.#onSettlingEnd = undefined;
-    waiting?.forEach((goOn) => goOn());
+    callers?.forEach((goOn) => goOn());
   }
 
   async #settlingEnded(): Promise<void> {

@@ -150,7 +150,7 @@ export class Reader {
     let isInVain = false;
     await this.#loop.block(
       () => this.#readAndDeliver(client, count, true),
-      () => (isInVain ||= waiters.waitingCount === 0 || this.#pauses.isPaused !== false),
+      () => (isInVain ||= waiters.pendingCount === 0 || this.#pauses.isPaused !== false),
     );
   }
 

@@ -7,14 +7,14 @@ import type { Held, HeldDeliveries } from "./held.ts";
  * handed out, its process holds nothing else and reads nothing. So only the message that really kills runs out of
  * deliveries.
  *
- * One suspect at most waits here until nothing else is held. If a read returns several, the others are returned to the
+ * One suspect at most rests here until nothing else is held. If a read returns several, the others are returned to the
  * group, and the next reads ask for a single message until one returns no suspect.
  *
  * The only consumer of a partition hands out one message at a time in any case, and must not rest: others are aside.
  */
 export class Suspects {
   readonly #held: HeldDeliveries;
-  #waiting: Held | undefined;
+  #next: Held | undefined;
   /** The suspect that was handed out last. */
   #alone: Held | undefined;
   /** Whether the last read that returned messages returned a suspect. */
@@ -30,7 +30,7 @@ export class Suspects {
   /** Whether nothing may be read or handed out now. */
   get mustRest(): boolean {
     if (this.#alone?.isHeld === true) return true;
-    return this.#waiting !== undefined && this.#held.size > 1;
+    return this.#next !== undefined && this.#held.size > 1;
   }
 
   /** How many messages a read may ask for. */
@@ -44,18 +44,18 @@ export class Suspects {
     const fresh = read.filter(({ isSuspect }) => !isSuspect);
     const surplus = read.filter(({ isSuspect }) => isSuspect);
     if (read.length > 0) this.#isWary = surplus.length > 0;
-    this.#waiting ??= surplus.shift();
+    this.#next ??= surplus.shift();
     return { fresh, surplus };
   }
 
-  /** Removes and returns the waiting suspect, if it is still held. */
+  /** Removes and returns the suspect that rests here, if it is still held. */
   takeOut(): Held | undefined {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    return waiting?.isHeld === true ? waiting : undefined;
+    const next = this.#next;
+    this.#next = undefined;
+    return next?.isHeld === true ? next : undefined;
   }
 
-  /** Removes and returns the waiting suspect, which is then the one that is handed out. */
+  /** Removes and returns the suspect that rests here, which is then the one that is handed out. */
   handOut(): Held | undefined {
     return (this.#alone = this.takeOut());
   }

@@ -68,8 +68,8 @@ export class QueueExam {
     const { stats, fact } = first;
     const isChanging = fact !== undefined && fact.state !== "stable";
     if (isChanging || this.#watches.length > 0 || mayDropLate(first)) return true;
-    const isWaiting = stats.kind === "plain" && stats.ready > 0;
-    return !this.#isClosed && (isWaiting || idleGroups(first).length > 0);
+    const mayBeUntaken = stats.kind === "plain" && stats.ready > 0;
+    return !this.#isClosed && (mayBeUntaken || idleGroups(first).length > 0);
   }
 
   /** Takes the first look, and yields what it shows. */

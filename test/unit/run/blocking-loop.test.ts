@@ -62,7 +62,7 @@ function step(): Promise<void> {
   }
   return loop.block(
     async () => deliver(await client.redis.blpopBuffer("q", 2)),
-    () => isStale || waiters.waitingCount === 0,
+    () => isStale || waiters.pendingCount === 0,
   );
 }
 

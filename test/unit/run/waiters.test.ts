@@ -64,7 +64,7 @@ describe("giving", () => {
     const call = new Call();
     expect(waiters.giveLast([])).toEqual([]);
     expect(await outcomes(call)).toEqual(["waits"]);
-    expect(waiters.waitingCount).toBe(1);
+    expect(waiters.pendingCount).toBe(1);
   });
 
   test("leaves no timer and no listener behind", async () => {
@@ -96,7 +96,7 @@ describe("a time that is over", () => {
     onChange.mockClear();
     await pass(20);
     expect(call.outcome).toBe("waits");
-    expect([waiters.waitingCount, waiters.areThere]).toEqual([0, false]);
+    expect([waiters.pendingCount, waiters.areThere]).toEqual([0, false]);
     expect(onChange).toHaveBeenCalledOnce();
 
     const next = new Call();
@@ -144,7 +144,7 @@ describe("a time that is over before there is a connection", () => {
 
   test("leaves the waiters unserved until Redis was asked for them", async () => {
     expect(await outcomes(...calls)).toEqual(["waits", "waits"]);
-    expect([waiters.waitingCount, waiters.unservedCount]).toEqual([0, 2]);
+    expect([waiters.pendingCount, waiters.unservedCount]).toEqual([0, 2]);
     expect(waiters.areThere).toBe(true);
     expect(waiters.wanted).toEqual([]);
   });
@@ -153,7 +153,7 @@ describe("a time that is over before there is a connection", () => {
     const patient = new Call();
     const hasty = new Call(1, { timeout: 5 });
     await pass(5);
-    expect([waiters.waitingCount, waiters.unservedCount]).toEqual([1, 3]);
+    expect([waiters.pendingCount, waiters.unservedCount]).toEqual([1, 3]);
     isConnected = true;
     waiters.expireUnserved();
     waiters.giveLast(["a", "b", "c", "d", "e", "f"]);

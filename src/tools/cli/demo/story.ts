@@ -24,7 +24,7 @@ async function until(signal: AbortSignal): Promise<void> {
 /** What has become of an order. */
 interface Fate {
   readonly deadline: number;
-  state: "waiting" | "paid" | "handled";
+  state: "open" | "paid" | "handled";
   deliveries: number;
 }
 
@@ -121,7 +121,7 @@ export class Story implements CrewEvents {
         const { deadline } = await this.#orders.offer(order, FIRST + i * STEP, {
           key: keyOf(number),
         });
-        this.#fates.set(number, { deadline, state: "waiting", deliveries: 0 });
+        this.#fates.set(number, { deadline, state: "open", deliveries: 0 });
       }),
     );
     const times = [FIRST, FIRST + (ORDERS - 1) * STEP].map(formatDuration).join(" to ");
@@ -130,8 +130,8 @@ export class Story implements CrewEvents {
 
   /** Pays the last order that is still delayed: nobody will get it. */
   async #pay(): Promise<void> {
-    const waiting = [...this.#fates].filter(([, { state }]) => state === "waiting").toReversed();
-    for (const [number, fate] of waiting) {
+    const open = [...this.#fates].filter(([, { state }]) => state === "open").toReversed();
+    for (const [number, fate] of open) {
       if (!(await this.#orders.cancel(keyOf(number)))) continue;
       fate.state = "paid";
       this.#say(`${keyOf(number)} is paid in time: it is cancelled, and nobody gets it`);
@@ -160,14 +160,14 @@ export class Story implements CrewEvents {
 
   /** Gives the account, once every order has met its fate and the queue is empty. */
   async #settle(): Promise<void> {
-    if (this.#isTold || this.#count("waiting") > 0) return;
+    if (this.#isTold || this.#count("open") > 0) return;
     this.#isTold = true;
     // The last order may not be acknowledged yet.
     while ((await this.#left()) > 0) await sleepForNetwork(20);
     const again = [...this.#fates.values()].filter(({ deliveries }) => deliveries > 1).length;
     await this.#output.print(
       "",
-      `${formatCount(this.#fates.size, "order")}: ${this.#count("handled")} done, ${this.#count("paid")} paid in time, ${this.#count("waiting")} lost.`,
+      `${formatCount(this.#fates.size, "order")}: ${this.#count("handled")} done, ${this.#count("paid")} paid in time, ${this.#count("open")} lost.`,
       ...(again === 0 ? [] : [`${again} delivered twice: a worker died with it in its hands.`]),
       "",
     );

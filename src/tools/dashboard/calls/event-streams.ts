@@ -13,7 +13,7 @@ const BEAT_AFTER = 4_000;
 const LIFETIME = 600_000;
 
 /** How many events wait for a slow browser. While they wait, newer rounds are dropped. */
-const MAX_WAITING = 4;
+const MAX_QUEUED = 4;
 
 /** The open streams of server-sent events. All of them watch one sampler. */
 export class EventStreams {
@@ -47,7 +47,7 @@ export class EventStreams {
         },
         cancel: () => close?.(),
       },
-      { highWaterMark: MAX_WAITING },
+      { highWaterMark: MAX_QUEUED },
     );
     const headers = { "content-type": "text/event-stream; charset=utf-8" };
     // Without this header nginx buffers the stream.

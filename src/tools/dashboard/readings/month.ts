@@ -83,13 +83,13 @@ export class Months {
 
   async #read(from: number): Promise<Cells> {
     const { samples } = await this.#sampler.round();
-    const waiting = Array.from(samples.values(), ({ row }) => row).filter(
+    const withMessages = Array.from(samples.values(), ({ row }) => row).filter(
       ({ delayed, retries, schedules }) => delayed + retries + schedules > 0,
     );
     const byQueue = new Map<string, readonly number[]>();
     const beyond: Beyond[] = [];
     const failed: string[] = [];
-    const rest = waiting.values();
+    const rest = withMessages.values();
     const work = async () => {
       for (const { name } of rest) {
         try {

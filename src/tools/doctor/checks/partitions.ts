@@ -72,12 +72,12 @@ export function* checkChange(
   const idle = lastAt === undefined ? 0 : now - lastAt;
   if (before.fact.epoch !== fact.epoch || isWorkedOn || before.change?.isWorkedOn === true) {
     const waitsFor = stats?.inFlight ?? 0;
-    const isWaiting = before.fact.epoch === fact.epoch && batches(before) === batches(after);
+    const isAtRest = before.fact.epoch === fact.epoch && batches(before) === batches(after);
     yield {
-      level: isWaiting && idle >= LONG ? "warning" : "notice",
+      level: isAtRest && idle >= LONG ? "warning" : "notice",
       check: CHECK,
       queue: name,
-      what: `${what} is under way${isWaiting ? `, and no message has moved within half a second; ${count(waitsFor, "message")} ${agree(waitsFor, "is", "are")} in flight` : ""}`,
+      what: `${what} is under way${isAtRest ? `, and no message has moved within half a second; ${count(waitsFor, "message")} ${agree(waitsFor, "is", "are")} in flight` : ""}`,
       why: `${isHolding ? NOTHING_READY : SLOW_CALLS}; it waits for messages that live consumers hold in a partition that goes`,
       repair: "let it finish; if it waits for long, look at the handlers that hold messages",
     };

@@ -123,14 +123,14 @@ function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding
 }
 
 function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
-  const waiting = stats.delayed + stats.retries;
+  const notReady = stats.delayed + stats.retries;
   const first = instant(stats.nextDeadline ?? NaN);
   return {
     // Ready messages of a reliable queue without consumers stand still already.
     level: stats.kind === "reliable" && stats.ready > 0 ? "error" : LAWS["no-transfer"].level,
     check: "no-transfer",
     queue: name,
-    what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
+    what: `no process listens to the queue, and ${count(notReady, "message")} ${agree(notReady, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
     why: "a due message becomes ready only while some process has the queue open, without transfer: false, and nobody takes the ready ones",
     repair:
       "start your worker before then, or any process that calls line.getDelayedQueue(name) with the name of the queue",
