@@ -1,4 +1,4 @@
-import { placeOf, type PathStep } from "./place.ts";
+import { placeOf, type PathStep } from "./path.ts";
 
 /**
  * Says where a payload holds itself, such as `payload.lines[0].order is payload itself`; undefined if it does not, or is

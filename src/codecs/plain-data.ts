@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { placeOf, type PathStep } from "./place.ts";
+import { placeOf, type PathStep } from "./path.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
-import { lengthOf } from "../queue/aside.ts";
+import { lengthOf } from "../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkWhole } from "../queue/checks.ts";
-import { listed } from "../queue/listed.ts";
+import { listed } from "../queue/list-elements.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 
 /**

@@ -7,9 +7,9 @@ import {
   requeueThere,
   type AsideList,
   type AsidePlace,
-} from "../../queue/aside.ts";
+} from "../../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../../queue/call.ts";
-import { listed } from "../../queue/listed.ts";
+import { listed } from "../../queue/list-elements.ts";
 import type { InspectedQueue } from "./inspector.ts";
 
 /** A payload without id and key: ready in a plain queue, or in the quarantine. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { DeadlineOrder } from "../../delayed/deadline-order.ts";
 import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
-import { listed } from "../../queue/listed.ts";
+import { listed } from "../../queue/list-elements.ts";
 import type { Part } from "../../partitions/parts/part.ts";
 import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";

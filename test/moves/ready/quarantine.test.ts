@@ -8,7 +8,7 @@ import {
   setAside,
 } from "../../../src/lua/ready/quarantine.ts";
 import { run } from "../../../src/lua/script.ts";
-import { digestOf } from "../../../src/queue/aside.ts";
+import { digestOf } from "../../../src/queue/quarantine-elements.ts";
 import { bytes, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const put = ({ redis, keys }: Moves, unreadable: string) =>

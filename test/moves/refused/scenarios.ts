@@ -68,7 +68,7 @@ import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { planSchedule, raiseSet } from "../../../src/lua/schedules/plan-schedule.ts";
 import { restorePlanning } from "../../../src/lua/schedules/schedules-due.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
-import { digestOf } from "../../../src/queue/aside.ts";
+import { digestOf } from "../../../src/queue/quarantine-elements.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import {
