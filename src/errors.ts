@@ -84,7 +84,7 @@ export class ClosedError extends DelaylineError {
 /**
  * The codec could not encode a payload. Nothing was sent. `cause` is the codec's error.
  *
- * The message names the place of a value that contains itself, and what the built-in codecs refused, but never a value.
+ * The message names the path of a value that contains itself, and what the built-in codecs refused, but never a value.
  */
 export class EncodeError extends DelaylineError {
   static override readonly name: string = "EncodeError";

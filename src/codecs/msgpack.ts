@@ -30,7 +30,7 @@ const packr = new Packr({
  * As in JSON, a property that is `undefined` is left out, `undefined` elsewhere is read as `null`, -0 is read as 0, and
  * an object with a `toJSON` is written as the value that it returns.
  *
- * A value that would be read as something else is refused, and the error names its place in the payload: functions and
+ * A value that would be read as something else is refused, and the error names its path in the payload: functions and
  * symbols, `Map`, `Set`, `Error`, `RegExp`, `Promise` and all other instances of classes without `toJSON`, invalid
  * dates, text or names of properties that are not well-formed Unicode, and a property `__proto__`.
  *

@@ -1,8 +1,8 @@
 /** A property's name, or an index of an array. */
 export type PathStep = string | number;
 
-/** A place in a payload, such as `payload.lines[0]`. A name that is not an identifier may be data, and is left out. */
-export function placeOf(path: readonly PathStep[]): string {
+/** Where something is in a payload, such as `payload.lines[0]`. A name that is not an identifier may be data, and is left out. */
+export function pathText(path: readonly PathStep[]): string {
   const steps = path.map((step) => {
     if (typeof step === "number") return `[${step}]`;
     // Such as the key of a map.

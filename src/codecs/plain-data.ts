@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { placeOf, type PathStep } from "./path.ts";
+import { pathText, type PathStep } from "./path.ts";
 import { UnwritableError } from "./unwritable-error.ts";
 
 /**
@@ -8,7 +8,7 @@ import { UnwritableError } from "./unwritable-error.ts";
  *
  * A cheap check comes first. Only a payload that fails it is copied.
  *
- * @throws {UnwritableError} for a value that would not be read as it was written; names its place and kind.
+ * @throws {UnwritableError} for a value that would not be read as it was written; names its path and kind.
  */
 export function plainData(payload: unknown): unknown {
   if (isPlain(payload)) return payload;
@@ -101,7 +101,7 @@ function copied(value: unknown, path: readonly PathStep[]): unknown {
 }
 
 function unwritable(kind: string, path: readonly PathStep[]): UnwritableError {
-  const where = path.length === 0 ? "" : ` at ${placeOf(path)}`;
+  const where = path.length === 0 ? "" : ` at ${pathText(path)}`;
   return new UnwritableError(`${kind}${where} has no MessagePack form`);
 }
 

@@ -24,7 +24,7 @@ export class Quarantine {
   async size(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     return await this.#parts.sum(async ({ queue }) => {
-      const sizes = PLACES.map((place) => lengthOf(queue, place, call));
+      const sizes = LISTS.map((list) => lengthOf(queue, list, call));
       const [payloads = 0, messages = 0] = await Promise.all(sizes);
       return payloads + messages;
     }, call);
@@ -38,7 +38,7 @@ export class Quarantine {
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
     for (const { queue } of await this.#parts.all()) {
-      for (const place of PLACES) yield* listed(queue, place);
+      for (const list of LISTS) yield* listed(queue, list);
     }
   }
 
@@ -79,7 +79,7 @@ export class Quarantine {
 }
 
 /** The keys with payloads, and with messages of an unknown layout. */
-const PLACES = ["quarantine", "unreadable"] as const;
+const LISTS = ["quarantine", "unreadable"] as const;
 
 /** Payloads per script, and the bytes after which it stops: about 100 us of Redis's time. */
 const STEP = 100;

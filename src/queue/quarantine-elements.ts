@@ -6,13 +6,13 @@ import type { Call } from "./call.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { Queue } from "./queue.ts";
 
-// Changes to single elements of the quarantine, which have no ids: a place names one by its position and its digest.
+// Changes to single elements of the quarantine, which have no ids: a position and a digest name one.
 
 /** The LISTs of the quarantine: payloads, and whole members of an unknown layout. */
-export type AsideList = keyof Pick<QueueKeys, "quarantine" | "unreadable">;
+export type QuarantineList = keyof Pick<QueueKeys, "quarantine" | "unreadable">;
 
-/** An element of a LIST. */
-export interface AsidePlace {
+/** An element of one of them, as it was seen. */
+export interface QuarantineElement {
   readonly position: number;
   /** See {@link digestOf}. */
   readonly digest: string;
@@ -25,15 +25,15 @@ export function digestOf(element: Uint8Array): string {
   return createHash("sha1").update(element).digest("hex");
 }
 
-/** Counts the elements that still are in these places. */
+/** Counts those of the elements that still are there. */
 export async function countThere(
   queue: Queue,
-  list: AsideList,
-  places: readonly AsidePlace[],
+  list: QuarantineList,
+  elements: readonly QuarantineElement[],
   call?: Call,
 ): Promise<number> {
   const doing = "look into the quarantine of";
-  return await inBatches(places, false, (rows) =>
+  return await inBatches(elements, false, (rows) =>
     queue.call(
       doing,
       (redis, keys) => run(redis, countAside, { quarantine: keys[list] }, {}, rows),
@@ -43,32 +43,32 @@ export async function countThere(
 }
 
 /** How many elements a LIST has; O(1). */
-export async function lengthOf(queue: Queue, list: AsideList, call?: Call): Promise<number> {
+export async function lengthOf(queue: Queue, list: QuarantineList, call?: Call): Promise<number> {
   const doing = "measure the quarantine of";
   return asNumber(await queue.call(doing, (redis, keys) => redis.llen(keys[list]), call));
 }
 
-/** Makes the payloads in these places ready again, oldest first; returns how many still were there. */
+/** Makes these payloads ready again, oldest first; returns how many still were there. */
 export async function requeueThere(
   queue: Queue,
-  places: readonly AsidePlace[],
+  elements: readonly QuarantineElement[],
   call?: Call,
 ): Promise<number> {
   const doing = "requeue the quarantine of";
-  return await inBatches(places, true, (rows) =>
+  return await inBatches(elements, true, (rows) =>
     queue.change(doing, requeueAside, { mark: newMark() }, { ...call, rows }),
   );
 }
 
-/** Removes the elements in these places for good; returns how many still were there. */
+/** Removes these elements for good; returns how many still were there. */
 export async function removeThere(
   queue: Queue,
-  list: AsideList,
-  places: readonly AsidePlace[],
+  list: QuarantineList,
+  elements: readonly QuarantineElement[],
   call?: Call,
 ): Promise<number> {
   const doing = "remove from the quarantine of";
-  return await inBatches(places, true, (rows) =>
+  return await inBatches(elements, true, (rows) =>
     queue.callOnce(
       doing,
       (redis, keys) =>
@@ -84,18 +84,18 @@ function newMark(): Buffer {
 }
 
 /**
- * Sends places in batches; returns for how many of them there was an element, which `send` resolves to. If those are `leaving`,
- * the positions behind them are lower by as many.
+ * Sends elements in batches; returns how many of them were still there, which `send` resolves to. If those are
+ * `leaving`, the positions behind them are lower by as many.
  */
 async function inBatches(
-  places: readonly AsidePlace[],
+  elements: readonly QuarantineElement[],
   leaving: boolean,
   send: (
     rows: readonly { readonly position: number; readonly digest: string }[],
   ) => Promise<number>,
 ): Promise<number> {
   let count = 0;
-  for (const batch of batches(places)) {
+  for (const batch of batches(elements)) {
     const left = leaving ? count : 0;
     count += await send(
       batch.map(({ position, digest }) => ({ position: position - left, digest })),
@@ -104,18 +104,18 @@ async function inBatches(
   return count;
 }
 
-/** Cuts places into batches that one script may change, in ascending order. A position is named once. */
-function* batches(places: readonly AsidePlace[]): Generator<readonly AsidePlace[]> {
-  let batch: AsidePlace[] = [];
+/** Cuts elements into batches that one script may change, in ascending order. A position is named once. */
+function* batches(elements: readonly QuarantineElement[]): Generator<readonly QuarantineElement[]> {
+  let batch: QuarantineElement[] = [];
   let bytes = 0;
-  const byPosition = new Map(places.map((place) => [place.position, place]));
-  for (const place of [...byPosition.values()].toSorted((a, b) => a.position - b.position)) {
-    if (batch.length >= STEP || (batch.length > 0 && bytes + place.size > STEP_BYTES)) {
+  const byPosition = new Map(elements.map((element) => [element.position, element]));
+  for (const element of [...byPosition.values()].toSorted((a, b) => a.position - b.position)) {
+    if (batch.length >= STEP || (batch.length > 0 && bytes + element.size > STEP_BYTES)) {
       yield batch;
       [batch, bytes] = [[], 0];
     }
-    batch.push(place);
-    bytes += place.size;
+    batch.push(element);
+    bytes += element.size;
   }
   if (batch.length > 0) yield batch;
 }

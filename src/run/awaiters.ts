@@ -9,7 +9,7 @@
 export interface Awaiter {
   readonly name: string | null;
   /** The script and the position at which the function begins; undefined if the engine does not tell. */
-  readonly place: string | undefined;
+  readonly position: string | undefined;
 }
 
 /**
@@ -35,7 +35,7 @@ export function awaiters(): Awaiter[] {
   }
   return sites
     .filter((site) => site.isAsync())
-    .map((site) => ({ name: site.getFunctionName(), place: placeOf(site) }));
+    .map((site) => ({ name: site.getFunctionName(), position: positionOf(site) }));
 }
 
 /** Gives an async function a name by which {@link awaiters} finds it, however the code was bundled. */
@@ -43,7 +43,7 @@ export function named<Run extends (...args: never[]) => unknown>(name: string, r
   return Object.defineProperty(run, "name", { value: name });
 }
 
-function placeOf(site: NodeJS.CallSite): string | undefined {
+function positionOf(site: NodeJS.CallSite): string | undefined {
   const line = site.getEnclosingLineNumber?.();
   if (typeof line !== "number") return undefined;
   return `${site.getFileName()}:${line}:${site.getEnclosingColumnNumber()}`;

@@ -4,17 +4,17 @@ import type { WaitOptions } from "./waiters.ts";
 /** Waits for up to `max` messages. */
 type Wait<Message> = (max: number, options: WaitOptions) => Promise<readonly Message[]>;
 
-/** Tells a wait that its place is left. It goes on at the successor, so nobody else sees this. */
+/** Tells a wait that its source is left. It goes on at the successor, so nobody else sees this. */
 const LEFT = new Error("the messages are elsewhere");
 
 /**
- * Where the waits of a place go on once the place is left, because the queue was given partitions. A wait that is under
- * way then has only the rest of its time.
+ * Where the waits of a source go on once the source is left, because the queue was given partitions. A wait that is
+ * under way then has only the rest of its time.
  */
 export class Successor<Message> {
   #next: Wait<Message> | undefined;
 
-  /** Waits here, by `wait`; and goes on at the successor if the place is left meanwhile. */
+  /** Waits here, by `wait`; and goes on at the successor if the source is left meanwhile. */
   after(wait: Wait<Message>, max: number, options: WaitOptions): Promise<readonly Message[]> {
     const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
@@ -24,7 +24,7 @@ export class Successor<Message> {
     });
   }
 
-  /** The place is left: its waits go on by `next`. `dismiss` rejects those that are under way. */
+  /** The source is left: its waits go on by `next`. `dismiss` rejects those that are under way. */
   leave(next: Wait<Message>, dismiss: (reason: Error) => void): void {
     this.#next = next;
     dismiss(LEFT);

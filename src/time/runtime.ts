@@ -47,7 +47,7 @@ export interface Runtime extends Time {
 /** Gives the queues in Redis a time other than that of the server's clock. */
 export interface ServerStandIn {
   /**
-   * Returns what is sent in place of a script: its text and digest, and words to follow its own, which begin with the
+   * Returns what is sent instead of a script: its text and digest, and words to follow its own, which begin with the
    * number of keys and the keys.
    */
   readonly script: (
@@ -55,7 +55,7 @@ export interface ServerStandIn {
     script: object,
     own: readonly unknown[],
   ) => { readonly lua: string; readonly sha: string; readonly words: readonly string[] };
-  /** Returns the instant (epoch ms) that takes the place of a reply to TIME; without it the reply counts. */
+  /** Returns the instant (epoch ms) that replaces a reply to TIME; without it the reply counts. */
   readonly now?: (client: object) => number;
   /** Returns the order stamp that follows all stamps of this process, `least` or later. */
   readonly stamp?: (least: number) => number;

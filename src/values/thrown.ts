@@ -1,6 +1,6 @@
 /*
  * What was thrown. It may be any value: of another realm, as in Jest, where each error of Node's own modules is; an error
- * with a getter that throws; a proxy that was revoked. Reading it must never fail in place of the work, so whatever the
+ * with a getter that throws; a proxy that was revoked. Reading it must never fail for the work, so whatever the
  * user's code has thrown is read here only.
  */
 import { types } from "node:util";

@@ -1,5 +1,5 @@
 /** Where each option of the library belongs. */
-export const PLACES: Readonly<Record<string, string>> = {
+export const OWNERS: Readonly<Record<string, string>> = {
   redis: "new Delayline",
   callTimeout: "new Delayline",
   unreachableTimeout: "new Delayline",

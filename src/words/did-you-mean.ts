@@ -1,4 +1,4 @@
-import { BROUGHT, PLACES, squeezed, type Brought } from "./brought-names.ts";
+import { BROUGHT, OWNERS, squeezed, type Brought } from "./brought-names.ts";
 
 /**
  * Returns the end of an error about an option that is not known here, such as `; did you mean key?`. It is empty if
@@ -12,17 +12,17 @@ export function wayOutOf(given: string, known: readonly string[]): string {
     const { write } = meaningsOf(given).find(({ option }) => option === here) ?? {};
     return `; did you mean ${write?.(given) ?? here}?`;
   }
-  const ours = Object.keys(PLACES).find((name) => squeezed(name) === squeezed(given));
-  if (ours !== undefined) return `; ${ours} is an option of ${PLACES[ours]}`;
+  const ours = Object.keys(OWNERS).find((name) => squeezed(name) === squeezed(given));
+  if (ours !== undefined) return `; ${ours} is an option of ${OWNERS[ours]}`;
   const meanings = meaningsOf(given);
   const meant = meanings.find(({ wayOut }) => wayOut !== undefined) ?? meanings[0];
   if (meant?.wayOut !== undefined) return `; ${meant.wayOut}`;
   if (meant?.option !== undefined) {
-    const place = PLACES[meant.option] ?? "most calls";
-    return `; use ${meant.write?.(given) ?? meant.option}, an option of ${place}`;
+    const owner = OWNERS[meant.option] ?? "most calls";
+    return `; use ${meant.write?.(given) ?? meant.option}, an option of ${owner}`;
   }
-  const near = suggest(given, Object.keys(PLACES));
-  return near === undefined ? "" : `; did you mean ${near}, an option of ${PLACES[near]}?`;
+  const near = suggest(given, Object.keys(OWNERS));
+  return near === undefined ? "" : `; did you mean ${near}, an option of ${OWNERS[near]}?`;
 }
 
 /** The known option that an unknown name means, in this library or in another, or is a misspelling of. */

@@ -66,7 +66,7 @@ export class AbandonedChanges {
     void this.#goOn([...this.#died], names.length);
   }
 
-  /** Goes on in place of the processes that died. Never rejects. */
+  /** Goes on for the processes that died. Never rejects. */
   async #goOn(died: readonly string[], alive: number): Promise<void> {
     await this.during(async () => {
       if (await this.#finish()) {

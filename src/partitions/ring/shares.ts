@@ -6,7 +6,7 @@ import { hashOf, mix } from "../../queue/message/bucket.ts";
 
 /**
  * The members that transfer the due messages of a partition, first choice first: the `count` members that score highest
- * for it (rendezvous hashing). When a member joins or leaves, only the places that it takes or gives up change.
+ * for it (rendezvous hashing). When a member joins or leaves, only the positions that it takes or gives up change.
  */
 export function movers(members: readonly string[], partition: number, count = 2): string[] {
   return highest(candidatesOf(members), partition, count);

@@ -13,7 +13,7 @@ export function slotOfKey(key: string): number {
 }
 
 /**
- * The checksum by which Redis Cluster places a hash tag: CRC-16/XMODEM over its UTF-8.
+ * The checksum by which Redis Cluster finds the slot of a hash tag: CRC-16/XMODEM over its UTF-8.
  *
  * It can be computed in pieces: `crc16(a + b)` equals `crc16(b, crc16(a))`.
  */

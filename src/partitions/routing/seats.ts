@@ -41,7 +41,7 @@ export class Seats {
     return this.#connecting;
   }
 
-  /** A hash for the next message, in place of a key's. The fact must be known. */
+  /** A hash for the next message, instead of a key's. The fact must be known. */
   next(): number {
     const { fact } = this.#parts.following;
     if (fact === undefined) throw new TypeError("the partitions are not known yet");

@@ -34,13 +34,13 @@ export class Iteration<T> implements Consumer {
 
   isAmong(callers: readonly Awaiter[]): boolean {
     const at = this.#loopsAt;
-    // Where several loops of one function run, the place does not tell which of them waits.
+    // Where several loops of one function run, the position does not tell which of them waits.
     if (
       at === "" ||
       [...live].some((one) => one !== this && one.#loopsAt === at && one.running > 0)
     )
       return false;
-    return callers.some(({ place }) => place !== undefined && place === at);
+    return callers.some(({ position }) => position !== undefined && position === at);
   }
 
   async *messages(): AsyncGenerator<T, void, void> {
@@ -55,7 +55,7 @@ export class Iteration<T> implements Consumer {
           throw error;
         }
         // The first is the generator that delegates to this one, for each kind of queue.
-        this.#loopsAt ??= awaiters()[1]?.place ?? "";
+        this.#loopsAt ??= awaiters()[1]?.position ?? "";
         this.#running = 1;
         yield payload;
         this.#running = 0;

@@ -178,9 +178,9 @@ class Crew<Item> {
   readonly #handle: Handling<Item>["handle"];
   readonly #size: number;
   readonly #closing: AbortSignal;
-  /** A place for each handler that has ever run at once, which serves one item after another. */
-  readonly #places: Place<Item>[] = [];
-  readonly #free: Place<Item>[] = [];
+  /** A worker for each handler that has ever run at once. It serves one item after another. */
+  readonly #workers: Worker<Item>[] = [];
+  readonly #free: Worker<Item>[] = [];
   busyCount = 0;
   /** The end of the handler that was started last. */
   #last = Promise.resolve();
@@ -198,16 +198,16 @@ class Crew<Item> {
 
   /** What the running handlers have. */
   items(): Item[] {
-    return this.#places.filter(({ isBusy }) => isBusy).map(({ item }) => item as Item);
+    return this.#workers.filter(({ isBusy }) => isBusy).map(({ item }) => item as Item);
   }
 
   /** Starts a handler; there must be a free one. */
   start(item: Item): void {
     this.busyCount++;
-    const place = this.#free.pop() ?? this.#newPlace();
-    place.item = item;
-    place.isBusy = true;
-    this.#last = this.#handle(item, this.#closing).then(place.leave);
+    const worker = this.#free.pop() ?? this.#newWorker();
+    worker.item = item;
+    worker.isBusy = true;
+    this.#last = this.#handle(item, this.#closing).then(worker.leave);
   }
 
   /** Resolves when a handler has ended, at the end of that turn of the event loop: often more end in it. */
@@ -221,23 +221,23 @@ class Crew<Item> {
     while (this.busyCount > 0) await this.freed();
   }
 
-  #newPlace(): Place<Item> {
+  #newWorker(): Worker<Item> {
     const leave = () => {
-      place.item = undefined;
-      place.isBusy = false;
-      this.#free.push(place);
+      worker.item = undefined;
+      worker.isBusy = false;
+      this.#free.push(worker);
       this.busyCount--;
       this.#onEnd?.();
       this.#onEnd = undefined;
     };
-    const place: Place<Item> = { item: undefined, isBusy: false, leave };
-    this.#places.push(place);
-    return place;
+    const worker: Worker<Item> = { item: undefined, isBusy: false, leave };
+    this.#workers.push(worker);
+    return worker;
   }
 }
 
 /** Where a handler runs. */
-interface Place<Item> {
+interface Worker<Item> {
   item: Item | undefined;
   isBusy: boolean;
   /** Called when its handler has ended. */

@@ -183,7 +183,7 @@ interface HandlingHost<T, Input> {
 
 /**
  * Runs a handler on deliveries, and then settles those that it has not settled itself. Those that another process has
- * been given meanwhile are left out. `refuse` throws in place of the handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
+ * been given meanwhile are left out. `refuse` throws instead of the handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
  */
 export type Handle<T> = (
   delivered: readonly Delivered<T>[],

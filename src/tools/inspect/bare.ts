@@ -5,8 +5,8 @@ import {
   lengthOf,
   removeThere,
   requeueThere,
-  type AsideList,
-  type AsidePlace,
+  type QuarantineList,
+  type QuarantineElement,
 } from "../../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../../queue/call.ts";
 import { listed } from "../../queue/list-elements.ts";
@@ -63,20 +63,20 @@ export async function* payloadsIn(
 }
 
 /**
- * Requeues or removes what is in these places of the quarantine, by default all of it, or only counts what is there; returns
- * how many. Whole messages of an unknown layout are not requeued.
+ * Requeues or removes what is in these spots of the quarantine, by default all of it, or only counts what is there;
+ * returns how many. Whole messages of an unknown layout are not requeued.
  *
  * @throws {RedisError} if Redis refuses or does not reply. What was done before is done.
  */
 export async function changeQuarantined(
   { messages }: InspectedQueue,
   change: "requeue" | "remove",
-  places: readonly string[] | undefined,
+  spots: readonly string[] | undefined,
   { isDry = false, ...options }: CallOptions & { readonly isDry?: boolean } = {},
 ): Promise<number> {
   const call = checkCall(options);
   const { quarantine } = messages;
-  if (places === undefined && !isDry) {
+  if (spots === undefined && !isDry) {
     return change === "requeue"
       ? await quarantine.requeue(undefined, options)
       : await quarantine.clear(options);
@@ -85,11 +85,11 @@ export async function changeQuarantined(
   let count = 0;
   for (const { label, queue } of await partsOf(messages).all(call)) {
     for (const list of lists) {
-      if (places === undefined) {
+      if (spots === undefined) {
         count += await lengthOf(queue, list, call);
         continue;
       }
-      const chosen = places.flatMap((place) => placeIn(place, label, list) ?? []);
+      const chosen = spots.flatMap((spot) => elementAt(spot, label, list) ?? []);
       if (isDry) count += await countThere(queue, list, chosen, call);
       else if (change === "requeue") count += await requeueThere(queue, chosen, call);
       else count += await removeThere(queue, list, chosen, call);
@@ -98,14 +98,14 @@ export async function changeQuarantined(
   return count;
 }
 
-/** What a place names in one LIST; undefined for a place elsewhere, and for any other text. */
-function placeIn(
-  place: string,
+/** The element of one LIST that a spot names; undefined for a spot elsewhere, and for any other text. */
+function elementAt(
+  spot: string,
   partition: number | undefined,
-  list: AsideList,
-): AsidePlace | undefined {
+  list: QuarantineList,
+): QuarantineElement | undefined {
   const [, at, name, position, size, digest = ""] =
-    /^(|-1|\d{1,3}):([a-z]+):(\d{1,5}):(\d{1,10}):([\da-f]{40})$/.exec(place) ?? [];
+    /^(|-1|\d{1,3}):([a-z]+):(\d{1,5}):(\d{1,10}):([\da-f]{40})$/.exec(spot) ?? [];
   if (at !== String(partition ?? "") || name !== list) return undefined;
   return { position: Number(position), size: Number(size), digest };
 }

@@ -196,7 +196,7 @@ export async function* changeLetters(
 }
 
 /**
- * Redrives or removes the letters in these places (`Sighting.place`); returns how many. O(log N) for each. Ignores places
+ * Redrives or removes the letters in these spots (`Sighting.place`); returns how many. O(log N) for each. Ignores spots
  * whose letters are gone.
  *
  * @throws {RangeError | TypeError} if `delay` is not legal.
@@ -205,14 +205,14 @@ export async function* changeLetters(
 export async function changeLettersAt(
   queue: InspectedQueue,
   change: "redrive" | "remove",
-  places: readonly string[],
+  spots: readonly string[],
   { delay = 0, ...options }: Omit<LetterChangeOptions, "isDry"> = {},
 ): Promise<number> {
   checkDuration("delay", delay);
   const call = checkCall(options);
   let done = 0;
   for (const { partition, letters } of await lettersOf(queue, call)) {
-    const entries = places.flatMap((place) => entryAt(place, partition) ?? []);
+    const entries = spots.flatMap((spot) => entryAt(spot, partition) ?? []);
     for (let i = 0; i < entries.length; i += FEW_UNKNOWN) {
       done += await changed(letters, change, entries.slice(i, i + FEW_UNKNOWN), delay, call);
     }

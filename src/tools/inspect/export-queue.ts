@@ -74,19 +74,19 @@ async function* exportPart(
   onUnknown: () => void,
   call?: Call,
 ): AsyncGenerator<MessageRecord, void, void> {
-  const spot = { queue: name, partition };
+  const origin = { queue: name, partition };
   for await (const found of new DeadlineOrder(queue).members(undefined, call, onUnknown)) {
-    const seen = sightDelayed(spot, found);
+    const seen = sightDelayed(origin, found);
     if (seen !== undefined) yield recordOf(seen);
   }
   const contents = new Contents(queue);
   if (isReliable) {
-    for await (const one of contents.retries("", call)) yield recordOf(sight(spot, one));
-    for await (const one of contents.stream("", call)) yield recordOf(sight(spot, one));
+    for await (const one of contents.retries("", call)) yield recordOf(sight(origin, one));
+    for await (const one of contents.stream("", call)) yield recordOf(sight(origin, one));
   }
   for await (const bytes of listed(queue, "ready", call)) yield listRecord("listed", bytes);
   if (isReliable) {
-    for await (const one of contents.letters("", call)) yield recordOf(sight(spot, one));
+    for await (const one of contents.letters("", call)) yield recordOf(sight(origin, one));
   }
   for (const list of ["quarantine", "unreadable"] as const) {
     for await (const bytes of listed(queue, list, call)) yield listRecord(list, bytes);

@@ -41,15 +41,15 @@ export async function locate(
   const isReliable = queue.deadLetters !== undefined;
   const parts = await partsOf(queue.messages).all(call);
   const all = parts.map(({ label, queue: at }) => ({
-    spot: { queue: queue.name, partition: label },
+    origin: { queue: queue.name, partition: label },
     contents: new Contents(at),
   }));
   const seek = async (read: (one: (typeof all)[number]) => Promise<Sighting[]>) =>
     (await Promise.all(all.map(read))).flat();
   const among = (read: (contents: Contents) => AsyncIterable<Content>) =>
-    seek(async ({ spot, contents }) => {
+    seek(async ({ origin, contents }) => {
       const found: Sighting[] = [];
-      for await (const content of read(contents)) found.push(sight(spot, content));
+      for await (const content of read(contents)) found.push(sight(origin, content));
       return found;
     });
 
@@ -108,8 +108,8 @@ export async function* messagesIn(
     for await (const { payload, ...message } of messages.soonest(undefined, call)) {
       const { key = "", headers = {}, onlyIf, deliverWithin } = message;
       const trailer = packTrailer({ key, headers, onlyIf, deliverWithin });
-      const spot = { queue: name, partition: undefined };
-      yield sightMessage(spot, { ...message, payload: Buffer.from(payload), trailer });
+      const origin = { queue: name, partition: undefined };
+      yield sightMessage(origin, { ...message, payload: Buffer.from(payload), trailer });
     }
     return;
   }

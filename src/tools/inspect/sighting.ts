@@ -72,14 +72,14 @@ export interface Sighting {
 }
 
 /** The queue and partition of a sighting. */
-interface Spot {
+interface Origin {
   readonly queue: string;
   readonly partition: number | undefined;
 }
 
 /** Makes a sighting of a member of the ZSET of delayed messages; undefined if its layout is unknown. */
 export function sightDelayed(
-  spot: Spot,
+  origin: Origin,
   { deadline, member }: { readonly deadline: number; readonly member: Buffer },
 ): Sighting | undefined {
   const found = unpackMember(member);
@@ -87,21 +87,21 @@ export function sightDelayed(
   const { payload } = found;
   const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
   const id = formatMessageId(deadline, found.id);
-  return sightMessage(spot, { ...found, id, deadline, trailer });
+  return sightMessage(origin, { ...found, id, deadline, trailer });
 }
 
 /** Makes a sighting of a delayed message that a queue handle returned. */
 export function sightMessage(
-  spot: Spot,
+  origin: Origin,
   message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
 ): Sighting {
   const { id, key, headers, payload, trailer, deadline } = message;
   return {
-    ...spot,
+    ...origin,
     ...ABSENT,
     state: "delayed",
     id,
-    place: placeAt(spot.partition, id),
+    place: spotAt(origin.partition, id),
     key,
     headers,
     payload,
@@ -115,17 +115,17 @@ export function sightMessage(
 }
 
 /** Makes a sighting of a message in a reliable queue that is not delayed. */
-export function sight(spot: Spot, content: Content): Sighting {
+export function sight(origin: Origin, content: Content): Sighting {
   const { address, payload, trailer, due, entryId, ...others } = content;
   const { key, headers } = unpackTrailer(trailer);
   const id = messageIdAt(address);
   return {
-    ...spot,
+    ...origin,
     ...ABSENT,
     ...others,
     ...processOf(others.consumer ?? ""),
     id,
-    place: placeAt(spot.partition, entryId ?? id),
+    place: spotAt(origin.partition, entryId ?? id),
     key,
     headers,
     payload,
@@ -137,13 +137,13 @@ export function sight(spot: Spot, content: Content): Sighting {
   };
 }
 
-function placeAt(partition: number | undefined, name: string): string {
+function spotAt(partition: number | undefined, name: string): string {
   return `${partition ?? ""}:${name}`;
 }
 
 /** The entry of a stream in a {@link Sighting.place}; undefined for one in another partition, and for any other text. */
-export function entryAt(place: string, partition: number | undefined): string | undefined {
-  const [, at, entry] = /^(|-1|\d{1,3}):(\d{1,19}-\d{1,19})$/.exec(place) ?? [];
+export function entryAt(spot: string, partition: number | undefined): string | undefined {
+  const [, at, entry] = /^(|-1|\d{1,3}):(\d{1,19}-\d{1,19})$/.exec(spot) ?? [];
   return at === String(partition ?? "") ? entry : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { readFileSync } from "node:fs";
-import { BROUGHT, PLACES } from "../../../src/words/brought-names.ts";
+import { BROUGHT, OWNERS } from "../../../src/words/brought-names.ts";
 import { optionFor, suggest, wayOutOf } from "../../../src/words/did-you-mean.ts";
 
 test.each([
@@ -76,14 +76,14 @@ test("each option that is suggested is one in docs/guide/options.md, as is each 
   const documented = new Set(
     [...readFileSync(path, "utf8").matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name),
   );
-  const named = [...BROUGHT.flatMap(({ option }) => option ?? []), ...Object.keys(PLACES)];
+  const named = [...BROUGHT.flatMap(({ option }) => option ?? []), ...Object.keys(OWNERS)];
   expect(
     named.filter((name) => !documented.has(name) && !["prefix", "payload", "at"].includes(name)),
   ).toEqual([]);
 });
 
 test("no name is one of our own options, except delay, which has several places", () => {
-  const ours = Object.keys(PLACES).map((name) => name.toLowerCase());
+  const ours = Object.keys(OWNERS).map((name) => name.toLowerCase());
   const doubled = BROUGHT.flatMap(({ names }) => names.filter((name) => ours.includes(name)));
   expect(doubled).toEqual([]);
 });

@@ -130,7 +130,7 @@ export class VirtualTimer {
   readonly order: number;
   /** See `Time.setTimeout`. */
   readonly routine: object | undefined;
-  /** The real timer that has taken its place. */
+  /** The real timer that has replaced it. */
   successor: NodeJS.Timeout | undefined;
   readonly #timeline: Timeline;
 

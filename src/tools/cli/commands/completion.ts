@@ -88,39 +88,40 @@ async function candidates(
   }
   const { positionals } = parseArgs({ args: [...before], options, strict: false });
   const given = positionals.slice(1);
-  const [first = "", ...others] = placesOf(command);
+  const [first = "", ...others] = operandsOf(command);
   const listed = wordsIn(first).map((word) => ({ word, about: "" }));
   const mayBeLeftOut = listed.length > 0 && first.startsWith("[");
   const isLeftOut = mayBeLeftOut && given.length > 0 && !wordsIn(first).includes(given[0] ?? "");
-  const places = isLeftOut ? others : [first, ...others];
-  const named = (place: string | undefined) => {
-    if (place === "[queue]" || place === "<queue>") return search(before, options, io, queuesOf);
-    const queue = given[places.indexOf("[queue]")];
-    if (place !== "[name]" || queue === undefined) return [];
+  const operands = isLeftOut ? others : [first, ...others];
+  const named = (operand: string | undefined) => {
+    if (operand === "[queue]" || operand === "<queue>")
+      return search(before, options, io, queuesOf);
+    const queue = given[operands.indexOf("[queue]")];
+    if (operand !== "[name]" || queue === undefined) return [];
     return search(before, options, io, (session) => schedulesOf(session, queue));
   };
   if (given.length === 0 && listed.length > 0)
     return mayBeLeftOut ? [...listed, ...(await named(others[0]))] : listed;
-  return await named(places[given.length]);
+  return await named(operands[given.length]);
 }
 
 /**
  * What the usage line of a command says about each of its words: `<queue>`, `[name]`, or alternatives such as
  * `bash|zsh|fish`, which may be left out if they are in brackets. The last one repeats if more may follow.
  */
-function placesOf({ usage, words: [, most] }: Command): string[] {
+function operandsOf({ usage, words: [, most] }: Command): string[] {
   const [, ...parts] = usage.match(/\[[^\]]*\]|<[^>]*>|[^\s[<]+/g) ?? [];
   const end = parts.findIndex((part) => /^[[(]?-/.test(part));
-  const places = (end === -1 ? parts : parts.slice(0, end)).filter((part) => part !== "...");
-  const isEndless = usage.includes("]...") && places.length > 0;
+  const operands = (end === -1 ? parts : parts.slice(0, end)).filter((part) => part !== "...");
+  const isEndless = usage.includes("]...") && operands.length > 0;
   return isEndless
-    ? [...places, ...Array<string>(Math.min(most, 50)).fill(places.at(-1) ?? "")]
-    : places;
+    ? [...operands, ...Array<string>(Math.min(most, 50)).fill(operands.at(-1) ?? "")]
+    : operands;
 }
 
-/** The alternatives of a place; none if it has a name. */
-function wordsIn(place: string): string[] {
-  return place.includes("|") ? place.replaceAll(/^\[|\]$/g, "").split("|") : [];
+/** The alternatives of an operand; none if it has a name. */
+function wordsIn(operand: string): string[] {
+  return operand.includes("|") ? operand.replaceAll(/^\[|\]$/g, "").split("|") : [];
 }
 
 /** The options that were not given yet. */

@@ -54,11 +54,11 @@ export class Story implements CrewEvents {
       k: () => this.#kill(crew),
       w: async () => this.#say(`${titleOf(await crew.hire(signal))} takes orders`),
       p: () => this.#pay(),
-      o: () => this.#place(),
+      o: () => this.#order(),
       q: () => this.#end.abort(),
     };
     this.#onSettled = () => this.#remark("o places ten more orders, q ends the demo");
-    await this.#place();
+    await this.#order();
     using _ = new Keyboard(io, (key) => this.#attempt(async () => await keys[key]?.()));
     await until(AbortSignal.any([signal, this.#end.signal]));
   }
@@ -80,7 +80,7 @@ export class Story implements CrewEvents {
       isSettled = true;
       this.#end.abort();
     };
-    await this.#place();
+    await this.#order();
     await until(AbortSignal.any([signal, this.#end.signal, AbortSignal.timeout(PATIENCE)]));
     return isSettled;
   }
@@ -110,7 +110,7 @@ export class Story implements CrewEvents {
   }
 
   /** Places ten more orders. */
-  async #place(): Promise<void> {
+  async #order(): Promise<void> {
     if (this.#startedAt === 0) this.#startedAt = networkTime.now();
     this.#isTold = false;
     const first = this.#fates.size + 1;

@@ -23,7 +23,7 @@ export interface Io {
 /** Writes results to stdout, and messages about the work to stderr. */
 export class Output {
   readonly #io: Io;
-  #isInPlace = false;
+  #hasProgress = false;
 
   constructor(io: Io) {
     this.#io = io;
@@ -84,12 +84,12 @@ export class Output {
   progress(line: string): void {
     if (this.#io.stderr.isTTY !== true) return;
     this.#io.stderr.write(`\r\u001b[K${harmless(line)}`);
-    this.#isInPlace = true;
+    this.#hasProgress = true;
   }
 
   #endProgress(): void {
-    if (this.#isInPlace) this.#io.stderr.write("\r\u001b[K");
-    this.#isInPlace = false;
+    if (this.#hasProgress) this.#io.stderr.write("\r\u001b[K");
+    this.#hasProgress = false;
   }
 }
 

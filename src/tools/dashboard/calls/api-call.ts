@@ -32,7 +32,7 @@ const MAX_VALUE = 1000;
 /** What can be done with a schedule. */
 const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
 
-/** A message that somebody has chosen in a list: its id, or its place if it has none. */
+/** A message that somebody has chosen in a list: its id, or its spot (`place`) if it has none. */
 export interface Chosen {
   readonly id?: MessageId | undefined;
   readonly place?: string | undefined;
@@ -184,8 +184,8 @@ export class ApiCall {
     }
     const named = ids === undefined ? [] : this.#few("ids");
     if (!named.every(isId)) throw new HttpError(400, "ids must be message ids");
-    const placed = places === undefined ? [] : this.#few("places");
-    return [...named.map((id) => ({ id })), ...placed.map((place) => ({ place }))];
+    const spots = places === undefined ? [] : this.#few("places");
+    return [...named.map((id) => ({ id })), ...spots.map((place) => ({ place }))];
   }
 
   #few(name: string): readonly string[] {

@@ -89,7 +89,7 @@ async function* changing(
     yield isMark ? { count: isDry ? all.length : 0, found: all.length } : undefined;
     if (all.length >= MOST_CHANGED) break;
   }
-  // Each element that leaves the quarantine moves those behind it, so it gets all places at once.
+  // Each element that leaves the quarantine moves those behind it, so it gets all spots at once.
   const size = state === "quarantined" ? MOST_CHANGED : BATCH;
   if (isDry) {
     yield { count: all.length, found: all.length };
@@ -133,14 +133,14 @@ async function changed(
   chosen: readonly Chosen[] | undefined,
   signal: AbortSignal,
 ): Promise<number> {
-  const places = chosen?.flatMap(({ place }) => place ?? []);
+  const spots = chosen?.flatMap(({ place }) => place ?? []);
   if (state === "quarantined") {
-    return await changeQuarantined(queue, verb as "requeue" | "remove", places, { isDry, signal });
+    return await changeQuarantined(queue, verb as "requeue" | "remove", spots, { isDry, signal });
   }
   if (state === "dead") {
     return isDry
-      ? await countLetters(queue, places ?? [], signal)
-      : await changeLettersAt(queue, verb as "redrive" | "remove", places ?? [], { delay, signal });
+      ? await countLetters(queue, spots ?? [], signal)
+      : await changeLettersAt(queue, verb as "redrive" | "remove", spots ?? [], { delay, signal });
   }
   const { messages } = queue;
   const isDone = async (id: MessageId) => {
@@ -167,13 +167,13 @@ const AT_ONCE = 20;
 /** How many of these letters still exist. Reads the list up to the last of them. */
 async function countLetters(
   queue: InspectedQueue,
-  places: readonly string[],
+  spots: readonly string[],
   signal: AbortSignal,
 ): Promise<number> {
-  const missing = new Set(places);
+  const missing = new Set(spots);
   for await (const { place } of messagesIn(queue, "dead", { signal })) {
     missing.delete(place);
     if (missing.size === 0) break;
   }
-  return new Set(places).size - missing.size;
+  return new Set(spots).size - missing.size;
 }

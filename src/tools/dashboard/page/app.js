@@ -107,11 +107,11 @@ function Page({ route }) {
 function useArrival({ page, queue }, onArrival) {
   const isFirst = useRef(true);
   useEffect(() => {
-    const place =
+    const title =
       queue === undefined
         ? "Queues"
         : `${page === "overview" ? "" : `${page} · `}${visible(queue)}`;
-    document.title = `${place} · Delayline`;
+    document.title = `${title} · Delayline`;
     if (isFirst.current) {
       isFirst.current = false;
       return;

@@ -135,7 +135,7 @@ export class History {
       finished: rate("finished"),
     };
     const values = FIELDS.map((field) => point[field] ?? NaN);
-    this.#ring.set(values, placeOf(this.#count));
+    this.#ring.set(values, offsetOf(this.#count));
     this.#count++;
     this.#last = { at, row };
   }
@@ -151,7 +151,7 @@ export class History {
     const points: Point[] = [];
     let following: number | undefined;
     for (let i = this.#count - 1; i >= this.#oldest; i--) {
-      const minute = Math.floor((this.#ring[placeOf(i)] as number) / MINUTE);
+      const minute = Math.floor((this.#ring[offsetOf(i)] as number) / MINUTE);
       if (minute !== following) points.push(this.#pointAt(i));
       following = minute;
     }
@@ -163,10 +163,10 @@ export class History {
   }
 
   #pointAt(index: number): Point {
-    const place = placeOf(index);
+    const offset = offsetOf(index);
     const point: Partial<Record<keyof Point, number | undefined>> = {};
     for (const [i, field] of FIELDS.entries()) {
-      const value = this.#ring[place + i] as number;
+      const value = this.#ring[offset + i] as number;
       point[field] = Number.isNaN(value) ? undefined : value;
     }
     return point as Point;
@@ -174,7 +174,7 @@ export class History {
 }
 
 /** Where in the ring a point begins, of all that were ever added; with its time. */
-function placeOf(index: number): number {
+function offsetOf(index: number): number {
   return (index % MAX_POINTS) * FIELDS.length;
 }
 

@@ -92,7 +92,7 @@ export class KeptHistory {
     return found;
   }
 
-  /** On the first server, where a queue without partitions is: so its past stays in one place if it gets partitions. */
+  /** On the first server, where a queue without partitions is: so its past stays together if it gets partitions. */
   async #ask<Reply>(send: (redis: RedisClient) => Promise<Reply>): Promise<Reply> {
     const { connections, expiries } = serversOf(this.#inspector.line)[0];
     return await connections.call("commands", { expiries }, send);

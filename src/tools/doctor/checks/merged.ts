@@ -32,7 +32,7 @@ function mergedInto(group: readonly Finding[], queues: readonly string[]): Findi
   };
 }
 
-/** The repair of the first queue, with a loop over all queues in place of each command about one queue. */
+/** The repair of the first queue, with a loop over all queues instead of each command about one queue. */
 function repairOfAll(group: readonly Finding[], queue: string, queues: readonly string[]): string {
   const [first] = group as [Finding];
   const { repair } = first;

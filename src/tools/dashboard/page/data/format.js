@@ -2,7 +2,7 @@
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** Shown in place of unknown values. */
+/** Shown instead of unknown values. */
 export const UNKNOWN = "–";
 
 /** Whether a value is known: the server omits unknown values or sends them as null. */

@@ -12,7 +12,7 @@ import { STATES } from "./states.js";
 // The runbook links of the alert rules lead here, so routes stay as they are.
 
 /** The views that the navigation leads to, and their names. */
-export const PLACES = {
+export const NAMED_VIEWS = {
   queues: "Queues",
   busy: "Busy",
   month: "Month",
@@ -21,7 +21,7 @@ export const PLACES = {
 };
 
 /** The views of all queues. */
-const VIEWS = [...Object.keys(PLACES), "find"];
+const VIEWS = [...Object.keys(NAMED_VIEWS), "find"];
 
 /** The views of one queue. */
 const PAGES = [
@@ -70,7 +70,7 @@ function queryOf(params) {
   return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
 }
 
-/** Goes to an address that takes the place of the current one, such as the same list in another order. */
+/** Goes to an address that replaces the current one, such as the same list in another order. */
 export function replaceAddress(address) {
   history.replaceState(history.state, "", address);
   dispatchEvent(new HashChangeEvent("hashchange"));

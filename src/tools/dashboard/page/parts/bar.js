@@ -1,25 +1,25 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { HOME, PLACES, addressAt } from "../data/route.js";
+import { HOME, NAMED_VIEWS, addressAt } from "../data/route.js";
 import { Connection } from "./connection.js";
 import { FindBox } from "./find-box.js";
 import { Icon } from "./icon.js";
 
 /** The bar at the top of every view: where one can go, the box that finds messages, and the connection. */
 export function Bar({ page }) {
-  const current = page in PLACES ? page : "queues";
+  const current = page in NAMED_VIEWS ? page : "queues";
   return html`<header class="bar">
     <div>
       <a class="brand" href=${HOME} aria-label="Delayline"
         ><${Icon} name="brand" /><span>Delayline</span></a
       >
-      <nav class="places" aria-label="Views">
+      <nav class="views" aria-label="Views">
         <ul>
-          ${Object.entries(PLACES).map(
-            ([place, label]) =>
-              html`<li key=${place}>
-                <a href=${addressAt(place)} aria-current=${place === current ? "page" : undefined}
-                  ><${Icon} name=${place} />${label}</a
+          ${Object.entries(NAMED_VIEWS).map(
+            ([view, label]) =>
+              html`<li key=${view}>
+                <a href=${addressAt(view)} aria-current=${view === current ? "page" : undefined}
+                  ><${Icon} name=${view} />${label}</a
                 >
               </li>`,
           )}

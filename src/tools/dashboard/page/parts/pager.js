@@ -18,8 +18,8 @@ export function Pager({ address, params, next, list }) {
   const trail = trails.get(list) ?? [];
   trail[number] = after ?? "";
   trails.set(list, trail);
-  const to = (cursor, place) =>
-    address({ ...rest, after: cursor, at: place === 1 ? undefined : String(place) });
+  const to = (cursor, page) =>
+    address({ ...rest, after: cursor, at: page === 1 ? undefined : String(page) });
   if (number === 1 && !next) return null;
   return html`<nav class="pager" aria-label="Pages of this list">
     ${number > 1 && html`<a href=${to("", 1)}>First page</a>`}

@@ -24,11 +24,11 @@ const COLUMNS = [
   numberColumn("retries"),
   numberColumn("dead"),
   numberColumn("quarantined", { className: "if-medium" }),
-  place("node", "Node"),
-  place("holder", "Held by"),
+  nameColumn("node", "Node"),
+  nameColumn("holder", "Held by"),
 ];
 
-function place(id, label) {
+function nameColumn(id, label) {
   return {
     id,
     label,
