@@ -4,12 +4,13 @@ import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { asClaimedAt, claim } from "../fragments/claim.ts";
-import { condition, conditionsIn } from "../fragments/condition.ts";
+import { condition } from "../fragments/condition.ts";
 import { appendAll } from "../places/stream.ts";
 import { forget } from "../fragments/forget.ts";
 import { keysOfRetries, ownKeys } from "../places/key-index.ts";
 import { listed } from "../places/ready-list.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { withoutConditions } from "../fragments/trailer.ts";
 import { bringBack, dropRetries } from "../places/retry-moves.ts";
 import { overlaps } from "../fragments/run.ts";
 import {
@@ -36,7 +37,7 @@ import { asUntidy, untidy, type Untidy } from "./tidy.ts";
  * checks for the stream, fills that if it exists, and else the LIST. `transfer.stream` serves processes that know the
  * reliable queue, and also moves due retries.
  *
- * The move asks what a message's trailer demands (the fragments `conditionsIn` and `condition`), and drops the message if that does not hold.
+ * The move asks what a message's trailer demands (the fragment `condition`), and drops the message if that does not hold.
  * This is the only time: a retry is not asked again, so an entry of the stream holds no conditions.
  *
  * No rollback: a message is pushed before it is removed. A refused push (WRONGTYPE, an ACL) has then changed nothing. A
@@ -166,7 +167,7 @@ end
  * schedules in `runs`.
  *
  * `noteUnfit(unfit, due, i, one)`: adds the member at `i`, if it is unfit; returns whether it is. `due` has the `members`,
- * their `scores` and `now`; `one` the member's `id`, `key` and `trailer`, and what `conditionsIn` returned.
+ * their `scores` and `now`; `one` the member's `id`, `key`, `trailer` and conditions, and the `rest` of the trailer without these.
  * `drop(unfit)`: removes the unfit, and counts them.
  */
 const unfitness = defineFragment({
@@ -187,7 +188,7 @@ local function noteUnfit(unfit, due, i, one)
   reason = reason or overlaps(one.trailer) and 3
   if not reason then return false end
   unfit[#unfit + 1] = due.members[i]
-  unfit.runs[#unfit] = runIn(one.rest or one.trailer)
+  unfit.runs[#unfit] = runIn(one.rest)
   for _, value in ipairs({ addressOf(scoreAt(due, i), one.id), reason, one.key or "" }) do
     unfit.rows[#unfit.rows + 1] = value
   end
@@ -231,23 +232,21 @@ end
  * due, see `dueSince` in the reply.
  */
 const unpackDue = defineFragment({
-  needs: [conditionsIn, ownKeys, unpackMember],
-  rarely: [unfitness],
+  needs: [ownKeys, unpackMember],
+  rarely: [unfitness, withoutConditions],
   lua: /* lua */ `
 local function unpackDue(members, scores, toAddress, now)
   local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
   local unfit, due = { rows = {}, runs = {} }, nil
   for i, member in ipairs(members) do
-    local id, payload, key, trailer = unpackMember(member)
+    local id, payload, key, trailer, guard, within = unpackMember(member)
     local isUnfit = false
-    if trailer and trailer:byte(1) == 255 then
-      local guard, within, rest = conditionsIn(trailer)
-      if guard or within or trailer:byte(3) == 9 then
-        due = due or { members = members, scores = scores, now = now }
-        local one = { id = id, key = key, trailer = trailer, guard = guard, within = within, rest = rest }
-        isUnfit = rare().noteUnfit(unfit, due, i, one)
-      end
-      trailer = rest or trailer
+    if guard or within or trailer and trailer:byte(3) == 9 and trailer:byte(1) == 255 then
+      due = due or { members = members, scores = scores, now = now }
+      local rest = (guard or within) and rare().withoutConditions(trailer) or trailer
+      local one = { id = id, key = key, trailer = trailer, rest = rest, guard = guard, within = within }
+      isUnfit = rare().noteUnfit(unfit, due, i, one)
+      trailer = rest
     end
     if payload and not isUnfit then
       if #messages == 0 and scores[i] then

@@ -2,39 +2,7 @@ import { defineFragment } from "../fragment.ts";
 
 /**
  * Conditions in the trailer of a message, which the move asks; `condition.ts` in `queue/message/` documents the bytes.
- * Ask only about a trailer that begins with 255: any other holds none.
  *
- * `conditionsIn(trailer)`: the bytes of the guard (or nil), for how many milliseconds after its deadline the message may
- * be delivered (or nil), and the trailer without both. Without a condition it returns nil twice.
- */
-export const conditionsIn = defineFragment({
-  lua: /* lua */ `
-local function conditionsIn(trailer)
-  if trailer:byte(2) ~= 1 then return nil end
-  local at, size, guard, within, key, isBare, rest = 3, #trailer, nil, nil, nil, true, {}
-  while at <= size do
-    if at + 4 > size then return nil end
-    local tag, length = struct.unpack("<BI4", trailer, at)
-    local last = at + 4 + length
-    if last > size then return nil end
-    if tag == 7 then
-      guard = guard or trailer:sub(at + 5, last)
-    elseif tag == 8 then
-      within = within or length == 8 and struct.unpack("<I8", trailer, at + 5) or nil
-    else
-      if tag == 1 and not key then key = trailer:sub(at + 5, last) else isBare = false end
-      rest[#rest + 1] = trailer:sub(at, last)
-    end
-    at = last + 1
-  end
-  if not guard and not within then return nil end
-  if isBare then return guard, within, key or "" end
-  return guard, within, trailer:sub(1, 2) .. table.concat(rest)
-end
-`,
-});
-
-/**
  * `failing(guard, within, deadline, now)`: why the message must not be delivered: 1 if its guard does not hold, 2 if it is
  * too late; nil if it may be delivered. `deadline` is needed only with `within`. `now` is what `clock()` returned.
  *

@@ -1,34 +1,13 @@
 import { defineFragment } from "../fragment.ts";
+import { readTrailer } from "./trailer.ts";
 
 /**
- * `keyOf(trailer)`: the business key in a trailer, or nil. `trailer.ts` documents the layout, and its functions must
- * decide in the same way.
- */
-export const keyOf = defineFragment({
-  lua: /* lua */ `
-local function keyOf(trailer)
-  if trailer:byte(1) ~= 255 then return trailer ~= "" and trailer or nil end
-  if trailer:byte(2) ~= 1 then return nil end
-  local at, size, key = 3, #trailer, nil
-  while at <= size do
-    if at + 4 > size then return nil end
-    local tag, length = struct.unpack("<BI4", trailer, at)
-    local last = at + 4 + length
-    if last > size then return nil end
-    if tag == 1 and not key then key = trailer:sub(at + 5, last) end
-    at = last + 1
-  end
-  return key ~= "" and key or nil
-end
-`,
-});
-
-/**
- * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET member; nil
- * if its layout is unknown. `message.ts` documents the layouts, and its functions must decide in the same way.
+ * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET member, and
+ * its conditions as `readTrailer` returns them; nil if its layout is unknown. `message.ts` documents the layouts, and its
+ * functions must decide in the same way.
  */
 export const unpackMember = defineFragment({
-  needs: [keyOf],
+  needs: [readTrailer],
   lua: /* lua */ `
 local function unpackMember(member)
   local size = #member
@@ -42,7 +21,8 @@ local function unpackMember(member)
   end
   if head + length < size then
     local trailer = member:sub(head + length + 1)
-    return member:sub(2, head - 8), member:sub(head + 1, head + length), keyOf(trailer), trailer
+    local key, guard, within = readTrailer(trailer)
+    return member:sub(2, head - 8), member:sub(head + 1, head + length), key, trailer, guard, within
   end
   return nil
 end

@@ -1,7 +1,8 @@
 import { defineFragment } from "../fragment.ts";
 import { idOf, wholeAt } from "../fragments/address.ts";
 import { locate } from "./delayed.ts";
-import { keyOf, packMember, unpackMember } from "../fragments/member.ts";
+import { packMember, unpackMember } from "../fragments/member.ts";
+import { readTrailer } from "../fragments/trailer.ts";
 import { groupsWaiting, retriesOf, retryBytes } from "./retries.ts";
 
 /*
@@ -66,7 +67,7 @@ end
  */
 export const delayedWith = defineFragment({
   keys: ["businessKeys"],
-  needs: [keyOf, locate],
+  needs: [readTrailer, locate],
   lua: /* lua */ `
 local function delayedWith(key, entry)
   entry = entry or redis.call("HGET", businessKeys, key)
@@ -77,7 +78,7 @@ local function delayedWith(key, entry)
   if not member then return nil, nil, entry, address end
   -- A broken entry may point to another message, so compare the key in the trailer.
   local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))
-  if keyOf(trailer) ~= key then return nil, nil, entry, address end
+  if readTrailer(trailer) ~= key then return nil, nil, entry, address end
   return member, deadline, entry, address
 end
 `,
@@ -89,11 +90,11 @@ end
  * a message that is found there costs nothing more.
  */
 export const retriesWith = defineFragment({
-  needs: [keyOf, retriesOf],
+  needs: [readTrailer, retriesOf],
   lua: /* lua */ `
 local function retriesWith(key, address)
   local found = address and retriesOf(address) or {}
-  if found[1] and keyOf(found[1].t) ~= key then return {} end
+  if found[1] and readTrailer(found[1].t) ~= key then return {} end
   return found
 end
 `,
@@ -144,11 +145,11 @@ end
 
 /** `heldKeyOf(entry)`: the key that the message of this entry may hold, or nil. */
 export const heldKeyOf = defineFragment({
-  needs: [keyOf],
+  needs: [readTrailer],
   lua: /* lua */ `
 local function heldKeyOf(entry)
   if #entry.a ~= 24 or entry.a:byte(1) > 0 then return nil end
-  return keyOf(entry.t or "")
+  return (readTrailer(entry.t or ""))
 end
 `,
 });

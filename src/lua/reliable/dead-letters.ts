@@ -2,7 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
 import { letter, unpackLetter, type Letter } from "../places/dead.ts";
-import { keyOf } from "../fragments/member.ts";
+import { readTrailer } from "../fragments/trailer.ts";
 import { putRetry, tryRetries } from "../places/retry-moves.ts";
 import {
   asArray,
@@ -113,11 +113,11 @@ export const findDead = defineScript({
   name: "find-dead",
   keys: ["dead"],
   args: ["wanted", "key", "after", "last", "limit", "maxBytes"],
-  needs: [eachLetter, keyOf],
+  needs: [eachLetter, readTrailer],
   lua: /* lua */ `
 local letters = {}
 local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId, fields)
-  if letter.a ~= wanted and (key == "" or keyOf(letter.t or "") ~= key) then return end
+  if letter.a ~= wanted and (key == "" or readTrailer(letter.t or "") ~= key) then return end
   letters[#letters + 1] = entryId
   letters[#letters + 1] = fields
 end)
@@ -153,12 +153,12 @@ export const deadHeads = defineScript({
   name: "dead-heads",
   keys: ["dead"],
   args: ["after", "last", "limit", "maxBytes"],
-  needs: [eachLetter, keyOf],
+  needs: [eachLetter, readTrailer],
   lua: /* lua */ `
 local heads = {}
 local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
   local isReadable = letter.p and 1 or 0
-  local reason, key = (letter.r or ""):sub(1, 1000), keyOf(letter.t or "") or ""
+  local reason, key = (letter.r or ""):sub(1, 1000), readTrailer(letter.t or "") or ""
   for _, value in ipairs({ entryId, isReadable, letter.a, letter.g or "", reason, key, #(letter.p or "") }) do
     heads[#heads + 1] = value
   end

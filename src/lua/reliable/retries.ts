@@ -1,5 +1,5 @@
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { keyOf } from "../fragments/member.ts";
+import { readTrailer } from "../fragments/trailer.ts";
 import {
   retriesOf,
   retryBytes,
@@ -61,7 +61,7 @@ export const retryPage = defineScript({
   keys: ["retries", "retrying"],
   args: ["key", "maxBytes"],
   each: ["name"],
-  needs: [keyOf, replied, retryOf],
+  needs: [readTrailer, replied, retryOf],
   lua: /* lua */ `
 local found, lookedUp, size = {}, 0, 0
 for each row do
@@ -69,7 +69,7 @@ for each row do
   local due, value = redis.call("ZSCORE", retries, name), redis.call("HGET", retrying, name)
   local waiting = due and unpackRetry(value)
   size = size + #(value or "")
-  if waiting and (key == "" or keyOf(waiting.t) == key) then
+  if waiting and (key == "" or readTrailer(waiting.t) == key) then
     found[#found + 1] = { name, replied(tonumber(due)), value }
   end
   lookedUp = lookedUp + 1

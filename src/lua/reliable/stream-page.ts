@@ -2,7 +2,7 @@ import { clock } from "../fragments/clock.ts";
 import { entryOf, unpackEntry, type Entry } from "../places/stream.ts";
 import { inFlight } from "../places/in-flight.ts";
 import { fieldsOf, streamId } from "../fragments/stream-info.ts";
-import { keyOf } from "../fragments/member.ts";
+import { readTrailer } from "../fragments/trailer.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -43,7 +43,7 @@ export const streamPage = defineScript({
   name: "stream-page",
   keys: ["stream", "running"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
-  needs: [clock, entryOf, inFlight, fieldsOf, keyOf, streamId],
+  needs: [clock, entryOf, inFlight, fieldsOf, readTrailer, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 -- Redis refuses a range behind the greatest of all ids.
@@ -61,7 +61,7 @@ while isMore and seen < limit and size < maxBytes do
     local fields = pair[2]
     for i = 1, #fields do size = size + #fields[i] end
     local entry = entryOf(fields)
-    local isOfKey = key ~= "" and entry and keyOf(entry.t or "") == key
+    local isOfKey = key ~= "" and entry and readTrailer(entry.t or "") == key
     if entry and (wanted == "" and key == "" or entry.a == wanted or isOfKey) then
       ids[#ids + 1] = pair[1]
       found[#found + 1] = { pair[1], fields, {}, entry.g or false }

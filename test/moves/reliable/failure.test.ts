@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { countFailure, withoutFailures } from "../../../src/lua/fragments/failure.ts";
-import { keyOf } from "../../../src/lua/fragments/member.ts";
+import { readTrailer } from "../../../src/lua/fragments/trailer.ts";
 import { asBuffer, asBuffers } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
 import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/message/trailer.ts";
@@ -13,11 +13,11 @@ const count = defineScript({
   name: "count",
   keys: [],
   args: ["trailer", "n", "reason"],
-  needs: [countFailure, keyOf],
+  needs: [countFailure, readTrailer],
   lua: /* lua */ `
 local entry = { t = trailer ~= "none" and trailer or nil, n = tonumber(n) }
 countFailure(entry, reason, ${AT}999)
-return { entry.t, keyOf(entry.t) or "" }
+return { entry.t, readTrailer(entry.t) or "" }
 `,
   reply: (raw) => asBuffers(raw) as [trailer: Buffer, key: Buffer],
 });
