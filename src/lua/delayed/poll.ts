@@ -4,6 +4,7 @@ import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asBuffers, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { BUDGET } from "./pages.ts";
+import { may } from "../fragments/may.ts";
 
 /** The reply of {@link pollOldest}. */
 export interface PollReply {
@@ -71,7 +72,7 @@ export const pollNewestTo = defineScript({
   name: "poll-newest-to",
   keys: ["timeouts", "order", "compacted", "businessKeys", "ready"],
   args: ["step"],
-  needs: [find, spending, takeOut, unpackMember],
+  needs: [find, may, spending, takeOut, unpackMember],
   lua: /* lua */ `
 for _ = 1, step do
   if spent() > ${BUDGET} then break end
@@ -88,7 +89,7 @@ for _ = 1, step do
   if id then
     -- Check that removing is permitted, then push before removing: a refusal has then changed nothing.
     local keys = keysOf({ member })
-    redis.call("ZREM", timeouts, "delayline: no such member")
+    may("ZREM", timeouts)
     redis.call("LPUSH", ready, payload)
     takeOut({ member }, keys)
     -- If it stays, the element is dead.

@@ -7,6 +7,8 @@ import { writes } from "../fragments/writes.ts";
 import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { WAITING } from "./get.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
  * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its
@@ -24,7 +26,18 @@ export const reschedule = defineScript({
   name: "reschedule",
   keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
   args: ["channel", "id", "key", "delay", "deadline", "elementsAre"],
-  needs: [clock, deadlineAfter, packAddress, pointsTo, replied, resolve, unpackMember, writes],
+  needs: [
+    clock,
+    deadlineAfter,
+    may,
+    packAddress,
+    pointsTo,
+    replied,
+    resolve,
+    unpackMember,
+    wakeUp,
+    writes,
+  ],
   rarely: [asMember, behindAddress, earliestDue],
   lua: /* lua */ `
 local function rescheduleRetries(waiting, now)
@@ -37,10 +50,9 @@ local function rescheduleRetries(waiting, now)
     changes[#changes + 1] = one.name
     first = math.min(first, own)
   end
-  -- Timers are armed for the earliest message. Only an earlier one needs a wake-up. Publish first: if that is refused,
-  -- nothing has changed. Nobody can look before the script has ended.
-  redis.call("ZADD", retries, "XX", 0, "delayline: no such member")
-  if first < earliest then redis.call("PUBLISH", channel, first) end
+  may("ZADD", retries)
+  local refusal = wakeUp(first, earliest)
+  if refusal then return refusal end
   redis.call("ZADD", retries, "XX", unpack(changes))
   return { replied(first), rare().asMember(waiting[1]), waiting[1].a }
 end
@@ -58,17 +70,17 @@ end
 if deadline == oldDeadline then return { replied(deadline), member, false } end
 local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
 local isIndexed = pointsTo(entry, ownId)
--- Publish for a new head only, as in offer. A message that stays the head and becomes later needs no wake-up: the timers
+-- A message that stays the head and becomes later needs no wake-up: the timers
 -- are armed for a time before it.
 local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
 -- What may be refused comes first: a probe of the ZSET, the wake-up, then the index and the insertion order.
-try("ZADD", timeouts, "XX", deadline, "delayline: no such member")
+attempt(may, "ZADD", timeouts)
 if elementsAre == "members" then
   try("LINDEX", order, -1)
   -- The compacted list is nearly always missing.
-  try("LREM", compacted, 1, "delayline: no such member")
+  try("LREM", compacted, 1, "delayline: nothing")
 end
-if isHead then try("PUBLISH", channel, deadline) end
+if isHead and not refused() then wrote(nil, wakeUp(deadline)) end
 if isIndexed then
   local moved = packAddress(deadline, member) .. rare().behindAddress(entry)
   write(function() redis.pcall("HSET", businessKeys, ownKey, entry) end, "HSET", businessKeys, ownKey, moved)

@@ -4,6 +4,7 @@ import { isHeld } from "../places/key-index.ts";
 import { findNext, spending } from "../places/delayed.ts";
 import { asFlag, asNumber, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
 
 /** `isLong(live)`: whether the LIST of a queue with `live` messages has to be compacted. */
 const isLong = defineFragment({
@@ -155,7 +156,7 @@ export const tidyAddresses = defineScript({
   name: "tidy-addresses",
   keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step", "thorough"],
-  needs: [deadBelow, dropAll, findNext, isLong, spending],
+  needs: [deadBelow, dropAll, findNext, isLong, may, spending],
   lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
@@ -180,7 +181,7 @@ for i, element in ipairs(elements) do
   if spent() > 60 then break end
 end
 -- Check that trimming is permitted, then copy before removing: if either is refused, nothing has changed.
-redis.call("LTRIM", order, 0, -1)
+may("LTRIM", order)
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return thorough == "0" and 1 or 2 end
@@ -208,7 +209,7 @@ export const tidyMembers = defineScript({
   name: "tidy-members",
   keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["step"],
-  needs: [dropAll, findNext, hasStrays, spending],
+  needs: [dropAll, findNext, hasStrays, may, spending],
   lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
@@ -228,7 +229,7 @@ while not isEnough do
   isEnough = #elements < 10 or seen >= tonumber(step) or spent() > 60
 end
 -- Check that trimming is permitted, then copy before removing: if either is refused, nothing has changed.
-redis.call("LTRIM", order, 0, -1)
+may("LTRIM", order)
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return 1 end

@@ -25,6 +25,8 @@ import {
 } from "../reply.ts";
 import { defineScript, type Script } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /*
  * A transfer moves up to `limit` due messages out of the ZSET, earliest deadline first. With `grace`, only messages that
@@ -216,9 +218,10 @@ end
 /** `setAside(poison)`: moves members of an unknown layout to the unreadable messages. */
 const setAside = defineFragment({
   keys: ["timeouts", "unreadable"],
+  needs: [may],
   lua: /* lua */ `
 local function setAside(poison)
-  redis.call("ZREM", timeouts, "delayline: no such member")
+  may("ZREM", timeouts)
   redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
@@ -539,19 +542,17 @@ const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
 /**
  * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns
  * whether the task was the last mover. Brings `listed` in step: this may have been the queue's last task.
- *
- * `0` on the channel means "look now", for Java clients as well.
  */
 export const retire = defineScript({
   name: "retire",
   keys: ["mover", "ready", "listed"],
   args: ["channel", "task"],
-  needs: [claim, listed],
+  needs: [claim, listed, wakeUp],
   lua: /* lua */ `
 checkListed(task)
 if readClaim() ~= task then return 0 end
--- Publish first: if that is refused, nothing has changed, and nobody can look before the script has ended.
-redis.call("PUBLISH", channel, 0)
+local refusal = wakeUp(0)
+if refusal then return refusal end
 redis.call("DEL", mover)
 return 1
 `,

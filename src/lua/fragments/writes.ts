@@ -8,7 +8,7 @@ import { defineFragment } from "../fragment.ts";
  * wake-up. Returns its reply; nil if it is refused.
  * `write(takeBack, command, ...)`: the same for a command that `takeBack(reply)` undoes.
  * `wrote(takeBack, reply)`: the same for a reply of a command that was carried out otherwise.
- * `attempt(act)`: calls a function. An error that it raises counts as a refusal.
+ * `attempt(act, ...)`: calls a function. An error that it raises counts as a refusal.
  * `hint(command, ...)`: carries out a command whose refusal does no harm.
  * `refused()`: Redis's error, or nil.
  * `done(reply)`: returns the reply. After a refusal, it takes back what was written, the latest first, and returns the
@@ -34,8 +34,9 @@ end
 local function try(...)
   return write(nil, ...)
 end
-local function attempt(act)
-  local isDone, why = pcall(act)
+local function attempt(...)
+  if refusal then return end
+  local isDone, why = pcall(...)
   -- Redis 6.2 raises a string.
   if not isDone then refusal = refusal or type(why) == "table" and why or { err = "ERR " .. tostring(why) } end
 end

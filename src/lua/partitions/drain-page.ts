@@ -16,6 +16,7 @@ import { orBury } from "../fragments/failure.ts";
 import { retryBytes } from "../places/retries.ts";
 import { asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
 
 /** How many messages are left in a partition, by their state. */
 export interface Left {
@@ -114,6 +115,7 @@ export const drainPage = defineScript({
     journal,
     letter,
     maxAttemptsIn,
+    may,
     mayFinish,
     orBury,
     placeOf,
@@ -173,7 +175,7 @@ local function takeList(key, kind)
     taken = taken + 1
   end)
   if taken == 0 then return end
-  tries[#tries + 1] = function() redis.call("LTRIM", key, 0, -1) end
+  tries[#tries + 1] = function() may("LTRIM", key) end
   removals[#removals + 1] = function() redis.call("LTRIM", key, taken, -1) end
 end
 
@@ -187,7 +189,7 @@ local function takeDead()
     add(to, "dead", "", "", cmsgpack.pack(found[2]))
   end)
   if #ids == 0 then return end
-  tries[#tries + 1] = function() redis.call("XDEL", dead, "0-0") end
+  tries[#tries + 1] = function() may("XDEL", dead) end
   removals[#removals + 1] = function() redis.call("XDEL", dead, unpack(ids)) end
 end
 
@@ -235,7 +237,7 @@ local function takeUnread(group, last, highest)
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function()
-    redis.call("XDEL", stream, "0-0")
+    may("XDEL", stream)
     if not group then return end
     mayFinish(group)
     inFlight(group, "-", "+", 1)
@@ -321,7 +323,7 @@ local function takeMisplaced(groups, bound)
     takeEntry(after, found[2])
   end)
   if #ids == 0 then return end
-  tries[#tries + 1] = function() redis.call("XDEL", stream, "0-0") end
+  tries[#tries + 1] = function() may("XDEL", stream) end
   removals[#removals + 1] = function() redis.call("XDEL", stream, unpack(ids)) end
 end
 

@@ -15,6 +15,7 @@ import { streamId } from "../fragments/stream-info.ts";
 import { finishWritten } from "../places/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
 
 /** The deliveries that a holder has inherited. */
 export interface Inheritance {
@@ -52,6 +53,7 @@ export const inherit = defineScript({
     holds,
     inFlight,
     keepInFlight,
+    may,
     orBury,
     placeOf,
     readEntry,
@@ -63,7 +65,7 @@ redis.call("HSET", holder, "consumer", consumer)
 mayKeep(group, consumer)
 -- What is refused at the end is refused here, while nothing has moved.
 redis.call("XGROUP", "DELCONSUMER", stream, group, "delayline: no such consumer")
-redis.call("HDEL", holder, "delayline: no such field")
+may("HDEL", holder)
 local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
   local ids, isOwn, ours = {}, {}, {}

@@ -6,6 +6,8 @@ import { unpackMember } from "../fragments/member.ts";
 import { retryOf } from "../places/retries.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
+import { dropRetries } from "../places/retry-moves.ts";
 
 /**
  * Takes delayed messages and retries out of a partition, into its journal. The script needs an argument `own`: the
@@ -27,9 +29,11 @@ const depart = defineFragment({
   needs: [
     behindAddress,
     destination,
+    dropRetries,
     idOf,
     journal,
     keysOfRetries,
+    may,
     pointsTo,
     retryOf,
     unpackMember,
@@ -99,11 +103,8 @@ local function depart()
   local mine = readKeys()
   for _, key in ipairs(readValues()) do mine[#mine + 1] = key end
   mayJournal()
-  redis.call("ZREM", timeouts, "delayline: no such member")
-  if #leaving.names > 0 then
-    redis.call("ZREM", retries, "delayline: no such member")
-    redis.call("HDEL", retrying, "delayline: no such field")
-  end
+  may("ZREM", timeouts)
+  if #leaving.names > 0 then mayDropRetries() end
   local packed = {}
   for i, row in ipairs(rows) do packed[i] = packRow(unpack(row)) end
   local number, all = writeBatch(packed)
@@ -248,7 +249,7 @@ export const pullOutSchedules = defineScript({
   keys: ["schedules", "planning", "journal"],
   args: ["own"],
   each: ["schedule", "to"],
-  needs: [journal],
+  needs: [journal, may],
   lua: /* lua */ `
 local number, batch = openBatch()
 if number > 0 then return { number, batch, 1 } end
@@ -262,8 +263,8 @@ for each row do
 end
 if #names == 0 then return { 0, "", 0 } end
 mayJournal()
-redis.call("HDEL", schedules, "")
-redis.call("ZREM", planning, "")
+may("HDEL", schedules)
+may("ZREM", planning)
 number, batch = writeBatch(rows)
 redis.call("HDEL", schedules, unpack(names))
 redis.call("ZREM", planning, unpack(names))

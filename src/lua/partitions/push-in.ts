@@ -7,6 +7,9 @@ import { writes } from "../fragments/writes.ts";
 import { retryOf } from "../places/retries.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
+import { dropRetries } from "../places/retry-moves.ts";
 
 /**
  * Puts rows from another partition into this one: those rows of batch `number` of partition `source` that belong here;
@@ -44,13 +47,16 @@ export const pushIn = defineScript({
     addressOf,
     appendEntry,
     delayedWith,
+    dropRetries,
     earliestDue,
     heldKeyOf,
     isAddress,
     isFreeFor,
+    may,
     packOutcome,
     retryOf,
     unpackMember,
+    wakeUp,
     writes,
   ],
   lua: /* lua */ `
@@ -62,23 +68,19 @@ local earliest, first = earliestDue() or math.huge, math.huge
 -- Tries what undoing needs. If memory is full, Redis refuses the ZADD, and after it nothing.
 local has = {}
 for each row do has[kind] = true end
-try("ZADD", timeouts, "XX", 0, "delayline: no such member")
-try("LTRIM", order, 0, -1)
-if has.message then
-  try("ZREM", timeouts, "delayline: no such member")
-  try("HDEL", businessKeys, "")
-end
-if has.retry then
-  try("HDEL", businessKeys, "")
-  try("ZREM", retries, "delayline: no such member")
-  try("HDEL", retrying, "delayline: no such field")
-end
-if has.schedule then
-  try("HDEL", schedules, "")
-  try("ZREM", planning, "")
-end
-if has.entry then try("XDEL", stream, "0-0") end
-if has.dead then try("XDEL", dead, "0-0") end
+attempt(function()
+  may("ZADD", timeouts)
+  may("LTRIM", order)
+  if has.message then may("ZREM", timeouts) end
+  if has.message or has.retry then may("HDEL", businessKeys) end
+  if has.retry then mayDropRetries() end
+  if has.schedule then
+    may("HDEL", schedules)
+    may("ZREM", planning)
+  end
+  if has.entry then may("XDEL", stream) end
+  if has.dead then may("XDEL", dead) end
+end)
 
 local lists = { order = order, ready = ready, quarantine = quarantine, unreadable = unreadable }
 local elements = { order = {}, ready = {}, quarantine = {}, unreadable = {} }
@@ -169,7 +171,7 @@ attempt(function()
 end)
 -- Is each of them a LIST? Only then push to the first.
 for list, all in pairs(elements) do
-  if #all > 0 then try("LTRIM", lists[list], 0, -1) end
+  if #all > 0 then attempt(may, "LTRIM", lists[list]) end
 end
 for list, all in pairs(elements) do
   -- Lua's stack holds a few thousand values.
@@ -179,8 +181,7 @@ for list, all in pairs(elements) do
     write(takeBack, "RPUSH", lists[list], unpack(all, from, last))
   end
 end
--- Publish for a new head only, as in offer. A negative deadline is published as 0: listeners expect a legal one.
-if first < earliest then try("PUBLISH", channel, math.max(first, 0)) end
+if not refused() then wrote(nil, wakeUp(first, earliest)) end
 try("HSET", arrivals, source, number)
 return done(1)
 `,

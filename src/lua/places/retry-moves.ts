@@ -2,6 +2,8 @@ import { defineFragment } from "../fragment.ts";
 import { appendAll } from "./stream.ts";
 import { heldKeyOf, holdKey } from "./key-index.ts";
 import { retryBytes, retryOf } from "./retries.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
  * `tryRetries()`: returns Redis's error if adding a retry is not permitted, else nothing; nothing is left behind. Only
@@ -13,10 +15,10 @@ export const tryRetries = defineFragment({
   lua: /* lua */ `
 local function tryRetries()
   local tries = {
-    { "HDEL", retrying, "delayline: no such field" },
-    { "ZADD", retries, "XX", 0, "delayline: no such member" },
-    { "HSET", retrying, "delayline: no such field", "" },
-    { "HDEL", retrying, "delayline: no such field" },
+    { "HDEL", retrying, "delayline: nothing" },
+    { "ZADD", retries, "XX", 0, "delayline: nothing" },
+    { "HSET", retrying, "delayline: nothing", "" },
+    { "HDEL", retrying, "delayline: nothing" },
   }
   for _, try in ipairs(tries) do
     local done = redis.pcall(unpack(try))
@@ -26,42 +28,53 @@ end
 `,
 });
 
+/** `holdAgain(entry)`: makes the message of an entry hold its business key again, unless a newer one has it. */
+const holdAgain = defineFragment({
+  needs: [heldKeyOf, holdKey],
+  lua: /* lua */ `
+local function holdAgain(entry)
+  local key = heldKeyOf(entry)
+  if key then holdKey(key, entry.a) end
+end
+`,
+});
+
 /**
- * `putRetry(entry, group, deadline)`: makes the message of an entry a retry of the group; returns the reply of `ZADD`, or
- * a table with Redis's error. Behind `tryRetries` Redis refuses nothing of that. A message that is a retry of the group
- * already gets the new due time. The message holds its business key again, unless a newer one has it. If Redis refuses
- * the index, where nothing can be offered with a key either, the retry is without one.
+ * `putRetry(entry, group, deadline[, isKeyless])`: makes the message of an entry a retry of the group; returns the reply
+ * of `ZADD`, or a table with Redis's error. Behind `tryRetries` Redis refuses nothing of that. A message that is a retry
+ * of the group already gets the new due time. The message holds its business key again, unless it has none
+ * (`isKeyless`). If Redis refuses the index, where nothing can be offered with a key either, the retry is without one.
  */
 export const putRetry = defineFragment({
   keys: ["retries", "retrying"],
-  needs: [heldKeyOf, holdKey, retryBytes],
+  needs: [retryBytes],
+  rarely: [holdAgain],
   lua: /* lua */ `
-local function putRetry(entry, group, deadline)
+local function putRetry(entry, group, deadline, isKeyless)
   local name = retryName(entry.a, group)
   local done = redis.pcall("HSET", retrying, name, packRetry(entry))
   if type(done) == "table" then return done end
   done = redis.pcall("ZADD", retries, deadline, name)
-  local key = type(done) == "number" and heldKeyOf(entry)
-  if key then pcall(holdKey, key, entry.a) end
+  if type(done) == "number" and not isKeyless then pcall(rare().holdAgain, entry) end
   return done
 end
 `,
 });
 
 /**
- * `putHeldBack(entry, group, channel)`: makes a message that is held back (`heldBack`) a retry. The first one is tried
+ * `putHeldBack(entry, group)`: makes a message that is held back (`heldBack`) a retry. The first one is tried
  * first, and wakes whoever moves messages, to arm its timer; Redis may refuse that as well.
  */
 export const putHeldBack = defineFragment({
-  needs: [putRetry, tryRetries],
+  needs: [putRetry, tryRetries, wakeUp],
   lua: /* lua */ `
 local areOthersAwake = false
-local function putHeldBack(entry, group, channel)
+local function putHeldBack(entry, group)
   if not areOthersAwake then
     local refusal = tryRetries()
     if refusal then return refusal end
-    local done = redis.pcall("PUBLISH", channel, "0")
-    if type(done) == "table" then return done end
+    refusal = wakeUp(0)
+    if refusal then return refusal end
     areOthersAwake = true
   end
   return putRetry(entry, group, entry.u)
@@ -75,10 +88,11 @@ end
  */
 export const dropRetries = defineFragment({
   keys: ["retries", "retrying"],
+  needs: [may],
   lua: /* lua */ `
 local function mayDropRetries()
-  redis.call("ZREM", retries, "delayline: no such member")
-  redis.call("HDEL", retrying, "delayline: no such field")
+  may("ZREM", retries)
+  may("HDEL", retrying)
 end
 local function dropRetries(names, count)
   if count == 0 then return end

@@ -2,6 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { readEntry } from "./stream.ts";
 import { inFlight, inFlightFor } from "./in-flight.ts";
 import { fieldsOf, streamId } from "../fragments/stream-info.ts";
+import { may } from "../fragments/may.ts";
 
 /** How many entries are worth the two commands more that trimming takes. */
 const WORTH_TRIMMING = 3;
@@ -13,11 +14,12 @@ const WORTH_TRIMMING = 3;
  */
 export const mayFinish = defineFragment({
   keys: ["stream"],
+  needs: [may],
   lua: /* lua */ `
 local function mayFinish(group)
   redis.call("XINFO", "GROUPS", stream)
   redis.call("XACK", stream, group, "0-0")
-  redis.call("XDEL", stream, "0-0")
+  may("XDEL", stream)
 end
 `,
 });

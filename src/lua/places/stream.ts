@@ -2,6 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
 import { remakeStream } from "../fragments/groups.ts";
 import { noteRun } from "../fragments/run.ts";
+import { may } from "../fragments/may.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;
@@ -174,12 +175,12 @@ const NOTHING = Buffer.alloc(0);
  */
 const appendFirst = defineFragment({
   keys: ["stream"],
-  needs: [appendEntry, remakeStream],
+  needs: [appendEntry, may, remakeStream],
   lua: /* lua */ `
 local function appendFirst(entry, added)
   if not added then added = remakeStream() or appendEntry(entry) end
   if type(added) ~= "table" then return added end
-  redis.pcall("XDEL", stream, "0-0")
+  pcall(may, "XDEL", stream)
   return appendEntry(entry, nil, "NOMKSTREAM") or remakeStream() or appendEntry(entry)
 end
 `,

@@ -9,6 +9,8 @@ import { packMember } from "../fragments/member.ts";
 import { withoutFailures } from "../fragments/failure.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 export interface MakePlainReply {
   /** Whether the stream is gone. */
@@ -69,8 +71,10 @@ export const makePlain = defineScript({
     holdKey,
     idOf,
     isAlive,
+    may,
     packMember,
     unneededBut,
+    wakeUp,
     withoutFailures,
   ],
   lua: /* lua */ `
@@ -83,7 +87,7 @@ end
 local count, waiting = redis.call("XLEN", stream), redis.call("ZCARD", retries)
 if alive > 0 then return { 0, alive, count, waiting, 0 } end
 -- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
-redis.call("XDEL", stream, "0-0")
+may("XDEL", stream)
 -- A message that waits in two groups becomes one message, due with the first. Failures are per group.
 local members, dues, elements, isKnown, keyed = {}, {}, {}, {}, {}
 local function delay(entry, due)
@@ -107,9 +111,9 @@ local function holdKeys()
 end
 -- Everything behind this that may be refused is tried before the first push.
 local function mayStore(list)
-  redis.call("ZADD", timeouts, "XX", 0, "delayline: no such member")
-  redis.call("LTRIM", order, 0, -1)
-  if list then redis.call("LTRIM", list, 0, -1) end
+  may("ZADD", timeouts)
+  may("LTRIM", order)
+  if list then may("LTRIM", list) end
 end
 -- RPUSH may be refused, and the first key may be no LIST: then nothing was pushed. The others were tried.
 local function store(unread, payloads)
@@ -151,8 +155,9 @@ for i, id in ipairs(ids) do
     payloads[#payloads + 1] = entry.p
   end
 end
--- Nobody can look before the script has ended, so the processes that move messages see that the stream is gone.
-redis.call("PUBLISH", channel, "0")
+-- The processes that move messages see that the stream is gone.
+local refusal = wakeUp(0)
+if refusal then return refusal end
 -- No retry is left.
 redis.call("UNLINK", retrying)
 mayStore(ready)

@@ -1,19 +1,18 @@
 import { defineFragment } from "../fragment.ts";
 import { asBuffers, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
 
 /**
  * Puts bytes that nobody can read into a quarantine LIST; returns its new length.
- *
- * When memory is full, Redis refuses only the first write of a script, and never a removal. So an LTRIM that trims
- * nothing lets the push pass.
  */
 export const setAside = defineScript({
   name: "set-aside",
   keys: ["quarantine"],
   args: ["bytes"],
+  needs: [may],
   lua: /* lua */ `
-redis.call("LTRIM", quarantine, 0, -1)
+may("LTRIM", quarantine)
 return redis.call("RPUSH", quarantine, bytes)
 `,
   reply: asNumber,
@@ -47,9 +46,7 @@ return elements
  * Moves payloads from the quarantine to the end of the ready LIST, oldest first: up to `limit`, and about `maxBytes`.
  * Returns how many.
  *
- * No rollback: payloads are pushed before they are removed. A refused push has then changed nothing. An LTRIM that
- * trims nothing comes first. It proves that removing is permitted. And when memory is full, Redis refuses only the
- * first write of a script, and never a removal, so the push behind the LTRIM passes.
+ * No rollback: payloads are pushed before they are removed. A refused push has then changed nothing.
  *
  * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
@@ -57,8 +54,9 @@ export const requeue = defineScript({
   name: "requeue",
   keys: ["quarantine", "ready"],
   args: ["limit", "maxBytes"],
+  needs: [may],
   lua: /* lua */ `
-redis.call("LTRIM", quarantine, 0, -1)
+may("LTRIM", quarantine)
 local payloads, bytes = {}, 0
 while #payloads < tonumber(limit) and bytes < tonumber(maxBytes) do
   local payload = redis.call("LINDEX", quarantine, #payloads)

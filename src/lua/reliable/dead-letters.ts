@@ -16,6 +16,8 @@ import {
   type RawReply,
 } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /** How far a reader of the dead letters has come. */
 export interface LetterCursor {
@@ -182,7 +184,7 @@ return { cursor, heads }
 });
 
 /**
- * `redriveAll(choose, delay, channel)`: makes messages retry in `delay` milliseconds, as if they had never been delivered:
+ * `redriveAll(choose, delay)`: makes messages retry in `delay` milliseconds, as if they had never been delivered:
  * `choose()` returns their letters, each with its entry. Returns Redis's error if it refused, how many they were, and
  * what `clock()` returned.
  *
@@ -191,23 +193,22 @@ return { cursor, heads }
  */
 const redriving = defineFragment({
   keys: ["dead"],
-  needs: [clock, deadlineAfter, earliestDue, putRetry, tryRetries],
+  needs: [clock, deadlineAfter, earliestDue, may, putRetry, tryRetries, wakeUp],
   lua: /* lua */ `
-local function redriveAll(choose, delay, channel)
+local function redriveAll(choose, delay)
   local now = clock()
   local due = deadlineAfter(now / 1000, delay)
   local earliest = earliestDue() or math.huge
-  -- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
-  -- removal. A retry needs no more memory than its letter.
-  redis.call("XDEL", dead, "0-0")
+  -- A retry needs no more memory than its letter.
+  may("XDEL", dead)
   local refusal = tryRetries()
   if refusal then return refusal end
   local chosen = choose()
-  -- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
-  if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
+  refusal = #chosen > 0 and wakeUp(due, earliest)
+  if refusal then return refusal end
   for _, one in ipairs(chosen) do
     one[1].n = 0
-    local done = putRetry(one[1], one[1].g, due)
+    local done = putRetry(one[1], one[1].g, due, (one[1].t or "") == "")
     if type(done) == "table" then return done end
     redis.call("XDEL", dead, one[2])
   end
@@ -239,7 +240,7 @@ local refusal, count, now = redriveAll(function()
     chosen[#chosen + 1] = { letter, entryId }
   end)
   return chosen
-end, delay, channel)
+end, delay)
 return refusal or { count, cursor, now }
 `,
   reply: (raw) => asRow(raw, { redriven: asNumber, next: asLetterCursor, serverTime: asInstant }),
@@ -262,7 +263,7 @@ local refusal, count = redriveAll(function()
     if letter and letter.p then chosen[#chosen + 1] = { letter, entry } end
   end
   return chosen
-end, delay, channel)
+end, delay)
 return refusal or count
 `,
   reply: asNumber,

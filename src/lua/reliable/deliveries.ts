@@ -10,6 +10,7 @@ import { finish, settle } from "../places/settle.ts";
 import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { noteHandled } from "./handled.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
  * Notes that the consumer hands out an entry that a script has kept in flight for it: from now on the death of the
@@ -211,7 +212,7 @@ local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function
     rare().countFailure(entry, failures[i], now)
     entry.u = nil
   elseif entry.u and rare().isHeldBack(entry, now) then
-    return rare().putHeldBack(entry, group, channel)
+    return rare().putHeldBack(entry, group)
   end
   entry.g = group
   local added = appendEntry(entry)
@@ -252,7 +253,7 @@ export const retryLater = defineScript({
   keys: ["stream", "running", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
-  needs: [clock, countFailure, deadlineAfter, earliestDue, putRetry, settle, tryRetries],
+  needs: [clock, countFailure, deadlineAfter, earliestDue, putRetry, settle, tryRetries, wakeUp],
   lua: /* lua */ `
 local now = clock()
 local ids, isOwn, delays, failures = {}, {}, {}, {}
@@ -269,15 +270,13 @@ for i = 1, #ids do soonest = math.min(soonest, deadlineAfter(now / 1000, delays[
 local refusal = tryRetries()
 if refusal then return refusal end
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
-  -- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
-  -- Java client would set its timer to that time. Publish before the first write: nothing behind this can be refused.
-  if soonest < earliest then
-    local done = redis.pcall("PUBLISH", channel, soonest)
-    if type(done) == "table" then return done end
-    earliest = soonest
-  end
+  -- Before the first write: nothing behind this can be refused.
+  local refusal = wakeUp(soonest, earliest)
+  if refusal then return refusal end
+  earliest = soonest
+  local isKeyless = (entry.t or "") == ""
   if failures[i] then countFailure(entry, failures[i], now) end
-  return putRetry(entry, group, deadlineAfter(now / 1000, delays[i]))
+  return putRetry(entry, group, deadlineAfter(now / 1000, delays[i]), isKeyless)
 end)
 return refused or { now, settled }
 `,

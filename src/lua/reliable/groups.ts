@@ -3,6 +3,7 @@ import { inFlight } from "../places/in-flight.ts";
 import { groupNames, groupsOf, streamId } from "../fragments/stream-info.ts";
 import { asArray, asBuffer, asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
  * Creates a consumer group and its stream where they are missing; returns whether the group was created. A group that
@@ -18,7 +19,7 @@ export const openGroup = defineScript({
   name: "open-group",
   keys: ["stream", "knownGroups", "returned"],
   args: ["channel", "group", "start"],
-  needs: [groupNames, remakeStream],
+  needs: [groupNames, remakeStream, wakeUp],
   lua: /* lua */ `
 local isNew = redis.call("EXISTS", stream) == 0
 local refusal = isNew and remakeStream()
@@ -35,8 +36,8 @@ if not isRead then names = { group } end
 if isRead and not isNew then redis.pcall("DEL", knownGroups) end
 for _, name in ipairs(names) do redis.pcall("HSET", knownGroups, name, 1) end
 if not isNew then return isThere and 0 or 1 end
--- A refused PUBLISH does no harm: the other processes find the stream by themselves.
-redis.pcall("PUBLISH", channel, "0")
+-- A refusal does no harm: the other processes find the stream by themselves.
+wakeUp(0)
 -- It counted what came back to a stream that was deleted.
 redis.pcall("DEL", returned)
 return 1

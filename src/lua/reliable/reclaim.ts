@@ -72,7 +72,7 @@ local _, refused, heldUp = rare().finishWritten(group, ids, isOwn, function(entr
   local isAttempted = rare().wasHandedOut(entry, deliveries[i])
   if rare().isHeldBack(entry, now) then
     reclaimed = reclaimed + 1
-    return rare().putHeldBack(entry, group, channel)
+    return rare().putHeldBack(entry, group)
   end
   local function giveBack()
     entry.g = group

@@ -3,6 +3,7 @@ import { appendAll } from "../places/stream.ts";
 import { clock } from "../fragments/clock.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
 
 export interface TakeOverReply {
   /** How many payloads became entries. */
@@ -26,7 +27,7 @@ export const takeOver = defineScript({
   keys: ["ready", "stream", "knownGroups", "running"],
   args: ["makes"],
   each: ["id"],
-  needs: [clock, addressOf, appendAll],
+  needs: [clock, addressOf, appendAll, may],
   lua: /* lua */ `
 local ids = {}
 for each row do ids[#ids + 1] = id end
@@ -38,7 +39,7 @@ if areMore then payloads[#payloads] = nil end
 if makes ~= "1" and redis.call("EXISTS", stream) == 0 then return { 0, 1, 1 } end
 local now, entries = math.floor(clock() / 1000), {}
 for i, payload in ipairs(payloads) do entries[i] = { a = addressOf(now, ids[i]), p = payload } end
-redis.call("LTRIM", ready, 0, -1)
+may("LTRIM", ready)
 local moved, refusal = appendAll(entries)
 if refusal and moved == 0 then return refusal end
 redis.call("LTRIM", ready, moved, -1)

@@ -9,6 +9,8 @@ import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
+import { may } from "../fragments/may.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
  * `mayBeElsewhere(isOrdinary)`: with `isOrdinary` 1, on a queue that was given partitions, the refusal that a guarded
@@ -62,8 +64,7 @@ export interface PlanReply {
  *
  * `isOrdinary`: see the fragment `mayBeElsewhere`.
  *
- * No rollback: it publishes first, since nobody can look before the script has ended; and tries the removal that may
- * have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
+ * No rollback: it wakes them first; and tries the removal that may have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
  * more: the removals, and the index.
  */
 export const planSchedule = defineScript({
@@ -93,7 +94,18 @@ export const planSchedule = defineScript({
     "elementsAre",
   ],
   each: ["member", "deadline", "key", "address"],
-  needs: [clock, deadlineOf, locate, mayBeElsewhere, packAddress, takeOut, unpackMember, writes],
+  needs: [
+    clock,
+    deadlineOf,
+    locate,
+    may,
+    mayBeElsewhere,
+    packAddress,
+    takeOut,
+    unpackMember,
+    wakeUp,
+    writes,
+  ],
   rarely: [forget],
   lua: /* lua */ `
 local now = clock()
@@ -135,9 +147,8 @@ for i, entry in ipairs(expected == "" and #keys > 0 and redis.call("HMGET", busi
 end
 local freed = keysOf(leaving)
 
-if isWaking == "1" then try("PUBLISH", channel, 0)
-elseif first < head then try("PUBLISH", channel, first) end
-try("ZREM", timeouts, "delayline: no such member")
+if isWaking == "1" then wrote(nil, wakeUp(0)) else wrote(nil, wakeUp(first, head)) end
+attempt(may, "ZREM", timeouts)
 local function withdraw()
   if #leaving == 0 then return end
   takeOut(leaving, freed)

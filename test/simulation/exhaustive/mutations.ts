@@ -160,7 +160,7 @@ export const mutants: readonly Mutant[] = [
     name: "a retry does not hold its key",
     world: "retry, cancel, move, acknowledge",
     script: "retry-later",
-    find: "if key then pcall(holdKey, key, entry.a) end",
+    find: "if key then holdKey(key, entry.a) end",
     ...remove,
   },
   {

@@ -15,8 +15,8 @@ export const CONDITIONS: readonly Mutant[] = [
     edits: [
       {
         file: MOVE,
-        find: `if trailer and trailer:byte(1) == 255 then`,
-        replace: `if not toAddress and trailer and trailer:byte(1) == 255 then`,
+        find: `if guard or within or trailer and trailer:byte(3)`,
+        replace: `if not toAddress and (guard or within) or trailer and trailer:byte(3)`,
       },
     ],
   },
@@ -103,7 +103,7 @@ export const CONDITIONS: readonly Mutant[] = [
     edits: [
       {
         file: MOVE,
-        find: `      trailer = rest or trailer\n`,
+        find: `      trailer = rest\n`,
         replace: ``,
       },
     ],

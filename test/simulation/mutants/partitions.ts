@@ -120,8 +120,8 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "lua/partitions/push-in.ts",
-        find: `if first < earliest then try("PUBLISH", channel, math.max(first, 0)) end`,
-        replace: `if first > earliest then try("PUBLISH", channel, math.max(first, 0)) end`,
+        find: `wakeUp(first, earliest)`,
+        replace: `wakeUp(first, -math.huge)`,
       },
     ],
   },

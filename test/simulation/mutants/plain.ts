@@ -284,8 +284,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/reschedule.ts",
-        find: `if isHead then try("PUBLISH", channel, deadline) end`,
-        replace: `if isHead then try("EXISTS", timeouts) end`,
+        find: `wrote(nil, wakeUp(deadline))`,
+        replace: `try("EXISTS", timeouts)`,
       },
     ],
   },
@@ -422,8 +422,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/queue/set-paused.ts",
-        find: `redis.call("PUBLISH", channel, 0)`,
-        replace: `if isPaused == "1" then redis.call("PUBLISH", channel, 0) end`,
+        find: `local refusal = wakeUp(0)`,
+        replace: `local refusal = isPaused == "1" and wakeUp(0)`,
       },
     ],
   },

@@ -132,8 +132,8 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
-        find: `return putRetry(entry, group, deadlineAfter(now / 1000, delays[i]))`,
-        replace: `return putRetry(entry, group, deadlineAfter(now / 1000, delays[1]))`,
+        find: `deadlineAfter(now / 1000, delays[i]), isKeyless)`,
+        replace: `deadlineAfter(now / 1000, delays[1]), isKeyless)`,
       },
     ],
   },
@@ -290,9 +290,9 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/places/retry-moves.ts",
-        find: `  if key then pcall(holdKey, key, entry.a) end
+        find: `  if key then holdKey(key, entry.a) end
 `,
-        replace: `  if key == "" then pcall(holdKey, key, entry.a) end
+        replace: `  if key == "" then holdKey(key, entry.a) end
 `,
       },
     ],

@@ -171,7 +171,7 @@ export const SCHEDULES: readonly Mutant[] = [
     edits: [
       {
         file: "lua/delayed/transfer.ts",
-        find: `  unfit.runs[#unfit] = runIn(one.rest or one.trailer)`,
+        find: `  unfit.runs[#unfit] = runIn(one.rest)`,
         replace: ``,
       },
     ],
