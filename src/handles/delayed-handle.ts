@@ -35,7 +35,7 @@ import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** What a handle of either kind reaches of its queue. */
-type HandleReach = Pick<PlainReach, "offers" | "delayed">;
+type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules">;
 
 /**
  * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
@@ -58,7 +58,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     { anyTime }: Pick<QueueSettings<T>, "anyTime">,
   ) {
     super(open);
-    this.schedules = new Schedules(open.schedules, reach, payloads);
+    this.schedules = new Schedules(reach, payloads);
     this.#reach = reach;
     this.#payloads = payloads;
     this.#anyTime = anyTime;

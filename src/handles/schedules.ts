@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import type { PlainReach } from "../partitions/reach.ts";
-import type { AllSchedules } from "../partitions/all-schedules.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
@@ -110,6 +109,9 @@ export interface Schedule extends Rule {
   readonly tzdata: string | undefined;
 }
 
+/** What schedules reach of their queue. */
+type SchedulesReach = Pick<PlainReach, "offers" | "schedules">;
+
 /**
  * The schedules of a queue: messages that recur.
  *
@@ -121,13 +123,11 @@ export interface Schedule extends Rule {
  * Declare schedules at every start of every process: what is declared already changes nothing.
  */
 export class Schedules<T = unknown> {
-  readonly #all: AllSchedules;
-  readonly #reach: Pick<PlainReach, "offers">;
+  readonly #reach: SchedulesReach;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `queue.schedules`. */
-  constructor(all: AllSchedules, reach: Pick<PlainReach, "offers">, payloads: Payloads<T>) {
-    this.#all = all;
+  constructor(reach: SchedulesReach, payloads: Payloads<T>) {
     this.#reach = reach;
     this.#payloads = payloads;
   }
@@ -182,7 +182,7 @@ export class Schedules<T = unknown> {
     checkSignal(signal);
     const call = callOf(options) ?? {};
     this.#reach.offers.checkOpen();
-    const now = await this.#all.now(call);
+    const now = await this.#reach.schedules.now(call);
     const before = await this.#recordsOf(call);
     const wanted = new Map<string, Prepared>();
     for (const [name, one] of Object.entries(schedules)) {
@@ -201,7 +201,7 @@ export class Schedules<T = unknown> {
     const content = { set, revision, digest: digestOf(declared) };
     const { latest, isConflict } = dryRun
       ? await this.#foresee(content, call)
-      : await this.#all.raise(content, call);
+      : await this.#reach.schedules.raise(content, call);
     if (latest > revision) return { outcome: "outdated", ...result };
     if (isConflict) return { outcome: "conflict", ...result };
 
@@ -225,10 +225,10 @@ export class Schedules<T = unknown> {
     );
     await inTurns(gone, async ([name]) => {
       const decide = removing(set);
-      const outcome = dryRun ? "changed" : await this.#all.change(name, decide, inSet);
+      const outcome = dryRun ? "changed" : await this.#reach.schedules.change(name, decide, inSet);
       if (outcome === "changed") {
         result.removed.push(name);
-        this.#all.codes.delete(name);
+        this.#reach.schedules.codes.delete(name);
       }
       isOutdated ||= outcome === "outdated";
     });
@@ -239,7 +239,7 @@ export class Schedules<T = unknown> {
   async get(name: string, options?: CallOptions): Promise<Schedule | undefined> {
     checkScheduleName(name);
     const call = checkCall(options);
-    const { record, serverTime, ...others } = await this.#all.get(name, call);
+    const { record, serverTime, ...others } = await this.#reach.schedules.get(name, call);
     if (record === undefined) return undefined;
     const ahead = aheadOf(name, record, serverTime);
     const present = await this.#present(name, ahead, call);
@@ -249,10 +249,10 @@ export class Schedules<T = unknown> {
   /** Iterates over all schedules, each once, in no particular order. Not a snapshot. */
   async *list(options?: CallOptions): AsyncGenerator<Schedule, void, void> {
     const call = checkCall(options);
-    const now = await this.#all.now(call);
+    const now = await this.#reach.schedules.now(call);
     const ticksOf = ({ name, record }: Shown) => aheadOf(name, record, now);
     const keysOf = (one: Shown) => ticksOf(one).map(({ key }) => key);
-    for await (const { page, present } of this.#all.pages(keysOf, call)) {
+    for await (const { page, present } of this.#reach.schedules.pages(keysOf, call)) {
       for (const one of page) yield shown(one, ticksOf(one), present, now);
     }
   }
@@ -260,7 +260,7 @@ export class Schedules<T = unknown> {
   /** Returns the revision in which a set was declared last; undefined if it never was. */
   async revisionOf(set: string, options?: CallOptions): Promise<number | undefined> {
     checkScheduleName(set, "set");
-    return (await this.#all.revisions(checkCall(options))).get(set)?.revision;
+    return (await this.#reach.schedules.revisions(checkCall(options))).get(set)?.revision;
   }
 
   /**
@@ -282,10 +282,10 @@ export class Schedules<T = unknown> {
 
   /** Removes a schedule, and its messages. One that has become ready is delivered. Returns false if there is none. */
   async remove(name: string, options?: CallOptions): Promise<boolean> {
-    const code = this.#all.codes.get(name);
+    const code = this.#reach.schedules.codes.get(name);
     const wasThere = await this.#change(name, options, () => "remove");
     // Unless it was declared again meanwhile.
-    if (this.#all.codes.get(name) === code) this.#all.codes.delete(name);
+    if (this.#reach.schedules.codes.get(name) === code) this.#reach.schedules.codes.delete(name);
     return wasThere;
   }
 
@@ -298,10 +298,10 @@ export class Schedules<T = unknown> {
   async trigger(name: string, options?: CallOptions): Promise<OfferResult | undefined> {
     checkScheduleName(name);
     const call = checkCall(options);
-    const { record, serverTime } = await this.#all.get(name, call);
+    const { record, serverTime } = await this.#reach.schedules.get(name, call);
     if (record === undefined) return undefined;
     const tick = Math.floor(serverTime);
-    const code = this.#all.codes.get(name);
+    const code = this.#reach.schedules.codes.get(name);
     const made = code?.version === record.version ? code.payload?.(tick) : undefined;
     const payload = record.payload ?? made;
     if (payload === undefined) throw lacking(name);
@@ -330,11 +330,11 @@ export class Schedules<T = unknown> {
     }
     checkSignal(range.signal);
     const call = callOf(range);
-    const { record, serverTime } = await this.#all.get(name, call);
+    const { record, serverTime } = await this.#reach.schedules.get(name, call);
     if (record === undefined) {
       throw new TypeError(`backfill needs a schedule, got ${JSON.stringify(name)}, which is none`);
     }
-    const recipe = await recipeOf(name, record, this.#all.codes.get(name));
+    const recipe = await recipeOf(name, record, this.#reach.schedules.codes.get(name));
     if (recipe === undefined) throw lacking(name);
     const ticks: number[] = [];
     let due = 0;
@@ -366,7 +366,7 @@ export class Schedules<T = unknown> {
   /** Those of the placed ticks, by their keys, of which a message is delayed or retrying. */
   async #present(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
     if (ahead.length === 0) return new Set();
-    return await this.#all.present(
+    return await this.#reach.schedules.present(
       name,
       ahead.map(({ key }) => key),
       call,
@@ -375,13 +375,13 @@ export class Schedules<T = unknown> {
 
   async #recordsOf(call: CallOptions): Promise<Map<string, ListedRecord>> {
     const records = new Map<string, ListedRecord>();
-    for await (const one of this.#all.all(call)) records.set(one.name, one);
+    for await (const one of this.#reach.schedules.all(call)) records.set(one.name, one);
     return records;
   }
 
   /** What noting a revision of a set would return. */
   async #foresee({ set, revision, digest }: SetContent, call: CallOptions): Promise<NotedSet> {
-    const noted = (await this.#all.revisions(call)).get(set);
+    const noted = (await this.#reach.schedules.revisions(call)).get(set);
     const latest = noted?.revision ?? revision;
     return {
       latest,
@@ -392,8 +392,8 @@ export class Schedules<T = unknown> {
   /** Keeps what Redis cannot hold of a declaration, so that this process can plan it. */
   #keep(name: string, { declaration, code }: Prepared): void {
     if (declaration.payload === undefined || declaration.hasCalendar)
-      this.#all.codes.set(name, code);
-    else this.#all.codes.delete(name);
+      this.#reach.schedules.codes.set(name, code);
+    else this.#reach.schedules.codes.delete(name);
   }
 
   /** Checks a declaration, of a set if it names one, and loads what it takes to plan it. */
@@ -438,7 +438,7 @@ export class Schedules<T = unknown> {
       result = { outcome, next: nextOf(plan.record, now) };
       return plan;
     };
-    const changed = await this.#all.change(name, decide, call);
+    const changed = await this.#reach.schedules.change(name, decide, call);
     if (changed === "outdated") return { outcome: "outdated", next: [] };
     if (changed === "changed" || result.next.length === 0 || call.set !== undefined) return result;
     const ahead = result.next.map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
@@ -458,7 +458,7 @@ export class Schedules<T = unknown> {
       isThere ||= record !== undefined;
       return record && decide(record, now);
     };
-    await this.#all.change(name, decideFor, checkCall(options));
+    await this.#reach.schedules.change(name, decideFor, checkCall(options));
     return isThere;
   }
 }

@@ -1,22 +1,28 @@
 import type { Call } from "../queue/call.ts";
 import type { Codes } from "../schedules/recipes.ts";
 import type {
+  Changed,
   Found,
   ListedRecord,
   NotedSet,
   SetContent,
   StoredSchedules,
 } from "../schedules/stored-schedules.ts";
+import type { Following } from "./parts/following.ts";
 import type { Parts } from "./parts/parts.ts";
 import { isRefusedByFact } from "./parts/refusal.ts";
 import type { Routing } from "./routing/routing.ts";
 
-/** Migrates messages to where they belong; see {@link Routing.withSchedule}. */
-type Bring = (ids: readonly string[]) => Promise<void>;
+/** Acts on the schedules of one part. `bring` migrates messages to where they belong; see {@link Routing.withSchedule}. */
+type Act<Result> = (
+  stored: StoredSchedules,
+  call?: Call,
+  bring?: (ids: readonly string[]) => Promise<void>,
+) => Promise<Result>;
 
 /**
- * The schedules of a queue, whichever parts it has; {@link StoredSchedules} are those of one part. A schedule is in the
- * partition of its name's bucket, and so are its messages.
+ * The schedules of a partitioned queue; {@link StoredSchedules} are those of one part. A schedule is in the partition of
+ * its name's bucket, and so are its messages.
  */
 export class AllSchedules {
   /** What this client has declared and Redis cannot hold. */
@@ -31,7 +37,7 @@ export class AllSchedules {
   }
 
   get(name: string, call?: Call): Promise<Found> {
-    return this.#at(name, (stored, to) => stored.get(name, to), call);
+    return this.at(name, (stored, to) => stored.get(name, to), call);
   }
 
   /** See {@link StoredSchedules.change}. */
@@ -39,10 +45,10 @@ export class AllSchedules {
     name: string,
     decide: Parameters<StoredSchedules["change"]>[1],
     { set, ...call }: NonNullable<Parameters<StoredSchedules["change"]>[2]> = {},
-  ): ReturnType<StoredSchedules["change"]> {
-    const change = (stored: StoredSchedules, to: Call | undefined, bring?: Bring) =>
+  ): Promise<Changed> {
+    const change: Act<Changed> = (stored, to, bring) =>
       stored.change(name, decide, { ...to, set, bring });
-    return this.#at(name, change, call);
+    return this.at(name, change, call);
   }
 
   /** The revisions of all sets that were declared last. */
@@ -60,15 +66,9 @@ export class AllSchedules {
    * if this one is outdated, and whether this one was noted with another content anywhere.
    */
   async raise(set: SetContent, call?: Call): Promise<NotedSet> {
-    const raise = (stored: StoredSchedules, to: Call | undefined) => stored.raise(set, to);
-    const everywhere = async () =>
-      await this.#routing.everywhere(
-        undefined,
-        (part, to) => raise(part.schedules, to),
-        ({ latest, isConflict }) => latest > set.revision || isConflict,
-        call,
-      );
-    const noted = await this.#on(async (stored) => [await raise(stored, call)], everywhere);
+    const raise: Act<NotedSet> = (stored, to) => stored.raise(set, to);
+    const isRefused = ({ latest, isConflict }: NotedSet) => latest > set.revision || isConflict;
+    const noted = await this.everywhere(raise, isRefused, call);
     return {
       latest: Math.max(...noted.map(({ latest }) => latest)),
       isConflict: noted.some(({ isConflict }) => isConflict),
@@ -83,7 +83,7 @@ export class AllSchedules {
 
   /** Those of the ticks of a schedule, by their keys, of which a message is delayed or retrying. */
   present(name: string, keys: readonly string[], call?: Call): Promise<Set<string>> {
-    return this.#at(name, (stored, to) => stored.present(keys, to), call);
+    return this.at(name, (stored, to) => stored.present(keys, to), call);
   }
 
   /**
@@ -117,29 +117,63 @@ export class AllSchedules {
   }
 
   /** Acts on the part where the schedule of this name belongs. */
-  #at<Result>(
-    name: string,
-    act: (stored: StoredSchedules, call?: Call, bring?: Bring) => Promise<Result>,
-    call?: Call,
-  ): Promise<Result> {
-    const inPartition = () =>
-      this.#routing.withSchedule(name, (part, ...to) => act(part.schedules, ...to), call);
-    return this.#on((stored) => act(stored, call), inPartition);
+  protected at<Result>(name: string, act: Act<Result>, call?: Call): Promise<Result> {
+    return this.#routing.during(() =>
+      this.#routing.withSchedule(name, (part, ...to) => act(part.schedules, ...to), call),
+    );
   }
 
-  /** Acts on an ordinary queue; or otherwise, if it has partitions. */
-  async #on<Result>(
-    act: (stored: StoredSchedules) => Promise<Result>,
-    inPartitions: () => Promise<Result>,
+  /** Acts on all parts where schedules may be; see {@link Routing.everywhere}. */
+  protected everywhere<Result>(
+    act: Act<Result>,
+    isHit: (result: Result) => boolean,
+    call?: Call,
+  ): Promise<Result[]> {
+    return this.#routing.during(() =>
+      this.#routing.everywhere(undefined, (part, to) => act(part.schedules, to), isHit, call),
+    );
+  }
+}
+
+/** The schedules of an ordinary queue. A call that learns that the queue was given partitions goes on there. */
+export class OrdinarySchedules extends AllSchedules {
+  readonly #own: StoredSchedules;
+  readonly #following: Following;
+
+  constructor(parts: Parts, routing: Routing) {
+    super(parts, routing);
+    this.#own = parts.first.schedules;
+    this.#following = parts.following;
+  }
+
+  protected override async at<Result>(
+    name: string,
+    act: Act<Result>,
+    call?: Call,
   ): Promise<Result> {
-    if (this.#parts.following.isOrdinary) {
-      try {
-        return await act(this.#parts.first.schedules);
-      } catch (error) {
-        // The queue was given partitions. This client knows them by now, unless it cannot follow.
-        if (!isRefusedByFact(error) || this.#parts.following.isOrdinary) throw error;
-      }
+    try {
+      return await act(this.#own, call);
+    } catch (error) {
+      this.#throwUnlessLeft(error);
+      return await super.at(name, act, call);
     }
-    return await this.#routing.during(inPartitions);
+  }
+
+  protected override async everywhere<Result>(
+    act: Act<Result>,
+    isHit: (result: Result) => boolean,
+    call?: Call,
+  ): Promise<Result[]> {
+    try {
+      return [await act(this.#own, call)];
+    } catch (error) {
+      this.#throwUnlessLeft(error);
+      return await super.everywhere(act, isHit, call);
+    }
+  }
+
+  /** This client knows the partitions by now, unless it cannot follow. */
+  #throwUnlessLeft(error: unknown): void {
+    if (!isRefusedByFact(error) || this.#following.isOrdinary) throw error;
   }
 }

@@ -10,7 +10,6 @@ import { Pauses } from "./parts/pauses.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
 import { GroupReach, PlainReach } from "./reach.ts";
 import { ORDINARY } from "./ring/fact.ts";
-import { AllSchedules } from "./all-schedules.ts";
 import type { Servers } from "../redis/server.ts";
 import { Pause } from "../time/pause.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
@@ -34,7 +33,6 @@ export class OpenQueue {
   readonly counters: Counters;
   /** What its plain handles reach; {@link openGroup} has what those of a group do. */
   readonly plain: PlainReach;
-  readonly schedules: AllSchedules;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
@@ -72,7 +70,6 @@ export class OpenQueue {
     this.parts.onChange(() => {
       for (const reach of this.#reaches) reach.handOver();
     });
-    this.schedules = new AllSchedules(this.parts, this.#routing);
     this.exclusive = new Exclusive(this.parts);
     this.joinTakes = troubles.sharedWork();
     this.#finishing = troubles.work();

@@ -2,6 +2,7 @@ import type { Delayed, DelayedMessages, Offers } from "../delayed/delayed-messag
 import type { Ready, ReadyList } from "../ready/ready-list.ts";
 import type { TakingGroup } from "../reliable/consuming/consuming.ts";
 import type { Group, GroupSettings } from "../reliable/group/group.ts";
+import { AllSchedules, OrdinarySchedules } from "./all-schedules.ts";
 import { Messages } from "./messages.ts";
 import { OrdinaryOffers } from "./ordinary-offers.ts";
 import type { Duties } from "./parts/duties.ts";
@@ -31,6 +32,8 @@ abstract class Reach {
   offers!: Offers;
   /** Finds, lists and removes what is delayed. */
   delayed!: Delayed;
+  /** Declares, finds and removes schedules. */
+  schedules!: AllSchedules;
   protected readonly within: Within;
   readonly #messagesOf: (part: Part) => DelayedMessages;
   #routed: Messages | undefined;
@@ -48,9 +51,11 @@ abstract class Reach {
       const isEnough = duties.isTransferring && !parts.isSpread;
       this.delayed = own;
       this.offers = isEnough ? own : new OrdinaryOffers(own, parts);
+      this.schedules = new OrdinarySchedules(parts, routing);
     } else {
       this.#routed ??= new Messages(parts, routing, this.#messagesOf);
       this.delayed = this.offers = this.#routed;
+      this.schedules = new AllSchedules(parts, routing);
     }
   }
 
