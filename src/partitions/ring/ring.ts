@@ -4,7 +4,8 @@ import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { crc16, SLOT_COUNT } from "./slot.ts";
 
 /**
- * Twelve equal parts of the slots, in the order in which partitions take them. After any number of partitions, 3, 4 and 6 masters with equal ranges of slots have equally many, give or take one.
+ * Twelve equal parts of the slots, in the order in which partitions take them. After any number of partitions,
+ * 3, 4 and 6 masters with equal ranges of slots have equally many, give or take one.
  */
 const CELLS = [0, 6, 9, 3, 4, 10, 1, 7, 8, 2, 5, 11];
 
