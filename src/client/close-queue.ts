@@ -16,6 +16,6 @@ export async function waitForHandlers(
   queues: readonly OpenQueue[],
   patience: Patience,
 ): Promise<void> {
-  const handled = Promise.all(queues.map((queue) => queue.handled()));
-  if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
+  const ended = Promise.all(queues.map((queue) => queue.handlersEnded()));
+  if (!(await patience.waitFor(ended))) for (const queue of queues) queue.reportRunning();
 }

@@ -330,9 +330,9 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
         await (handlings.hasSubscribers
           ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
           : handler(payload, context));
-        counters.handled(startedAt);
+        counters.handlerEnded(startedAt);
       } catch (error) {
-        counters.handled(startedAt);
+        counters.handlerEnded(startedAt);
         if (!isCutShortBy(closing, error)) counters.failed++;
         await reportFailure(error, payload, { queue: this.name, onError, report: queue.report });
       }

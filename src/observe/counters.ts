@@ -63,7 +63,7 @@ export class Counters {
   }
 
   /** Records that a handler has ended, which began at `startedAt` (`queueTime.now()`). */
-  handled(startedAt: number): void {
+  handlerEnded(startedAt: number): void {
     this.handling.record(queueTime.now() - startedAt);
   }
 

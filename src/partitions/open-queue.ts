@@ -143,7 +143,7 @@ export class OpenQueue {
     await this.#drain(part);
     if (isOrdinary) this.#routing.isLeavingOrdinary = false;
     // A process that has just heard that the queue has partitions may still handle messages of the ordinary one.
-    await part.handled(signal);
+    await part.handlersEnded(signal);
     // The closing client waits for its handlers before it leaves the groups.
     if (signal.aborted) return;
     await part.leaveGroups();
@@ -206,7 +206,7 @@ export class OpenQueue {
   }
 
   /** Resolves when the running handlers and the bodies of loops have finished. */
-  async handled(): Promise<void> {
+  async handlersEnded(): Promise<void> {
     await Promise.all(Array.from(this.consumers, ({ ended }) => ended));
   }
 

@@ -184,8 +184,8 @@ export class Part {
   }
 
   /** After {@link stopTaking}: resolves when no handler holds a delivery, or `signal` is aborted. */
-  async handled(signal: AbortSignal): Promise<void> {
-    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.handled(signal)));
+  async handlersEnded(signal: AbortSignal): Promise<void> {
+    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.handlersEnded(signal)));
   }
 
   /** Gives back the messages that its consumers hold, and leaves their groups. */

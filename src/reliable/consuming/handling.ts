@@ -208,7 +208,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
   const { counters } = settler;
   const finish = (held: Held) => settler.finish(held);
   const succeeded = (delivered: readonly Delivered<T>[], startedAt: number) => {
-    counters.handled(startedAt);
+    counters.handlerEnded(startedAt);
     return each(delivered, finish);
   };
   const awaits = async (
@@ -221,7 +221,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     try {
       await returned;
     } catch (error) {
-      counters.handled(startedAt);
+      counters.handlerEnded(startedAt);
       return await settleFailed(delivered, error, input, closing, host);
     }
     return await succeeded(delivered, startedAt);
@@ -241,7 +241,7 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
         ? traced(refuse ?? (() => call(input, delivered)), settler, delivered)
         : (refuse ?? call)(input, delivered);
     } catch (error) {
-      counters.handled(startedAt);
+      counters.handlerEnded(startedAt);
       return settleFailed(delivered, error, input, closing, host);
     }
     return returned === undefined

@@ -246,7 +246,7 @@ export class Group implements Origin {
   }
 
   /** Resolves when no handler holds a delivery, or `signal` is aborted. */
-  handled(signal: AbortSignal): Promise<void> {
+  handlersEnded(signal: AbortSignal): Promise<void> {
     return this.#held.emptied(signal);
   }
 
