@@ -186,7 +186,7 @@ export class DelayedMessages {
     while (hasMore && payloads.length < limit) {
       const wanted = Math.min(limit - payloads.length, STEP);
       const args = { limit: wanted, step: STEP, maxBytes: PAGE_BYTES };
-      const onLate = (late: PollReply) => void this.#setAside(late.members);
+      const onLate = (late: PollReply) => void this.#quarantineLate(late.members);
       let reply: PollReply;
       try {
         reply = await this.#queue.change("poll", pollOldest, args, { ...call, onLate });
@@ -219,7 +219,7 @@ export class DelayedMessages {
   }
 
   /** Puts messages whose poll was given up before the reply arrived into the quarantine. */
-  async #setAside(members: readonly Buffer[]): Promise<void> {
+  async #quarantineLate(members: readonly Buffer[]): Promise<void> {
     if (members.length === 0) return;
     for (const member of members) {
       const message = unpackMember(member);

@@ -8,7 +8,7 @@ import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 /**
  * Options of one queue.
  *
- * What a handle leaves out (`transfer` aside) is as an earlier handle of the queue in this client has given it, or else
+ * What a handle leaves out (except `transfer`) is as an earlier handle of the queue in this client has given it, or else
  * as the client's options say. The queue's first handle in a client decides `codec` and `interop`; another value is
  * refused.
  */

@@ -59,7 +59,7 @@ export class Payloads<T> {
     try {
       return this.#codec.decode(bytes);
     } catch (error) {
-      throw await this.#setAside(bytes, error);
+      throw await this.#quarantine(bytes, error);
     }
   }
 
@@ -85,14 +85,14 @@ export class Payloads<T> {
       try {
         payloads.push(this.#codec.decode(bytes));
       } catch (error) {
-        this.#queue.report(await this.#setAside(bytes, error));
+        this.#queue.report(await this.#quarantine(bytes, error));
       }
     }
     return payloads;
   }
 
   /** Puts a payload that the codec refused into the quarantine; returns the error to reject with or to report. */
-  async #setAside(bytes: Buffer, why: unknown): Promise<DecodeError> {
+  async #quarantine(bytes: Buffer, why: unknown): Promise<DecodeError> {
     // A payload whose quarantining fails does not go back to the ready LIST: every consumer would meet it again at once.
     const isKept = await this.#queue.quarantine(bytes);
     return new DecodeError(this.#queue.name, this.#codec.name, bytes, why, isKept);

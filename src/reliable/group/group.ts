@@ -284,13 +284,13 @@ export class Group implements Origin {
    * - A message for another group is acknowledged: Redis delivers each entry to every group.
    * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
    *
-   * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or sets it
-   * aside; see {@link LeaseKeeper}.
+   * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or puts
+   * it into the quarantine; see {@link LeaseKeeper}.
    */
   #accept(read: readonly ReadEntry[], sentAt: number): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
-      if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
+      if ("fields" in entry) void this.#quarantine(entry.entryId, entry.fields);
       else if (this.#isExclusive && this.#held.has(entry.entryId)) {
         void this.settlements.setAside(this.#held.get(entry.entryId) as Held);
       } else if (entry.group !== undefined && entry.group !== this.settings.group) {
@@ -302,7 +302,7 @@ export class Group implements Origin {
     return taken;
   }
 
-  async #setAside(entryId: string, fields: readonly Buffer[]): Promise<void> {
+  async #quarantine(entryId: string, fields: readonly Buffer[]): Promise<void> {
     const isKept = await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
     if (!isKept) return;
     this.#queue.report(new QuarantineError(this.#queue.name, 1));

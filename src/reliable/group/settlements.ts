@@ -238,7 +238,7 @@ export class Settlements {
 
   /**
    * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper` and `Group`. If it has a
-   * foreign format, it is set aside.
+   * foreign format, it goes to the quarantine.
    */
   giveBackStranger(entry: string): Promise<boolean> {
     return this.#giveBacks.add({ entry, own: 0, bytes: UNKNOWN_BYTES, failure: undefined });

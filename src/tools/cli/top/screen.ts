@@ -28,7 +28,7 @@ export class Screen implements Disposable {
     return this.#stdout.rows || USUAL.rows;
   }
 
-  /** Shows these lines and nothing else. They must hold no control characters, colours aside. */
+  /** Shows these lines and nothing else. They must hold no control characters except colours. */
   draw(lines: readonly string[]): void {
     // Each line is overwritten in place, and only its rest erased: a cleared screen would flicker.
     const text = lines

@@ -18,14 +18,14 @@ export function* checkKeys(queue: string, { wrongTypes, site }: PartReport): Gen
   for (const { key, found, expected } of wrongTypes) {
     const taken = site.keyPrefix + key;
     // In the same slot of a Cluster.
-    const aside = shellWord(taken.includes("{") ? `set-aside:${taken}` : `{${taken}}:set-aside`);
+    const other = shellWord(taken.includes("{") ? `set-aside:${taken}` : `{${taken}}:set-aside`);
     yield {
       level: "error",
       check: "key-type",
       queue,
       what: `the key ${key} holds a ${found}; the queue needs a ${expected} there`,
       why: "Redis refuses every script that touches it (WRONGTYPE); the rest of the queue was not checked",
-      repair: `find out which program writes it, then move it away: ${redisCliAtKey(site, "RENAME", key, aside)}; or give the queue another name`,
+      repair: `find out which program writes it, then move it away: ${redisCliAtKey(site, "RENAME", key, other)}; or give the queue another name`,
     };
   }
 }
