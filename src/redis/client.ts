@@ -1,7 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
 import { isFromReplica } from "../failure.ts";
 import { checkAddress, type ConnectionOptions } from "./address.ts";
-import { guardHandshake } from "./handshake.ts";
+import { watchHandshake } from "./handshake.ts";
 import type { LentClient } from "./lent-client.ts";
 import { queueMicrotask, serverStandIn } from "../time/runtime.ts";
 
@@ -58,7 +58,7 @@ export function isCluster(client: RedisClient): client is Cluster {
 export function connectForCalls(redis: string | ConnectionOptions): Redis {
   const { url, options } = checkAddress(redis);
   const ours = optionsForCalls(options);
-  return announced(guardHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours)));
+  return announced(watchHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours)));
 }
 
 function optionsForCalls(options: RedisOptions) {
@@ -92,7 +92,7 @@ function optionsForCalls(options: RedisOptions) {
 /** Makes a client for background work, to the same address as `client`. It reconnects for ever. */
 export function duplicateForBackground(client: RedisClient): RedisClient {
   const ours = { ...OURS, connectionName: connectionName("background") };
-  if (!isCluster(client)) return announced(guardHandshake(client.duplicate(ours)));
+  if (!isCluster(client)) return announced(watchHandshake(client.duplicate(ours)));
   const cluster = client.duplicate([], {
     clusterRetryStrategy: OURS.retryStrategy,
     // 0: do not send again. The next refresh of the slots finds the new master.
@@ -128,7 +128,7 @@ export function duplicateForOneLife(
     connectionName: name,
     ...(keyPrefix !== undefined && { keyPrefix }),
   });
-  return announced(guardHandshake(connection));
+  return announced(watchHandshake(connection));
 }
 
 /** Shows a client to a clock that a test turns. */

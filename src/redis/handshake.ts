@@ -27,7 +27,7 @@ interface Handshake {
 type OnChecked = (error: Error | null, info?: Readonly<Record<string, string>>) => void;
 
 /**
- * Guards the handshake of one of our own connections, each time it connects. Returns the same client.
+ * Watches over the handshake of one of our own connections, each time it connects. Returns the same client.
  *
  * A connection carries nothing unless the server has the database that the address names, and is not a Sentinel. By
  * itself, ioredis only emits the refusal of a SELECT, becomes ready all the same, and sends what waits, and what it sends
@@ -39,7 +39,7 @@ type OnChecked = (error: Error | null, info?: Readonly<Record<string, string>>) 
  *
  * Costs no command: it reads replies that ioredis waits for anyway.
  */
-export function guardHandshake(client: Redis): Redis {
+export function watchHandshake(client: Redis): Redis {
   refuseUnlessSelected(client);
   reportSilence(client);
   reportEarlyEnd(client);

@@ -22,7 +22,7 @@ import {
 } from "../../observe/events.ts";
 import { Metrics } from "./metrics.ts";
 import { QueueGauges, type ObservedQueue } from "./queue-gauges.ts";
-import { guarded, OperationSpans } from "./spans.ts";
+import { shielded, OperationSpans } from "./spans.ts";
 import { networkTime } from "../../time/runtime.ts";
 
 /** Options of {@link instrument}. */
@@ -154,7 +154,7 @@ interface Channel {
 /** Subscribes a listener to a channel; returns a function that unsubscribes it. */
 function on(channel: Channel, listener: (event: never) => void): () => void {
   const listening = (event: unknown) => {
-    guarded("record an operation", () => listener(event as never));
+    shielded("record an operation", () => listener(event as never));
   };
   channel.subscribe(listening);
   return () => channel.unsubscribe(listening);

@@ -52,7 +52,7 @@ export class OperationSpans {
     const span = this.#tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
     if (headers !== undefined) {
       // If this fails the span stays open: the caller ends it.
-      guarded("inject a context", () =>
+      shielded("inject a context", () =>
         propagation.inject(trace.setSpan(context.active(), span), headers),
       );
     }
@@ -119,7 +119,7 @@ export class OperationSpans {
 
   /** Ends a span. An error in this is only reported, so that metrics are still recorded. */
   end(span: Span, event: { readonly error?: unknown }): void {
-    guarded("end a span", () => {
+    shielded("end a span", () => {
       if ("error" in event) {
         const { error } = event;
         const message = isError(error) ? textField(error, "message") : undefined;
@@ -135,7 +135,7 @@ export class OperationSpans {
 /** The context that a message's headers carry; empty if the propagator cannot read them. */
 function contextOf({ headers }: DeliveredMessage): Context {
   return (
-    guarded("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
+    shielded("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
   );
 }
 
@@ -170,7 +170,7 @@ function linksOf(messages: readonly DeliveredMessage[]): Link[] {
  *
  * @returns the result of `work`, or undefined if it throws.
  */
-export function guarded<Result>(what: string, work: () => Result): Result | undefined {
+export function shielded<Result>(what: string, work: () => Result): Result | undefined {
   try {
     return work();
   } catch (error) {
