@@ -185,7 +185,9 @@ export class Part {
 
   /** After {@link stopTaking}: resolves when no handler holds a delivery, or `signal` is aborted. */
   async handlersEnded(signal: AbortSignal): Promise<void> {
-    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.handlersEnded(signal)));
+    await Promise.all(
+      Array.from(this.#groups.values(), ({ group }) => group.handlersEnded(signal)),
+    );
   }
 
   /** Gives back the messages that its consumers hold, and leaves their groups. */
