@@ -48,7 +48,7 @@ inBrowser("follows a message through all states without a reload", async () => {
   );
   await state("retrying");
   await page
-    .locator(".facts div", { hasText: "Attempts" })
+    .locator(".pairs div", { hasText: "Attempts" })
     .getByText("1", { exact: true })
     .waitFor();
   await change("Deliver now");

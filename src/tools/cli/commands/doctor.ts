@@ -2,7 +2,7 @@ import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseDuration } from "../session/arguments.ts";
-import { formatCount, formatFacts, wrap } from "../session/output.ts";
+import { formatCount, formatPairs, wrap } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import { formatInstant } from "../session/format-time.ts";
@@ -131,7 +131,7 @@ function shorten(titles: readonly string[]): string {
 function linesOf(finding: Finding, hasColours: boolean): string[] {
   const { level, what, why, repair } = finding;
   const shown = hasColours ? `${COLOURS[level]}${level}\u001b[0m` : level;
-  const facts = formatFacts([
+  const pairs = formatPairs([
     ["what", what],
     ["why", why],
     ["repair", ""],
@@ -139,8 +139,8 @@ function linesOf(finding: Finding, hasColours: boolean): string[] {
   const [first = "", ...others] = repairLines(repair);
   return [
     `${shown}: ${titleOf(finding)}`,
-    ...facts.slice(0, -1).flatMap((line) => wrap(line, FACT_INDENT)),
-    `${facts.at(-1)}${first.slice("  repair".length)}`,
+    ...pairs.slice(0, -1).flatMap((line) => wrap(line, PAIR_INDENT)),
+    `${pairs.at(-1)}${first.slice("  repair".length)}`,
     ...others,
   ];
 }
@@ -148,11 +148,11 @@ function linesOf(finding: Finding, hasColours: boolean): string[] {
 /** The prose of a repair, wrapped, and each of its commands whole on a line of its own, so that it can be pasted. */
 function repairLines(repair: string): string[] {
   return repair.split(COMMAND).flatMap((part, i) => {
-    const indent = " ".repeat(FACT_INDENT);
+    const indent = " ".repeat(PAIR_INDENT);
     if (i % 2 === 1)
       return [`${repair.startsWith("`") ? "" : "  "}${indent}${escapeControl(part)}`];
     const prose = escapeControl(part.replace(/^[;,]? +/, "").trimEnd());
-    return prose === "" ? [] : wrap(indent + prose, FACT_INDENT);
+    return prose === "" ? [] : wrap(indent + prose, PAIR_INDENT);
   });
 }
 
@@ -162,7 +162,7 @@ const COMMAND = /`((?:npx|redis-cli|await|for) (?:\\.|'[^']*'|[^'`\\])*)`/;
 const COLOURS = { error: "\u001b[31m", warning: "\u001b[33m", notice: "\u001b[36m" } as const;
 
 /** Two spaces, `repair`, and two more. */
-const FACT_INDENT = 10;
+const PAIR_INDENT = 10;
 
 /** How many errors the last line names. */
 const MOST = 10;

@@ -11,7 +11,7 @@ import {
   formatInstantIn,
 } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
-import { formatCount, formatFacts, quoted, type Column } from "../session/output.ts";
+import { formatCount, formatPairs, quoted, type Column } from "../session/output.ts";
 import { confirm, outcome, type Session } from "../session/session.ts";
 
 export const schedules = defineCommand({
@@ -282,7 +282,7 @@ async function show(
   const { next, timeZone } = schedule;
   await output.print(
     `Schedule ${quoted(name)} of queue ${quoted(queue)}: ${stateInWords(schedule, now, isPaused)}`,
-    ...formatFacts(factsOf(schedule, now, revision)),
+    ...formatPairs(pairsOf(schedule, now, revision)),
   );
   for (const tick of next.slice(0, MOST_TICKS)) {
     await output.print(
@@ -303,7 +303,7 @@ async function show(
 /** How many placed ticks are shown. */
 const MOST_TICKS = 10;
 
-function factsOf(
+function pairsOf(
   schedule: Schedule,
   now: number,
   revision: number | undefined,

@@ -5,7 +5,7 @@ import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { sleepForNetwork } from "../../../time/sleep.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
-import { formatCount, formatFacts, numberColumn, quoted } from "../session/output.ts";
+import { formatCount, formatPairs, numberColumn, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import { PROBLEM_WORDS, stateOf } from "../session/queue-state.ts";
@@ -54,7 +54,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   if (isWatching) output.clear();
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
-  await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
+  await output.print(`Queue ${quoted(name)} (${what})`, ...formatPairs(pairsOf(queue.stats)));
   const problems = problemsOf(queue.stats).map((problem) => PROBLEM_WORDS[problem](queue.stats));
   await sayRefusal(session, name);
   if (problems.length > 0) {
@@ -129,15 +129,15 @@ function rowOf(name: string, found: QueueStats, counts: Counts): string[] {
   return [name, ...counts.map((count) => formatCount(found[count])), stateOf(found)];
 }
 
-function factsOf(found: QueueStats): [name: string, value: string][] {
+function pairsOf(found: QueueStats): [name: string, value: string][] {
   // The line of the next deadline says how long it has passed.
-  const facts = SHOWN.filter(({ name }) => name !== "overdueBy").map(
+  const pairs = SHOWN.filter(({ name }) => name !== "overdueBy").map(
     ({ name, label, unit }): [string, string] => [
       label,
       shown(valueOf(name, found, found.serverTime), unit, found.serverTime),
     ],
   );
-  return [...facts, [PAUSED.label, found.isPaused ? "yes" : "no"]];
+  return [...pairs, [PAUSED.label, found.isPaused ? "yes" : "no"]];
 }
 
 function shown(value: number | undefined, unit: Unit, now: number): string {

@@ -3,7 +3,7 @@ import { startRedis } from "../../../adapters/testing/redis-server.ts";
 import { Delayline, serversOf } from "../../../client/delayline.ts";
 import { queueKeys } from "../../../queue/keys.ts";
 import { serveDashboard } from "../../dashboard/index.ts";
-import { formatFacts } from "../session/output.ts";
+import { formatPairs } from "../session/output.ts";
 import type { Session } from "../session/session.ts";
 import { Crew, titleOf } from "./crew.ts";
 import type { Order } from "./order.ts";
@@ -38,7 +38,7 @@ export async function runDemo(
     await using crew = new Crew(url, queue, story);
     const workers = await Promise.all([crew.hire(signal), crew.hire(signal)]);
     await output.print(
-      ...formatFacts([
+      ...formatPairs([
         ["Redis", description],
         ["queue", queue],
         ["workers", workers.map(titleOf).join(", ")],

@@ -13,7 +13,7 @@ import { escapeControl, readablePayload, type CommandWord } from "../../inspect/
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
 import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
-import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
+import { formatCount, formatPairs, quoted, type Column, type Output } from "./output.ts";
 import type { Session } from "./session.ts";
 
 /** The states as options take them. */
@@ -77,7 +77,7 @@ function guardText({ key, field, is, isNot, exists }: Guard): string {
   return `${what} ${exists === true ? "exists" : "does not exist"}`;
 }
 
-/** Everything known about a message, one fact per line; `now` is the server's time (epoch ms). */
+/** Everything known about a message, one pair per line; `now` is the server's time (epoch ms). */
 export function describe(seen: Sighting, now: number, withPayload: boolean): string[] {
   const {
     state,
@@ -103,48 +103,48 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   } = seen;
   const before = countBeforeRedrive(seen);
   const at = (instant: number) => `${formatInstant(instant)} (${formatDistance(instant, now)})`;
-  const facts: [name: string, value: string][] = [["id", id]];
-  if (key !== undefined) facts.push(["key", key]);
-  facts.push([DUE[state] ?? "was due", at(deadline)]);
-  if (offeredAt !== undefined) facts.push(["offered", at(offeredAt)]);
-  if (readyAt !== undefined) facts.push(["ready since", at(readyAt)]);
-  if (heldBackUntil !== undefined) facts.push(["held back until", at(heldBackUntil)]);
-  if (takenAt !== undefined) facts.push(["in flight since", at(takenAt)]);
-  if (host !== undefined) facts.push(["host", host], ["pid", String(pid)]);
-  if (consumer !== undefined) facts.push(["consumer", consumer]);
-  if (diedAt !== undefined) facts.push(["died", at(diedAt)]);
-  if (reason !== undefined) facts.push(["reason", reason]);
-  if (group !== undefined) facts.push(["group", group]);
-  if (attempts > 0 || state !== "delayed") facts.push(["attempts", formatCount(attempts)]);
+  const pairs: [name: string, value: string][] = [["id", id]];
+  if (key !== undefined) pairs.push(["key", key]);
+  pairs.push([DUE[state] ?? "was due", at(deadline)]);
+  if (offeredAt !== undefined) pairs.push(["offered", at(offeredAt)]);
+  if (readyAt !== undefined) pairs.push(["ready since", at(readyAt)]);
+  if (heldBackUntil !== undefined) pairs.push(["held back until", at(heldBackUntil)]);
+  if (takenAt !== undefined) pairs.push(["in flight since", at(takenAt)]);
+  if (host !== undefined) pairs.push(["host", host], ["pid", String(pid)]);
+  if (consumer !== undefined) pairs.push(["consumer", consumer]);
+  if (diedAt !== undefined) pairs.push(["died", at(diedAt)]);
+  if (reason !== undefined) pairs.push(["reason", reason]);
+  if (group !== undefined) pairs.push(["group", group]);
+  if (attempts > 0 || state !== "delayed") pairs.push(["attempts", formatCount(attempts)]);
   for (const [i, { attempt, at: failedAt, reason: why }] of failures.entries())
-    facts.push([`attempt ${attempt}`, failureText(`failed ${at(failedAt)}`, i < before, why)]);
-  if (partition !== undefined) facts.push(["partition", String(partition)]);
+    pairs.push([`attempt ${attempt}`, failureText(`failed ${at(failedAt)}`, i < before, why)]);
+  if (partition !== undefined) pairs.push(["partition", String(partition)]);
   const { onlyIf, deliverWithin } = conditionsOf(seen);
-  if (onlyIf !== undefined) facts.push(["only if", guardText(onlyIf)]);
-  if (deliverWithin !== undefined) facts.push(["at the latest", at(deadline + deliverWithin)]);
+  if (onlyIf !== undefined) pairs.push(["only if", guardText(onlyIf)]);
+  if (deliverWithin !== undefined) pairs.push(["at the latest", at(deadline + deliverWithin)]);
   for (const [name, value] of Object.entries(headers ?? {}))
-    facts.push(["header", `${name}=${value}`]);
+    pairs.push(["header", `${name}=${value}`]);
   const { format, text } = readablePayload(payload);
   const bytes = `${formatCount(size)} bytes`;
-  facts.push([
+  pairs.push([
     "payload",
     withPayload ? `${bytes} of ${format}: ${text}` : `${bytes} (--payload shows it)`,
   ]);
-  return formatFacts(facts);
+  return formatPairs(pairs);
 }
 
-/** What is remembered of a message that was handled, one fact per line; `now` is the server's time (epoch ms). */
+/** What is remembered of a message that was handled, one pair per line; `now` is the server's time (epoch ms). */
 export function describeHandled(handled: HandledSighting, now: number): string[] {
   const { id, key, handledAt, attempt, duration, host, pid, group, partition } = handled;
-  const facts: [name: string, value: string][] = [["id", id]];
-  if (key !== undefined) facts.push(["key", key]);
-  facts.push(["handled", `${formatInstant(handledAt)} (${formatDistance(handledAt, now)})`]);
-  facts.push(["attempt", formatCount(attempt)]);
-  if (duration !== undefined) facts.push(["took", formatDuration(duration)]);
-  if (host !== undefined) facts.push(["host", host], ["pid", String(pid)]);
-  facts.push(["group", group]);
-  if (partition !== undefined) facts.push(["partition", String(partition)]);
-  return formatFacts(facts);
+  const pairs: [name: string, value: string][] = [["id", id]];
+  if (key !== undefined) pairs.push(["key", key]);
+  pairs.push(["handled", `${formatInstant(handledAt)} (${formatDistance(handledAt, now)})`]);
+  pairs.push(["attempt", formatCount(attempt)]);
+  if (duration !== undefined) pairs.push(["took", formatDuration(duration)]);
+  if (host !== undefined) pairs.push(["host", host], ["pid", String(pid)]);
+  pairs.push(["group", group]);
+  if (partition !== undefined) pairs.push(["partition", String(partition)]);
+  return formatPairs(pairs);
 }
 
 const DUE: Readonly<Record<string, string>> = { delayed: "due", retrying: "next attempt" };

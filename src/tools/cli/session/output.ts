@@ -172,9 +172,9 @@ export function numberColumn(label: string): Column {
 }
 
 /** Formats names and values, one pair per line, with the values aligned. */
-export function formatFacts(facts: readonly (readonly [name: string, value: string])[]): string[] {
-  const width = Math.max(...facts.map(([name]) => name.length));
-  return facts.map(([name, value]) => `  ${name.padEnd(width)}  ${escapeControl(value)}`.trimEnd());
+export function formatPairs(pairs: readonly (readonly [name: string, value: string])[]): string[] {
+  const width = Math.max(...pairs.map(([name]) => name.length));
+  return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${escapeControl(value)}`.trimEnd());
 }
 
 /** A number with thousands separators, and if a noun is given, how many of what: `1 message`, `2,000 messages`. */

@@ -79,7 +79,7 @@ function Health(server) {
       />
       <${Tile} label="Replicas" value=${count(replicas)} />
     </dl>
-    <dl class="facts">
+    <dl class="pairs">
       ${[
         [
           "Append-only file",

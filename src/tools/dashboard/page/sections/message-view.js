@@ -54,7 +54,7 @@ export function MessageView({ name, id, key_: key, level = 2 }) {
         <div>
           <section>
             <h3>Facts</h3>
-            <${Facts} message=${message} />
+            <${Pairs} message=${message} />
           </section>
           <${Headers} headers=${message.headers} />
           ${
@@ -83,7 +83,7 @@ function Place({ message: { state, mayBeReady } }) {
   </p>`;
 }
 
-function Facts({ message }) {
+function Pairs({ message }) {
   const { id, key, attempts, group, partition, consumer } = message;
   const details = [
     ["Key", isKnown(key) && html`<${RawForm} of=${key} />`],
@@ -93,7 +93,7 @@ function Facts({ message }) {
     ["Partition", isKnown(partition) && partition],
     ["Consumer", isKnown(consumer) && html`<span class="mono"><${Text} of=${consumer} /></span>`],
   ].filter(([, value]) => value !== false);
-  return html`<dl class="facts">
+  return html`<dl class="pairs">
     ${details.map(
       ([label, value]) =>
         html`<div key=${label}>
@@ -109,7 +109,7 @@ function Headers({ headers }) {
   if (entries.length === 0) return null;
   return html`<section>
     <h3>Headers</h3>
-    <dl class="facts">
+    <dl class="pairs">
       ${entries.map(
         ([label, value]) =>
           html`<div key=${label}>
