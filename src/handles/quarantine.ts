@@ -2,7 +2,7 @@ import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
 import { lengthOf } from "../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkWhole } from "../queue/checks.ts";
-import { listed } from "../queue/list-elements.ts";
+import { elementsOf } from "../queue/list-elements.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 
 /**
@@ -38,7 +38,7 @@ export class Quarantine {
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
     for (const { queue } of await this.#parts.all()) {
-      for (const list of LISTS) yield* listed(queue, list);
+      for (const list of LISTS) yield* elementsOf(queue, list);
     }
   }
 

@@ -22,7 +22,7 @@ import type { ScheduleRecord, StoredRecord } from "../schedules/record.ts";
 import type { Rule } from "../schedules/rule.ts";
 import type {
   Decision,
-  ListedRecord,
+  RecordInPage,
   NotedSet,
   SetContent,
   SetRevision,
@@ -373,8 +373,8 @@ export class Schedules<T = unknown> {
     );
   }
 
-  async #recordsOf(call: CallOptions): Promise<Map<string, ListedRecord>> {
-    const records = new Map<string, ListedRecord>();
+  async #recordsOf(call: CallOptions): Promise<Map<string, RecordInPage>> {
+    const records = new Map<string, RecordInPage>();
     for await (const one of this.#reach.schedules.all(call)) records.set(one.name, one);
     return records;
   }
@@ -485,7 +485,7 @@ interface Prepared extends CheckedSchedule {
   readonly calendar: Calendar;
 }
 
-type Shown = ListedRecord;
+type Shown = RecordInPage;
 
 /** A placed tick that is ahead. */
 interface Ahead {

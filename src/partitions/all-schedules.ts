@@ -3,7 +3,7 @@ import type { Codes } from "../schedules/recipes.ts";
 import type {
   Changed,
   Found,
-  ListedRecord,
+  RecordInPage,
   NotedSet,
   SetContent,
   StoredSchedules,
@@ -91,9 +91,9 @@ export class AllSchedules {
    * retrying.
    */
   async *pages(
-    keysOf: (one: ListedRecord) => readonly string[],
+    keysOf: (one: RecordInPage) => readonly string[],
     call?: Call,
-  ): AsyncGenerator<{ readonly page: ListedRecord[]; readonly present: Set<string> }, void, void> {
+  ): AsyncGenerator<{ readonly page: RecordInPage[]; readonly present: Set<string> }, void, void> {
     const seen = new Set<string>();
     for (const { schedules } of await this.#parts.all(call)) {
       for await (const all of schedules.pages(call)) {
@@ -105,7 +105,7 @@ export class AllSchedules {
   }
 
   /** All schedules, each once, in no particular order. */
-  async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
+  async *all(call?: Call): AsyncGenerator<RecordInPage, void, void> {
     const seen = new Set<string>();
     for (const { schedules } of await this.#parts.all(call)) {
       for await (const one of schedules.all(call)) {

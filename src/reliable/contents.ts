@@ -15,7 +15,7 @@ import type { Call } from "../queue/call.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** A message of a reliable queue that is not delayed, as bytes. A message in several groups is listed once for each. */
+/** A message of a reliable queue that is not delayed, as bytes. A message in several groups appears once for each. */
 export interface Content {
   readonly state: Exclude<Place, "delayed" | "quarantined">;
   /** Its entry, in the stream or among the dead letters; undefined if it is retrying. */

@@ -16,7 +16,7 @@ export interface NamedRecord {
 }
 
 /** A schedule, as a page of them has it. */
-export interface ListedRecord extends NamedRecord, DroppedRuns {
+export interface RecordInPage extends NamedRecord, DroppedRuns {
   /** Whether Redis knows when to plan it. */
   readonly isPlanned: boolean;
 }
@@ -112,12 +112,12 @@ export class StoredSchedules {
   }
 
   /** All schedules, each at least once, in no particular order. */
-  async *all(call?: Call): AsyncGenerator<ListedRecord, void, void> {
+  async *all(call?: Call): AsyncGenerator<RecordInPage, void, void> {
     for await (const page of this.pages(call)) yield* page;
   }
 
   /** As {@link all}, a page at a time. */
-  async *pages(call?: Call): AsyncGenerator<ListedRecord[], void, void> {
+  async *pages(call?: Call): AsyncGenerator<RecordInPage[], void, void> {
     for await (const rows of this.#pages(call)) {
       yield rows.flatMap(({ field, value, ...others }) => {
         const record = field[0] === 0 ? undefined : parseRecord(value);

@@ -9,7 +9,7 @@ import {
   type QuarantineElement,
 } from "../../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../../queue/call.ts";
-import { listed } from "../../queue/list-elements.ts";
+import { elementsOf } from "../../queue/list-elements.ts";
 import type { InspectedQueue } from "./inspector.ts";
 
 /** A payload without id and key: ready in a plain queue, or in the quarantine. */
@@ -51,7 +51,7 @@ export async function* payloadsIn(
   for (const { label: partition, queue } of await partsOf(messages).all(call)) {
     for (const list of LISTS[state]) {
       let position = 0;
-      for await (const bytes of listed(queue, list, call)) {
+      for await (const bytes of elementsOf(queue, list, call)) {
         const { length: size } = bytes;
         const words = [partition ?? "", list, position++, size, digestOf(bytes)];
         const isUnreadable = list === "unreadable";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { DeadlineOrder } from "../../delayed/deadline-order.ts";
 import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
-import { listed } from "../../queue/list-elements.ts";
+import { elementsOf } from "../../queue/list-elements.ts";
 import type { Part } from "../../partitions/parts/part.ts";
 import { partsOf } from "../../handles/queue-handle.ts";
 import { Contents } from "../../reliable/contents.ts";
@@ -84,11 +84,11 @@ async function* exportPart(
     for await (const one of contents.retries("", call)) yield recordOf(sight(origin, one));
     for await (const one of contents.stream("", call)) yield recordOf(sight(origin, one));
   }
-  for await (const bytes of listed(queue, "ready", call)) yield listRecord("listed", bytes);
+  for await (const bytes of elementsOf(queue, "ready", call)) yield listRecord("listed", bytes);
   if (isReliable) {
     for await (const one of contents.letters("", call)) yield recordOf(sight(origin, one));
   }
   for (const list of ["quarantine", "unreadable"] as const) {
-    for await (const bytes of listed(queue, list, call)) yield listRecord(list, bytes);
+    for await (const bytes of elementsOf(queue, list, call)) yield listRecord(list, bytes);
   }
 }

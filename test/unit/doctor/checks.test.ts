@@ -76,7 +76,7 @@ it.each([
   [true, 40_000, []],
   [false, 300_000, []],
 ])("names a big slot of a Cluster (%s, %i messages)", (isCluster, delayed, expected) => {
-  const part = { site: { isCluster }, delayed, listed: 0, streamed: 0, retries: 0 };
+  const part = { site: { isCluster }, delayed, inList: 0, inStream: 0, retries: 0 };
   const findings = [...checkSlots({ name: "orders", parts: [part] } as unknown as QueueReport)];
   expect(findings.map(({ what }) => what.split(":")[0])).toEqual(expected);
   for (const { what } of findings) expect(what).toContain("about 4 s");

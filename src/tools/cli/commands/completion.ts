@@ -77,8 +77,8 @@ async function candidates(
     return last === `--${one}` || (short !== undefined && last === `-${short}`);
   })?.[1];
   if (option?.type === "string") {
-    const listed = (option.choices ?? []).map((word) => ({ word, about: "" }));
-    return option.value === "<queue>" ? await search(before, options, io, queuesOf) : listed;
+    const choices = (option.choices ?? []).map((word) => ({ word, about: "" }));
+    return option.value === "<queue>" ? await search(before, options, io, queuesOf) : choices;
   }
   if (current.startsWith("-"))
     return flags(before, options, { ...COMMON_HELP, ...command?.optionHelp });
@@ -89,8 +89,8 @@ async function candidates(
   const { positionals } = parseArgs({ args: [...before], options, strict: false });
   const given = positionals.slice(1);
   const [first = "", ...others] = operandsOf(command);
-  const listed = wordsIn(first).map((word) => ({ word, about: "" }));
-  const mayBeLeftOut = listed.length > 0 && first.startsWith("[");
+  const choices = wordsIn(first).map((word) => ({ word, about: "" }));
+  const mayBeLeftOut = choices.length > 0 && first.startsWith("[");
   const isLeftOut = mayBeLeftOut && given.length > 0 && !wordsIn(first).includes(given[0] ?? "");
   const operands = isLeftOut ? others : [first, ...others];
   const named = (operand: string | undefined) => {
@@ -100,8 +100,8 @@ async function candidates(
     if (operand !== "[name]" || queue === undefined) return [];
     return search(before, options, io, (session) => schedulesOf(session, queue));
   };
-  if (given.length === 0 && listed.length > 0)
-    return mayBeLeftOut ? [...listed, ...(await named(others[0]))] : listed;
+  if (given.length === 0 && choices.length > 0)
+    return mayBeLeftOut ? [...choices, ...(await named(others[0]))] : choices;
   return await named(operands[given.length]);
 }
 

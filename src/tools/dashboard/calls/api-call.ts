@@ -269,7 +269,7 @@ export function shownPayload(bytes: Uint8Array): ShownPayload {
 }
 
 /** A payload for a row of a list; undefined if it is too large for one. */
-export function listedPayload(bytes: Uint8Array): ShownPayload | undefined {
+export function rowPayload(bytes: Uint8Array): ShownPayload | undefined {
   return bytes.length > MAX_BYTES_IN_LIST
     ? undefined
     : cut(readablePayload(bytes), MAX_SHOWN_IN_LIST);

@@ -5,7 +5,7 @@ import { lifeOf } from "../../inspect/life.ts";
 import { locate } from "../../inspect/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { HttpError } from "../http/reply.ts";
-import { listedPayload, shownPayload, type ApiCall } from "./api-call.ts";
+import { rowPayload, shownPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { messagesOf, wantedOf } from "./wanted.ts";
 
@@ -25,7 +25,7 @@ export async function listMessages(call: ApiCall): Promise<unknown> {
   const queue = await call.open();
   const read = async function* (signal: AbortSignal) {
     for await (const seen of messagesOf(queue, state, wanted, signal)) {
-      yield seen && shown(seen, wantsPayload ? listedPayload : undefined);
+      yield seen && shown(seen, wantsPayload ? rowPayload : undefined);
     }
   };
   const list = JSON.stringify([call.queue, wanted, wantsPayload, sort]);

@@ -1,5 +1,5 @@
 import { MOST_BARE } from "../../inspect/bare.ts";
-import { listedPayload, type ApiCall } from "./api-call.ts";
+import { rowPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { payloadsOf, wantedOf } from "./wanted.ts";
 
@@ -21,7 +21,7 @@ export async function listPayloads(call: ApiCall): Promise<unknown> {
         continue;
       }
       const { bytes, ...others } = found;
-      yield { ...others, ...(wantsPayload && { payload: listedPayload(bytes) }) };
+      yield { ...others, ...(wantsPayload && { payload: rowPayload(bytes) }) };
     }
   };
   const list = JSON.stringify([call.queue, wanted, wantsPayload, sort]);

@@ -1,6 +1,6 @@
 import { shellWord } from "../../inspect/text.ts";
 import type { AccessReport, Closed } from "../looks/access-report.ts";
-import { agree, asAdmin, listed, named, redisCli, type Finding } from "./finding.ts";
+import { agree, asAdmin, abridged, named, redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "access";
 
@@ -75,7 +75,7 @@ function* checkNames(access: AccessReport, setUser: (rules: string) => string): 
       level,
       check: CHECK,
       ...(others.length === 0 ? { queue: only } : { queues }),
-      what: `the user ${access.name} may not use the ${WHAT[of]} of ${others.length === 0 ? "the queue" : named(queues)} on ${access.endpoint.address}: ${listed(rules)} ${agree(rules.length, "is", "are")} missing`,
+      what: `the user ${access.name} may not use the ${WHAT[of]} of ${others.length === 0 ? "the queue" : named(queues)} on ${access.endpoint.address}: ${abridged(rules)} ${agree(rules.length, "is", "are")} missing`,
       why,
       repair: setUser(rules.map(aclRule).join(" ")),
     };

@@ -65,7 +65,7 @@ export function* checkCluster(
 export function* checkSlots({ name, parts }: QueueReport): Generator<Finding> {
   const big = parts
     .filter(({ site }) => site.isCluster)
-    .map(({ delayed, listed, streamed, retries }) => delayed + listed + streamed + retries)
+    .map(({ delayed, inList, inStream, retries }) => delayed + inList + inStream + retries)
     .filter((messages) => messages >= BIG);
   if (big.length === 0) return;
   const most = Math.max(...big);

@@ -104,7 +104,7 @@ function withoutConsumer(report: QueueReport, group: string, found: readonly Fou
   const { name, stats } = report;
   const consumers = found.flatMap((one) => one.group.consumers);
   const inFlight = found.reduce((sum, one) => sum + one.group.inFlight, 0);
-  const entries = found.reduce((sum, one) => sum + one.part.streamed, 0);
+  const entries = found.reduce((sum, one) => sum + one.part.inStream, 0);
   const silence = Math.min(...consumers.map(({ idle }) => idle));
   const age = stats?.oldestReadyAge ?? 0;
   const destroy = found.map(({ part: { site, keys } }) =>

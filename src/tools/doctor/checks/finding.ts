@@ -167,11 +167,11 @@ export function count(number: number, noun: string): string {
 
 /** Queues with their number, and some of their names: `200 queues ("a", "b", "c" and 197 more)`. */
 export function named(queues: readonly string[]): string {
-  return `${count(queues.length, "queue")} (${listed(queues.map((name) => JSON.stringify(name)))})`;
+  return `${count(queues.length, "queue")} (${abridged(queues.map((name) => JSON.stringify(name)))})`;
 }
 
 /** The first few of some words: `a, b, c and 4 more`. */
-export function listed(words: readonly string[]): string {
+export function abridged(words: readonly string[]): string {
   const rest = words.length - FEW;
   return rest <= 1 ? words.join(", ") : `${words.slice(0, FEW).join(", ")} and ${rest} more`;
 }

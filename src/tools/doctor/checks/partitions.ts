@@ -44,14 +44,14 @@ function* checkRemains(
 ): Generator<Finding> {
   const ordinary = parts.find(({ partition }) => partition === ORDINARY);
   if (ordinary === undefined || fact.from === FROM_ORDINARY) return;
-  const { delayed, listed, streamed, retries, hasOpenBatch } = ordinary;
-  const remains = delayed + listed + streamed + retries;
+  const { delayed, inList, inStream, retries, hasOpenBatch } = ordinary;
+  const remains = delayed + inList + inStream + retries;
   if (remains === 0 && !hasOpenBatch) return;
   yield {
     level: "warning",
     check: CHECK,
     queue: name,
-    what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${listed + streamed} ready or in flight${hasOpenBatch ? "; and a batch that a process took out and that has not arrived" : ""}`,
+    what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${inList + inStream} ready or in flight${hasOpenBatch ? "; and a batch that a process took out and that has not arrived" : ""}`,
     why: "some process that only offers, or a Java process, does not know of the partitions; consumers of the partitions never see these messages",
     repair: `give that process the option; then take in the messages that it left: ${commandLine("partitions", name, ["--finish"])}`,
   };

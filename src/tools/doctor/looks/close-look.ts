@@ -139,15 +139,15 @@ interface Watched {
 
 /** The payloads that became ready last, in the LIST and in the stream. */
 async function readReady({ keys, site }: PartReport): Promise<Buffer[]> {
-  const listed = await site.ask((redis) => redis.lrangeBuffer(keys.ready, -LAST, -1));
+  const inList = await site.ask((redis) => redis.lrangeBuffer(keys.ready, -LAST, -1));
   const entries = await site.ask((redis) =>
     redis.xrevrangeBuffer(keys.stream, "+", "-", "COUNT", LAST),
   );
-  const streamed = entries.flatMap(([, fields]) => {
+  const inStream = entries.flatMap(([, fields]) => {
     const at = fields.findIndex((field, i) => i % 2 === 0 && String(field) === "p");
     return at === -1 ? [] : [fields[at + 1] as Buffer];
   });
-  return [...listed, ...streamed];
+  return [...inList, ...inStream];
 }
 
 function askTime({ keys, site }: PartReport): Promise<number> {

@@ -22,11 +22,11 @@ export interface PartReport {
   /** How many members the ZSET of delayed messages has. */
   readonly delayed: number;
   /** How many elements the LIST of ready messages has. */
-  readonly listed: number;
+  readonly inList: number;
   /** The LIST of ready messages of the queue whose name differs in braces alone, if it has elements. */
   readonly otherList: { readonly key: string; readonly length: number } | undefined;
   /** How many entries the stream has: ready messages and those in flight. */
-  readonly streamed: number;
+  readonly inStream: number;
   readonly retries: number;
   /** How many elements the two LISTs of the insertion order have together. */
   readonly orderLength: number;
@@ -108,8 +108,8 @@ export async function readPart(
   const length = (key: string) => count(key, (redis) => redis.llen(key));
   const [
     delayed,
-    listed,
-    streamed,
+    inList,
+    inStream,
     retrying,
     ordered,
     compact,
@@ -139,9 +139,9 @@ export async function readPart(
     wrongTypes,
     hidesTypes: types === undefined,
     delayed,
-    listed,
+    inList,
     otherList: partition === ORDINARY ? await readOtherList(site, otherNameOf(name)) : undefined,
-    streamed,
+    inStream,
     retries: retrying,
     orderLength: ordered + compact,
     indexLength,

@@ -14,7 +14,7 @@ import {
   strangersIn,
   subscribersIn,
   takersAt,
-  type ListedConnection,
+  type ClientConnection,
 } from "./server-report.ts";
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
@@ -24,7 +24,7 @@ export interface SiteView {
   readonly site: Site;
   readonly nodes: readonly SiteNode[];
   /** Undefined if Redis does not list them. */
-  readonly connections: readonly ListedConnection[] | undefined;
+  readonly connections: readonly ClientConnection[] | undefined;
 }
 
 /** Everything that the doctor has read about a queue. */

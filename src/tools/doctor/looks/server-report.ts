@@ -183,7 +183,7 @@ function asNode(line: string): ClusterNode {
 }
 
 /** A connection in the reply to `CLIENT LIST`. */
-export interface ListedConnection {
+export interface ClientConnection {
   /** The name of the connection; empty if it has none. */
   readonly name: string;
   readonly user: string;
@@ -193,7 +193,7 @@ export interface ListedConnection {
 /** The connections to some servers; undefined if one of them does not list its connections. */
 export async function readClients(
   nodes: readonly SiteNode[],
-): Promise<ListedConnection[] | undefined> {
+): Promise<ClientConnection[] | undefined> {
   try {
     const lists = await Promise.all(
       nodes.map((node) => node.ask((redis) => redis.client("LIST") as Promise<string>)),
@@ -209,9 +209,9 @@ export async function readClients(
  * it.
  */
 export function takersAt(
-  connections: readonly ListedConnection[],
+  connections: readonly ClientConnection[],
   keys: readonly string[],
-): ListedConnection[] {
+): ClientConnection[] {
   return connections.filter(({ name }) => {
     const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
     return key !== undefined && keys.includes(decode(key));
@@ -222,13 +222,13 @@ export function takersAt(
  * How many are blocked and have no name of this library: connections of Java or other programs. Redis does not say at
  * which key.
  */
-export function strangersIn(connections: readonly ListedConnection[]): number {
+export function strangersIn(connections: readonly ClientConnection[]): number {
   return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))
     .length;
 }
 
 /** How many are the subscribers of this library. */
-export function subscribersIn(connections: readonly ListedConnection[]): number {
+export function subscribersIn(connections: readonly ClientConnection[]): number {
   return connections.filter(({ name }) => name.startsWith("delayline:subscriber")).length;
 }
 
@@ -250,7 +250,7 @@ export async function listenersOf(
   }
 }
 
-function asConnection(line: string): ListedConnection {
+function asConnection(line: string): ClientConnection {
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1] ?? "";
   return { name: field("name"), user: field("user"), isBlocked: field("flags").includes("b") };
 }
