@@ -363,7 +363,7 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  /** Those of the placed ticks, by their keys, of which a message is delayed or retrying. */
+  /** Those of the planned ticks, by their keys, of which a message is delayed or retrying. */
   async #present(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
     if (ahead.length === 0) return new Set();
     return await this.#reach.schedules.present(
@@ -487,7 +487,7 @@ interface Prepared extends CheckedSchedule {
 
 type Shown = RecordInPage;
 
-/** A placed tick that is ahead. */
+/** A planned tick that is ahead. */
 interface Ahead {
   readonly tick: number;
   readonly key: string;
@@ -562,7 +562,7 @@ function shown(
     droppedOverlap,
     plannedUntil: record.until,
     planAt: isPlanned ? record.planAt : 0,
-    lastAt: record.placed.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
+    lastAt: record.planned.findLast(({ deadline }) => deadline <= now)?.tick ?? record.lastAt,
     next: stillThere(ahead, present),
     tzdata: record.tzdata,
   };
@@ -577,10 +577,10 @@ function stillThere(ahead: readonly Ahead[], present: ReadonlySet<string>): numb
   return ahead.filter(({ key }) => present.has(key)).map(({ tick }) => tick);
 }
 
-/** The placed ticks that are ahead. */
+/** The planned ticks that are ahead. */
 function nextOf(record: ScheduleRecord | undefined, now: number): number[] {
-  const { placed = [] } = record ?? {};
-  return placed.filter(({ deadline }) => deadline > now).map(({ tick }) => tick);
+  const { planned = [] } = record ?? {};
+  return planned.filter(({ deadline }) => deadline > now).map(({ tick }) => tick);
 }
 
 function lacking(name: string): TypeError {

@@ -8,8 +8,8 @@ export function occurrenceKey(name: string, tick: number, behind = ""): string {
 }
 
 /**
- * The id of the message of a tick. It is computed, so that a record need not hold it, and a tick that is placed twice is
- * stored once.
+ * The id of the message of a tick. It is computed, so that a record need not hold it, and a tick that is planned twice
+ * is stored once.
  *
  * `tick in microseconds(8) | generation(4) | hash of the name(4)`: as if it was offered at its tick, in the partition of
  * its schedule.
@@ -26,7 +26,7 @@ export function occurrenceId(
   return id;
 }
 
-/** The address of the message of a placed tick. */
+/** The address of the message of a planned tick. */
 export function occurrenceAddress(
   name: string,
   record: Pick<ScheduleRecord, "generation">,

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Calendar } from "./calendar.ts";
-import type { Placed, ScheduleRecord } from "./record.ts";
+import type { PlannedTick, ScheduleRecord } from "./record.ts";
 import type { Rule } from "./rule.ts";
 import { Ticks } from "./ticks.ts";
 
-/** A tick to place. */
-export interface Put extends Placed {
+/** A tick whose message is put into the queue. */
+export interface Put extends PlannedTick {
   readonly payload: Buffer;
   /** For how many milliseconds after its deadline its message may be delivered; undefined for ever. */
   readonly deliverWithin: number | undefined;
@@ -18,12 +18,12 @@ export interface Recipe {
   readonly payloadOf: (tick: number) => Buffer;
 }
 
-/** A change of a schedule: its record, and the messages that are placed and withdrawn with it, in one step. */
+/** A change of a schedule: its record, and the messages that are put and withdrawn with it, in one step. */
 export interface Plan {
   readonly record: ScheduleRecord;
   readonly puts: readonly Put[];
   /** Messages of the record before. */
-  readonly withdrawn: readonly Placed[];
+  readonly withdrawn: readonly PlannedTick[];
 }
 
 /** What a user says about a schedule. */
@@ -70,7 +70,7 @@ export function declare(
   now: number,
 ): Plan {
   const before = old ?? NOTHING;
-  const withdrawn = before.placed.filter(({ deadline }) => deadline > now);
+  const withdrawn = before.planned.filter(({ deadline }) => deadline > now);
   const record: ScheduleRecord = {
     ...begin(before, declared.rule, now),
     ...declared,
@@ -78,7 +78,7 @@ export function declare(
     isPaused: before.isPaused,
     count: before.count - withdrawn.length,
     missed: before.missed,
-    placed: [],
+    planned: [],
   };
   return { ...advance(record, recipe, now), withdrawn };
 }
@@ -105,36 +105,36 @@ export function digestOf(declarations: ReadonlyMap<string, Declaration>): string
 
 /** Pauses a schedule: withdraws its messages. */
 export function pause(old: ScheduleRecord, now: number): Plan {
-  const ahead = old.placed.filter(({ deadline }) => deadline > now).length;
+  const ahead = old.planned.filter(({ deadline }) => deadline > now).length;
   const record = {
     ...old,
     isPaused: true,
     count: old.count - ahead,
     lastAt: lastOf(old, now),
-    placed: [],
+    planned: [],
     planAt: Infinity,
   };
-  return { record, puts: [], withdrawn: old.placed };
+  return { record, puts: [], withdrawn: old.planned };
 }
 
-/** Ends a pause. Ticks that were due meanwhile do not count. The next planner places messages. */
+/** Ends a pause. Ticks that were due meanwhile do not count. The next planner puts messages. */
 export function resume(old: ScheduleRecord, now: number): Plan {
   const record = { ...old, ...begin(old, old.rule, now), isPaused: false, planAt: now };
   return { record, puts: [], withdrawn: [] };
 }
 
 /**
- * Places the ticks of the next 30 s, at least two and at most 100, as they follow on the watermark.
+ * Plans the ticks of the next 30 s, at least two and at most 100, as they follow on the watermark.
  *
- * Ticks that are due by now are late: nobody has planned for a while. `misfire` decides: `once` places the last one of
+ * Ticks that are due by now are late: nobody has planned for a while. `misfire` decides: `once` plans the last one of
  * them, `all` each up to `maxCatchUp`, the earliest first, and `skip` those that are no later than `misfireGrace`. In one
- * step it places 100 at most; then it is to be planned again at once.
+ * step it plans 100 at most; then it is to be planned again at once.
  */
 export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Plan {
   const { ticks, payloadOf } = recipe;
   const { misfire, misfireGrace, maxCatchUp, limit = Infinity } = record.rule;
-  const kept = record.placed.filter(({ deadline }) => deadline > now);
-  const idle = { ...record, lastAt: lastOf(record, now), placed: kept, planAt: Infinity };
+  const kept = record.planned.filter(({ deadline }) => deadline > now);
+  const idle = { ...record, lastAt: lastOf(record, now), planned: kept, planAt: Infinity };
   if (record.isPaused) return { record: idle, puts: [], withdrawn: [] };
 
   let { until, missed, caughtUp } = record;
@@ -161,7 +161,7 @@ export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Pl
     const deadline = ticks.deadlineOf(tick, following);
     const isLate = deadline <= now;
     if (!isLate && ahead >= LEAST && (deadline > now + HORIZON || ahead >= MOST)) {
-      // Half-way through what is placed.
+      // Half-way through what is planned.
       planAt = now + Math.ceil(((puts.at(-1) ?? kept.at(-1))!.deadline - now) / 2);
       break;
     }
@@ -182,7 +182,7 @@ export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Pl
     tick = following;
   }
 
-  /** With `once`, a message may come until the next one is due, which takes its place. */
+  /** With `once`, a message may come until the next one is due, which replaces it. */
   function withinOf(following: number | undefined, deadline: number) {
     if (misfire === "all") return undefined;
     if (misfire === "skip") return misfireGrace;
@@ -190,11 +190,11 @@ export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Pl
     return ticks.deadlineOf(following, ticks.next(following)) - deadline - 1;
   }
 
-  const placed = [...kept, ...puts.map((put) => ({ tick: put.tick, deadline: put.deadline }))];
+  const planned = [...kept, ...puts.map((put) => ({ tick: put.tick, deadline: put.deadline }))];
   const count = record.count + puts.length;
   const { tz: tzdata } = process.versions;
   return {
-    record: { ...idle, until, missed, caughtUp, count, placed, planAt, tzdata },
+    record: { ...idle, until, missed, caughtUp, count, planned, planAt, tzdata },
     puts,
     withdrawn: [],
   };
@@ -202,7 +202,7 @@ export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Pl
 
 /** Where ticks begin to count: behind the last one that was due, and behind all that are due by now. */
 function begin(
-  old: Pick<ScheduleRecord, "placed" | "lastAt">,
+  old: Pick<ScheduleRecord, "planned" | "lastAt">,
   { spread = 0, jitter = 0 }: ScheduleRecord["rule"],
   now: number,
 ): Pick<ScheduleRecord, "since" | "until" | "lastAt" | "caughtUp" | "planAt"> {
@@ -213,19 +213,19 @@ function begin(
 
 /** The last tick that was due by now. */
 function lastOf(
-  { placed, lastAt }: Pick<ScheduleRecord, "placed" | "lastAt">,
+  { planned, lastAt }: Pick<ScheduleRecord, "planned" | "lastAt">,
   now: number,
 ): number | undefined {
-  return placed.findLast(({ deadline }) => deadline <= now)?.tick ?? lastAt;
+  return planned.findLast(({ deadline }) => deadline <= now)?.tick ?? lastAt;
 }
 
-const NOTHING = { placed: [], lastAt: undefined, isPaused: false, count: 0, missed: 0 } as const;
+const NOTHING = { planned: [], lastAt: undefined, isPaused: false, count: 0, missed: 0 } as const;
 
-/** For how many milliseconds ahead ticks are placed. */
+/** For how many milliseconds ahead ticks are planned. */
 const HORIZON = 30_000;
 
 /** How many are ahead at least, if so many come. */
 const LEAST = 2;
 
-/** How many are ahead at most, and how many one step places. */
+/** How many are ahead at most, and how many one step plans. */
 const MOST = 100;

@@ -27,10 +27,10 @@ interface Planning {
 }
 
 /**
- * Plans the schedules of one queue: places the messages of their next ticks. Every process with a transfer task does, and
- * nobody is elected: a script places what follows on the record that the planner has read, or does nothing.
+ * Plans the schedules of one queue: puts the messages of their next ticks. Every process with a transfer task does, and
+ * nobody is elected: a script puts what follows on the record that the planner has read, or does nothing.
  *
- * Redis holds when each schedule is to be planned next, half-way through what is placed of it. The planner looks then,
+ * Redis holds when each schedule is to be planned next, half-way through what is planned of it. The planner looks then,
  * and when a sweep tells that the queue has schedules (`look`): so it learns of new ones. Without any it sends nothing.
  *
  * - **active**: it was the first to plan lately. It looks at once.

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Rule } from "./rule.ts";
 
-/** A tick whose message was placed into the queue. */
-export interface Placed {
+/** A tick whose message was put into the queue. */
+export interface PlannedTick {
   /** Epoch ms. */
   readonly tick: number;
   /** When the message is due: the tick, and its spread and jitter (epoch ms). */
@@ -22,20 +22,20 @@ export interface ScheduleRecord {
   /** Is part of the ids of its messages: those of an earlier declaration have other ids. */
   readonly generation: string;
   readonly isPaused: boolean;
-  /** How many ticks were placed, without those that were withdrawn before they were due. */
+  /** How many ticks were planned, without those that were withdrawn before they were due. */
   readonly count: number;
-  /** How many ticks were not placed, since nobody planned in time. Of one outage at most 100 count. */
+  /** How many ticks were not planned, since nobody planned in time. Of one outage at most 100 count. */
   readonly missed: number;
-  /** How many late ticks were placed since a planner has found any. */
+  /** How many late ticks were planned since a planner has found any. */
   readonly caughtUp: number;
-  /** The watermark: all ticks up to this instant were placed or skipped. */
+  /** The watermark: all ticks up to this instant were planned or skipped. */
   readonly until: number;
   /** When it was declared in this form, or resumed: ticks that were due by then do not count. */
   readonly since: number;
   /** The last tick that was due when it was planned last. */
   readonly lastAt?: number | undefined;
-  /** Placed messages that may still be delayed, the earliest first. */
-  readonly placed: readonly Placed[];
+  /** Planned messages that may still be delayed, the earliest first. */
+  readonly planned: readonly PlannedTick[];
   /** When to plan next; Infinity if it is paused or over. */
   readonly planAt: number;
   /** The time zone data of the process that planned last, such as `2026a`. */
@@ -49,17 +49,17 @@ export interface StoredRecord extends ScheduleRecord {
 
 /*
  * In Redis a record is `revision | JSON \n payload`: 16 hexadecimal digits, what people can read, and bytes. Scripts
- * look at nothing but the revision. Placed messages are numbers, since ids can be computed: the first tick, then for
+ * look at nothing but the revision. Planned messages are numbers, since ids can be computed: the first tick, then for
  * each its delay and the milliseconds until the next one.
  */
 
 /** Writes a record, with a new revision. */
 export function formatRecord(record: ScheduleRecord): Buffer {
-  const { payload, placed, planAt, ...others } = record;
+  const { payload, planned, planAt, ...others } = record;
   const json = JSON.stringify({
     ...others,
     hasPayload: payload !== undefined,
-    placed: deltas(placed),
+    placed: deltas(planned),
     ...(planAt !== Infinity && { planAt }),
   });
   const revision = randomBytes(8).toString("hex");
@@ -80,7 +80,7 @@ export function parseRecord(bytes: Buffer): StoredRecord | undefined {
   if (!isHeld(held)) return undefined;
   const { hasPayload, placed, planAt = Infinity, ...others } = held;
   const payload = hasPayload ? bytes.subarray(end + 1) : undefined;
-  return { ...others, payload, planAt, placed: undeltas(placed), revision };
+  return { ...others, payload, planAt, planned: undeltas(placed), revision };
 }
 
 /** The revision that scripts find in a record, whatever its bytes are; empty without one. */
@@ -89,7 +89,7 @@ export function revisionOf(bytes: Buffer): string {
 }
 
 /** A record as its JSON has it. */
-type Held = Omit<ScheduleRecord, "payload" | "placed" | "planAt"> & {
+type Held = Omit<ScheduleRecord, "payload" | "planned" | "planAt"> & {
   readonly hasPayload: boolean;
   readonly placed: readonly number[];
   readonly planAt?: number;
@@ -114,20 +114,20 @@ function isHeld(value: unknown): value is Held {
   );
 }
 
-function deltas(placed: readonly Placed[]): number[] {
+function deltas(planned: readonly PlannedTick[]): number[] {
   let before = 0;
-  return placed.flatMap(({ tick, deadline }) => {
+  return planned.flatMap(({ tick, deadline }) => {
     const since = tick - before;
     before = tick;
     return [since, deadline - tick];
   });
 }
 
-function undeltas(numbers: readonly number[]): Placed[] {
-  const placed: Placed[] = [];
+function undeltas(numbers: readonly number[]): PlannedTick[] {
+  const planned: PlannedTick[] = [];
   for (let i = 0, tick = 0; i < numbers.length; i += 2) {
     tick += numbers[i] as number;
-    placed.push({ tick, deadline: tick + (numbers[i + 1] as number) });
+    planned.push({ tick, deadline: tick + (numbers[i + 1] as number) });
   }
-  return placed;
+  return planned;
 }

@@ -209,7 +209,7 @@ export class StoredSchedules {
   ) {
     const plan = decision === "remove" ? undefined : decision;
     const planAt = plan?.record.planAt ?? Infinity;
-    const withdrawn = plan?.withdrawn ?? before?.placed ?? [];
+    const withdrawn = plan?.withdrawn ?? before?.planned ?? [];
     const args = {
       channel: this.#queue.keys.channel,
       name,
@@ -245,7 +245,7 @@ export class StoredSchedules {
   }
 }
 
-/** The messages that a plan places. */
+/** The messages that a plan puts. */
 function rowsOf(name: string, { record, puts }: Plan) {
   const { overlap } = record.rule;
   return puts.map(({ tick, deadline, payload, deliverWithin }) => {

@@ -5,10 +5,10 @@ export type { Schedule } from "../../handles/schedules.ts";
 
 /**
  * What there is to know of a schedule at once:
- * - `active`: its next ticks are placed
+ * - `active`: its next ticks are planned
  * - `paused`: until somebody resumes it
  * - `over`: no tick comes any more
- * - `unplanned`: its next messages should have been placed a while ago, and no process has
+ * - `unplanned`: its next messages should have been planned a while ago, and no process has
  */
 export type ScheduleState = "active" | "paused" | "over" | "unplanned";
 
@@ -23,15 +23,15 @@ export function stateOfSchedule(
   return planAt < now - LATE && !isQueuePaused ? "unplanned" : "active";
 }
 
-/** A schedule whose ticks are placed up to an instant (epoch ms) before the end of the spans. */
+/** A schedule whose ticks are planned up to an instant (epoch ms) before the end of the spans. */
 export interface Beyond {
   readonly queue: string;
   readonly schedule: string;
   readonly plannedUntil: number;
 }
 
-/** The schedules of a queue that may have ticks before `until` (epoch ms) that are not placed yet. */
-export async function beyondPlaced(
+/** The schedules of a queue that may have ticks before `until` (epoch ms) that are not planned yet. */
+export async function beyondPlanned(
   { name: queue, messages }: InspectedQueue,
   until: number,
   signal?: AbortSignal,

@@ -58,8 +58,8 @@ export const SCHEDULES: readonly Mutant[] = [
     edits: [
       {
         file: "schedules/plan.ts",
-        find: `return { record, puts: [], withdrawn: old.placed };`,
-        replace: `return { record, puts: [], withdrawn: old.placed.slice(0, 1) };`,
+        find: `return { record, puts: [], withdrawn: old.planned };`,
+        replace: `return { record, puts: [], withdrawn: old.planned.slice(0, 1) };`,
       },
     ],
   },

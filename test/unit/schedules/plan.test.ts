@@ -54,19 +54,19 @@ const ticksOf = ({ puts }: Plan) => puts.map(({ tick }) => tick);
 
 test("ticks of every are counted from the epoch, so they do not drift with the start of a process", () => {
   const { record } = new Scheduling({ every: 7 * SECOND, phase: 2 * SECOND }, NOW + 1234);
-  for (const { tick } of record.placed) expect(tick % (7 * SECOND)).toBe(2 * SECOND);
-  expect(record.placed[0]?.tick).toBeGreaterThan(NOW + 1234);
+  for (const { tick } of record.planned) expect(tick % (7 * SECOND)).toBe(2 * SECOND);
+  expect(record.planned[0]?.tick).toBeGreaterThan(NOW + 1234);
 });
 
 test("places 30 s ahead, two ticks at least and a hundred at most; and is planned half-way", () => {
   const second = new Scheduling({ every: SECOND }).record;
-  expect(second.placed).toHaveLength(30);
+  expect(second.planned).toHaveLength(30);
   expect(second.planAt).toBe(NOW + 15 * SECOND);
   const daily = new Scheduling({ every: DAY }, NOW + 1).record;
-  expect(daily.placed.map(({ tick }) => tick)).toEqual([NOW + DAY, NOW + 2 * DAY]);
+  expect(daily.planned.map(({ tick }) => tick)).toEqual([NOW + DAY, NOW + 2 * DAY]);
   expect(daily.planAt).toBe(NOW + DAY + 1);
   const fast = new Scheduling({ every: 100 }).record;
-  expect(fast.placed).toHaveLength(100);
+  expect(fast.planned).toHaveLength(100);
   expect(fast.planAt).toBe(NOW + 5 * SECOND);
 });
 
@@ -75,25 +75,25 @@ test("what begins between a tick and its message, which jitter has made later, p
   const scheduling = new Scheduling({ every: MINUTE, jitter: 30 * SECOND }, now);
   const deadline = scheduling.ticks.deadlineOf(NOW, next);
   expect(deadline).toBeGreaterThan(now);
-  expect(scheduling.record.placed[0]).toEqual({ tick: NOW, deadline });
+  expect(scheduling.record.planned[0]).toEqual({ tick: NOW, deadline });
   const resumed = resume(scheduling.take(pause(scheduling.record, now)).record, now);
   scheduling.take(resumed);
   expect(ticksOf(scheduling.advance(now))[0]).toBe(NOW);
 });
 
-test("however it is planned, each tick is placed once, in order", () => {
+test("however it is planned, each tick is planned once, in order", () => {
   const scheduling = new Scheduling({ every: SECOND, misfire: "all" });
-  const placed = scheduling.record.placed.map(({ tick }) => tick);
+  const planned = scheduling.record.planned.map(({ tick }) => tick);
   let now = NOW;
   for (let i = 0; i < 200; i++) {
     now += (i * 7919) % 45_000;
     for (let plan = scheduling.advance(now); ; plan = scheduling.advance(now)) {
-      placed.push(...ticksOf(plan));
+      planned.push(...ticksOf(plan));
       if (plan.record.planAt > now) break;
     }
   }
-  expect(placed).toEqual(placed.map((_, i) => NOW + (i + 1) * SECOND));
-  expect(scheduling.record.count).toBe(placed.length);
+  expect(planned).toEqual(planned.map((_, i) => NOW + (i + 1) * SECOND));
+  expect(scheduling.record.count).toBe(planned.length);
 });
 
 test("a server's clock that is set back places nothing twice", () => {
@@ -129,18 +129,18 @@ test("an outage of years is bridged in few steps, also by a calendar that only k
 
 test("jitter delays each tick, by no more than it says, and never past the next one", () => {
   const scheduling = new Scheduling({ every: SECOND, jitter: 999, misfire: "all" });
-  const { placed } = scheduling.record;
-  const delays = placed.map(({ tick, deadline }) => deadline - tick);
+  const { planned } = scheduling.record;
+  const delays = planned.map(({ tick, deadline }) => deadline - tick);
   expect(new Set(delays).size).toBeGreaterThan(20);
   expect(Math.max(...delays)).toBeLessThan(1000);
-  const deadlines = placed.map(({ deadline }) => deadline);
+  const deadlines = planned.map(({ deadline }) => deadline);
   expect(deadlines).toEqual(deadlines.toSorted((a, b) => a - b));
-  expect(new Scheduling({ every: SECOND, jitter: 999 }).record.placed).toEqual(placed);
+  expect(new Scheduling({ every: SECOND, jitter: 999 }).record.planned).toEqual(planned);
 });
 
 test("spread delays all ticks of a name alike", () => {
-  const { placed } = new Scheduling({ every: MINUTE, spread: 50_000 }).record;
-  const delays = new Set(placed.map(({ tick, deadline }) => deadline - tick));
+  const { planned } = new Scheduling({ every: MINUTE, spread: 50_000 }).record;
+  const delays = new Set(planned.map(({ tick, deadline }) => deadline - tick));
   expect(delays.size).toBe(1);
   expect([...delays][0]).toBeGreaterThan(0);
 });
@@ -202,7 +202,7 @@ test("a pause withdraws all; a resumed schedule begins with the next tick, whoev
   const scheduling = new Scheduling({ every: 10 * SECOND, misfire: "all" });
   const paused = scheduling.take(pause(scheduling.record, NOW + 15 * SECOND));
   expect(paused.withdrawn).toHaveLength(3);
-  expect(paused.record).toMatchObject({ count: 1, planAt: Infinity, placed: [] });
+  expect(paused.record).toMatchObject({ count: 1, planAt: Infinity, planned: [] });
   scheduling.take(resume(scheduling.record, NOW + DAY + 1));
   expect(scheduling.record.planAt).toBe(NOW + DAY + 1);
   // The planner comes a little later.

@@ -1,5 +1,5 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { beyondPlaced, type Beyond } from "../../inspect/schedule-state.ts";
+import { beyondPlanned, type Beyond } from "../../inspect/schedule-state.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
@@ -47,7 +47,7 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     const look = async (queue: InspectedQueue) => {
       const counts = await countComing(queue, bounds, signal);
       outlook.add(queue.name, queue.stats.overdue, counts);
-      beyond.push(...(await beyondPlaced(queue, until, signal)));
+      beyond.push(...(await beyondPlanned(queue, until, signal)));
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));

@@ -1,5 +1,5 @@
 import type { Inspector } from "../../inspect/inspector.ts";
-import { beyondPlaced, type Beyond } from "../../inspect/schedule-state.ts";
+import { beyondPlanned, type Beyond } from "../../inspect/schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
 import { networkTime } from "../../../time/runtime.ts";
 
@@ -97,7 +97,7 @@ export class Months {
           const spans = { from, step: HOUR, count: HOURS };
           byQueue.set(name, (await queue.messages.forecast(spans)).counts);
           if (queue.stats.schedules > 0) {
-            beyond.push(...(await beyondPlaced(queue, from + HOURS * HOUR)));
+            beyond.push(...(await beyondPlanned(queue, from + HOURS * HOUR)));
           }
         } catch {
           failed.push(name);
