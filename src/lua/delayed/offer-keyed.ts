@@ -4,7 +4,8 @@ import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/
 import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../places/key-index.ts";
 import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../places/retry-moves.ts";
-import { refuseOffer } from "./offer.ts";
+import { may } from "../fragments/may.ts";
+import { offerAll, refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -33,22 +34,29 @@ export interface KeyedReply {
  * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
  * copy. See the fragment `outcomeIn`.
  *
- * No rollback: the script reads first, and then writes what makes a message visible last: the insertion order, the
- * index, the ZSET. If ZADD is refused, it is so for the first message, and none is stored. The index is put back, which
- * Redis cannot refuse where an entry was replaced; where one was added, it may stay and points to nothing. If only the
- * wake-up is refused, the messages are taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
- * Replaced messages are removed last.
+ * No rollback: the script reads first, and then writes what makes a message visible last: the index, the insertion order,
+ * the ZSET. If one is refused, the index is put back, which Redis cannot refuse where an entry was replaced; where one was
+ * added, it may stay and points to nothing. If Redis refuses the wake-up, and then to take the messages back, the error
+ * says so (`refuseOffer`). Replaced messages are removed last.
  */
 export const offerKeyed = defineScript({
   name: "offer-keyed",
   keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-  needs: [clock, deadlineAfter, deadlineOf, delayedWith, packAddress, packOutcome, replied],
-  rarely: [dropRetries, forget, outcomeIn, refuseOffer, retriesWith, wholeAt],
+  needs: [
+    clock,
+    deadlineAfter,
+    deadlineOf,
+    delayedWith,
+    offerAll,
+    packAddress,
+    packOutcome,
+    replied,
+  ],
+  rarely: [dropRetries, forget, may, outcomeIn, refuseOffer, retriesWith, wholeAt],
   lua: /* lua */ `
 local now = clock() / 1000
-local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
 local results, members, elements, puts = {}, {}, {}, {}
 
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
@@ -117,68 +125,43 @@ for each row do
 end
 if #puts == 0 then return { now * 1000, results } end
 
--- Nothing was written so far, and all reads are done.
-local entries, replaces, replacesRetry = {}, false, false
-for _, put in ipairs(puts) do
-  if put.key then
-    entries[#entries + 1] = put.key
-    entries[#entries + 1] = put.entry
-  end
+-- Nothing was written so far, and all reads are done. Replaced messages are removed last: is that permitted?
+local entries, deadlines, fresh, replaces, replacesRetry = {}, {}, {}, false, false
+for i, put in ipairs(puts) do
+  deadlines[i], fresh[i] = put.deadline, put.member
+  if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
   replaces = replaces or put.old
   replacesRetry = replacesRetry or put.old and put.old.waiting
 end
--- Replaced messages are removed last. Check that removing is permitted before writing anything.
-local done = replaces and redis.pcall("ZREM", timeouts, "delayline: no such member") or 0
-if replacesRetry and type(done) == "number" then done = redis.pcall("ZREM", retries, "delayline: no such member") end
-if replacesRetry and type(done) == "number" then done = redis.pcall("HDEL", retrying, "delayline: no such field") end
-if type(done) == "number" then done = redis.pcall("RPUSH", order, unpack(elements)) end
-if type(done) == "table" then return rare().refuseOffer(done, members) end
+if replaces then rare().may("ZREM", timeouts) end
+if replacesRetry then rare().mayDropRetries() end
 
-local function index(put)
+local function putBack(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
   elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
 end
-local replaced, replacedRetries, added, fresh, known, first = {}, {}, {}, {}, {}, math.huge
-local function takeBack(refusal)
-  local removed = #added > 0 and redis.pcall("ZREM", timeouts, unpack(added)) or 0
-  if type(removed) == "number" then
-    for i = #puts, 1, -1 do index(puts[i]) end
-    -- Where messages were sent before, the surplus elements are gone already.
-    redis.pcall("LTRIM", order, 0, -(#known > 0 and #fresh or #elements) - 1)
-  end
+local indexed = #entries > 0 and redis.pcall("HSET", businessKeys, unpack(entries))
+if type(indexed) == "table" then return rare().refuseOffer(indexed, members) end
+local refusal, added, known = offerAll(fresh, deadlines, elements)
+if refusal then
+  -- If they are stored nevertheless, they keep their keys.
+  for i = added and 0 or #puts, 1, -1 do putBack(puts[i]) end
   return rare().refuseOffer(refusal, members)
 end
-if #entries > 0 then
-  done = redis.pcall("HSET", businessKeys, unpack(entries))
-  if type(done) == "table" then return takeBack(done) end
-end
-for i, put in ipairs(puts) do
-  done = redis.pcall("ZADD", timeouts, "NX", put.deadline, put.member)
-  if type(done) == "table" then return takeBack(done) end
-  if done == 1 then
-    replaced[#replaced + 1] = put.old and put.old.member
-    for _, one in ipairs(put.old and put.old.waiting or {}) do replacedRetries[#replacedRetries + 1] = one.name end
-    added[#added + 1] = put.member
-    fresh[#fresh + 1] = elements[i]
-    first = math.min(first, put.deadline)
-  else
-    known[#known + 1] = put
-  end
-end
--- Messages that were sent before have their elements already.
-if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err and #fresh > 0 then
-  redis.call("RPUSH", order, unpack(fresh))
-end
-for _, put in ipairs(known) do
-  if put.key and puttingWith[put.key] == put then index(put) end
+for _, i in ipairs(known) do
+  local put = puts[i]
+  put.isKnown = true
+  if put.key and puttingWith[put.key] == put then putBack(put) end
   local score = redis.pcall("ZSCORE", timeouts, put.member)
   if type(score) == "table" then return rare().refuseOffer(score, members) end
   results[put.at] = replied(tonumber(score))
 end
--- Publish for a new head only, as in offer.
-if first < head then
-  done = redis.pcall("PUBLISH", channel, first)
-  if type(done) == "table" then return takeBack(done) end
+local replaced, replacedRetries = {}, {}
+for _, put in ipairs(replaces and puts or {}) do
+  if put.old and not put.isKnown then
+    replaced[#replaced + 1] = put.old.member
+    for _, one in ipairs(put.old.waiting or {}) do replacedRetries[#replacedRetries + 1] = one.name end
+  end
 end
 if #replaced > 0 then
   redis.call("ZREM", timeouts, unpack(replaced))

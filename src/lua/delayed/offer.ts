@@ -3,6 +3,8 @@ import { defineFragment } from "../fragment.ts";
 import { packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, deadlineAfter, replied } from "../fragments/deadline.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
+import { putDelayed, takeBack } from "../places/delayed.ts";
 import { asArray, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -25,6 +27,28 @@ end
 `,
 });
 
+/**
+ * `offerAll(members, deadlines, elements)`: puts offered messages as `putDelayed` does, and wakes whoever moves messages if
+ * one of them is the new head: only that can be due before the timers that are armed. If the wake-up is refused, none is
+ * stored. Returns Redis's error if it refuses, and whether they are stored nevertheless; else nil, the members that are
+ * new, and the positions of the others.
+ */
+export const offerAll = defineFragment({
+  keys: ["timeouts"],
+  needs: [putDelayed, wakeUp],
+  rarely: [takeBack],
+  lua: /* lua */ `
+local function offerAll(members, deadlines, elements)
+  local refusal, added, known, first = putDelayed(members, deadlines, elements)
+  if refusal then return refusal, false end
+  local rank = first and redis.pcall("ZRANK", timeouts, members[first])
+  if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = wakeUp(deadlines[first]) end
+  if refusal then return refusal, not rare().takeBack(added) end
+  return nil, added, known
+end
+`,
+});
+
 export interface OfferReply {
   /** The server's time (epoch ms), to the microsecond. */
   readonly serverTime: number;
@@ -38,67 +62,30 @@ export interface OfferReply {
  * A message is due in `delay` milliseconds or at `deadline`; the other column is empty.
  *
  * A message that is sent a second time while it is still delayed is not stored again; its first deadline is returned.
- *
- * No rollback: the insertion order comes first. Until a message is in the ZSET, its element points to nothing. If ZADD
- * is refused, it is so for the first message, and none is stored. If only the wake-up is refused, the messages are
- * taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
  */
 export const offer = defineScript({
   name: "offer",
   keys: ["timeouts", "order"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline"],
-  needs: [clock, deadlineAfter, packAddress, refuseOffer, replied],
+  needs: [clock, deadlineAfter, offerAll, packAddress],
+  rarely: [refuseOffer, replied],
   lua: /* lua */ `
 local now = clock() / 1000
-local reply, members, elements = { now * 1000 }, {}, {}
+local members, deadlines, elements = {}, {}, {}
 for each row do
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
-  members[#members + 1] = member
+  members[#members + 1], deadlines[#deadlines + 1] = member, deadline
   elements[#elements + 1] = elementsAre == "members" and member or packAddress(deadline, member)
-  reply[#reply + 1] = deadline
 end
-local done = redis.pcall("RPUSH", order, unpack(elements))
-if type(done) == "table" then return refuseOffer(done, members) end
-local added, fresh, known = {}, {}, {}
-local first, firstDeadline = nil, math.huge
-for i, member in ipairs(members) do
-  local deadline = reply[i + 1]
-  done = redis.pcall("ZADD", timeouts, "NX", deadline, member)
-  if type(done) == "table" then
-    redis.pcall("LTRIM", order, 0, -#elements - 1)
-    return refuseOffer(done, members)
-  end
-  if done == 1 then
-    added[#added + 1] = member
-    fresh[#fresh + 1] = elements[i]
-    if deadline < firstDeadline then first, firstDeadline = member, deadline end
-  else
-    known[#known + 1] = i
-  end
-end
--- Messages that were sent before have their elements already.
-if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err and #fresh > 0 then
-  redis.call("RPUSH", order, unpack(fresh))
-end
+local refusal, _, known = offerAll(members, deadlines, elements)
+if refusal then return rare().refuseOffer(refusal, members) end
 for _, i in ipairs(known) do
   local score = redis.pcall("ZSCORE", timeouts, members[i])
-  if type(score) == "table" then return refuseOffer(score, members) end
-  reply[i + 1] = replied(tonumber(score))
+  if type(score) == "table" then return rare().refuseOffer(score, members) end
+  deadlines[i] = rare().replied(tonumber(score))
 end
-if first then
-  done = redis.pcall("ZRANK", timeouts, first)
-  -- Publish for a new head only. Only a new head can be due before the timers that are armed, and a Java client that
-  -- hears a later deadline would cancel its timer for the head.
-  if done == 0 then done = redis.pcall("PUBLISH", channel, firstDeadline) end
-  if type(done) == "table" then
-    if type(redis.pcall("ZREM", timeouts, unpack(added))) == "number" then
-      redis.pcall("LTRIM", order, 0, -#fresh - 1)
-    end
-    return refuseOffer(done, members)
-  end
-end
-return reply
+return { now * 1000, unpack(deadlines) }
 `,
   reply: (raw: RawReply): OfferReply => {
     const [serverTime, ...deadlines] = asArray(raw);

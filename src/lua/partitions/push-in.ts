@@ -4,6 +4,7 @@ import { appendEntry } from "../places/stream.ts";
 import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../places/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
+import { putDelayed, takeBack } from "../places/delayed.ts";
 import { retryOf } from "../places/retries.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -54,7 +55,9 @@ export const pushIn = defineScript({
     isFreeFor,
     may,
     packOutcome,
+    putDelayed,
     retryOf,
+    takeBack,
     unpackMember,
     wakeUp,
     writes,
@@ -82,8 +85,8 @@ attempt(function()
   if has.dead then may("XDEL", dead) end
 end)
 
-local lists = { order = order, ready = ready, quarantine = quarantine, unreadable = unreadable }
-local elements = { order = {}, ready = {}, quarantine = {}, unreadable = {} }
+local lists = { ready = ready, quarantine = quarantine, unreadable = unreadable }
+local elements = { ready = {}, quarantine = {}, unreadable = {} }
 local function push(list, element)
   elements[list][#elements[list] + 1] = element
 end
@@ -93,16 +96,27 @@ local function point(key, old, entry)
     if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
   end, "HSET", businessKeys, key, entry)
 end
-local function putMessage(score, member, behind)
+local messages = { members = {}, deadlines = {}, elements = {}, keys = {}, behind = {} }
+local function addMessage(score, member, behind)
   local at, id, _, key = tonumber(score), unpackMember(member)
   if not id or not at or at ~= at then return push("unreadable", member) end
-  local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", timeouts, member) end end
-  if write(takeBack, "ZADD", timeouts, "NX", at, member) ~= 1 then return end
-  first = math.min(first, at)
   local element = #id == 16 and addressOf(at, id) or member
-  push("order", isAddress(element) and element or member)
-  if behind == "" or not key or not isAddress(element) or delayedWith(key) then return end
-  point(key, redis.call("HGET", businessKeys, key), element .. behind)
+  local i = #messages.members + 1
+  messages.members[i], messages.deadlines[i] = member, at
+  messages.elements[i] = isAddress(element) and element or member
+  if behind ~= "" and isAddress(element) then messages.keys[i], messages.behind[i] = key, behind end
+end
+local function putMessages()
+  if #messages.members == 0 then return end
+  local refusal, added, known, head = putDelayed(messages.members, messages.deadlines, messages.elements)
+  if not wrote(function() takeBack(added) end, refusal or 0) then return end
+  if head then first = math.min(first, messages.deadlines[head]) end
+  for _, i in ipairs(known) do messages.keys[i] = nil end
+  for i, key in pairs(messages.keys) do
+    if not delayedWith(key) then
+      point(key, redis.call("HGET", businessKeys, key), messages.elements[i] .. messages.behind[i])
+    end
+  end
 end
 
 local function putRetry(due, name, value)
@@ -160,7 +174,7 @@ end
 attempt(function()
   for each row do
     if refused() then break end
-    if kind == "message" then putMessage(score, name, value)
+    if kind == "message" then addMessage(score, name, value)
     elseif kind == "retry" then putRetry(score, name, value)
     elseif kind == "entry" then putEntry(score, name, value)
     elseif kind == "dead" then putDead(value)
@@ -168,6 +182,7 @@ attempt(function()
     elseif elements[kind] then push(kind, value)
     else push("unreadable", value) end
   end
+  if not refused() then putMessages() end
 end)
 -- Is each of them a LIST? Only then push to the first.
 for list, all in pairs(elements) do

@@ -152,3 +152,61 @@ local function findNext(element)
 end
 `,
 });
+
+/**
+ * `takeBack(added)`: takes back messages that `putDelayed` has just put; returns whether Redis permits it. If not, they
+ * are all there.
+ */
+export const takeBack = defineFragment({
+  keys: ["timeouts", "order"],
+  lua: /* lua */ `
+local function takeBack(added)
+  -- Lua's stack holds a few thousand values.
+  for from = 1, #added, 1000 do
+    local gone = redis.pcall("ZREM", timeouts, unpack(added, from, math.min(from + 999, #added)))
+    if type(gone) == "table" then return false end
+  end
+  redis.pcall("LTRIM", order, 0, -#added - 1)
+  return true
+end
+`,
+});
+
+/**
+ * `putDelayed(members, deadlines, elements)`: puts messages into the ZSET, and their elements at the end of the insertion
+ * order: all, or none. Returns Redis's error if it refuses; else nil, the members that are new, the positions of those
+ * that were there already and stay as they are, and the position of the new one that is due first (nil if none is new).
+ *
+ * No rollback: the insertion order comes first. Until a message is in the ZSET, its element points to nothing. If Redis
+ * refuses the ZSET, it does so for the first message.
+ */
+export const putDelayed = defineFragment({
+  keys: ["timeouts", "order"],
+  lua: /* lua */ `
+local function putDelayed(members, deadlines, elements)
+  for from = 1, #elements, 1000 do
+    local pushed = redis.pcall("RPUSH", order, unpack(elements, from, math.min(from + 999, #elements)))
+    if type(pushed) == "table" then return pushed end
+  end
+  local added, fresh, known, first = {}, {}, {}, nil
+  for i, member in ipairs(members) do
+    local done = redis.pcall("ZADD", timeouts, "NX", deadlines[i], member)
+    if type(done) == "table" then
+      redis.pcall("LTRIM", order, 0, -#elements - 1)
+      return done
+    end
+    if done == 1 then
+      added[#added + 1], fresh[#fresh + 1] = member, elements[i]
+      if not first or deadlines[i] < deadlines[first] then first = i end
+    else
+      known[#known + 1] = i
+    end
+  end
+  -- Messages that were put before have their elements already.
+  if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err then
+    for _, element in ipairs(fresh) do redis.call("RPUSH", order, element) end
+  end
+  return nil, added, known, first
+end
+`,
+});

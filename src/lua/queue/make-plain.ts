@@ -7,6 +7,7 @@ import { unneededBut } from "../places/settle.ts";
 import { entryOf, heldBack } from "../places/stream.ts";
 import { packMember } from "../fragments/member.ts";
 import { withoutFailures } from "../fragments/failure.ts";
+import { putDelayed } from "../places/delayed.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
@@ -73,6 +74,7 @@ export const makePlain = defineScript({
     isAlive,
     may,
     packMember,
+    putDelayed,
     unneededBut,
     wakeUp,
     withoutFailures,
@@ -99,7 +101,7 @@ local function delay(entry, due)
   if known then return end
   isKnown[member] = due
   members[#members + 1] = member
-  dues[#dues + 1] = due
+  dues[#dues + 1] = tonumber(due)
   local isShort = elementsAre ~= "members" and #id == 16
   elements[#elements + 1] = isShort and addressOf(tonumber(due), id) or member
 end
@@ -119,8 +121,7 @@ end
 local function store(unread, payloads)
   if #unread > 0 then redis.call("RPUSH", unreadable, unpack(unread)) end
   if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
-  if #elements > 0 then redis.call("RPUSH", order, unpack(elements)) end
-  for i, member in ipairs(members) do redis.call("ZADD", timeouts, "NX", dues[i], member) end
+  return #members > 0 and putDelayed(members, dues, elements)
 end
 if waiting > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
@@ -130,7 +131,8 @@ if waiting > 0 then
   end
   mayDropRetries()
   mayStore()
-  store(found.unreadable, {})
+  local refusal = store(found.unreadable, {})
+  if refusal then return refusal end
   dropRetries(names, #names)
   holdKeys()
   return { 0, 0, count, waiting - #names, #found.entries }
@@ -161,7 +163,8 @@ if refusal then return refusal end
 -- No retry is left.
 redis.call("UNLINK", retrying)
 mayStore(ready)
-store(foreign, payloads)
+refusal = store(foreign, payloads)
+if refusal then return refusal end
 holdKeys()
 redis.call("UNLINK", stream, knownGroups, returned)
 return { 1, 0, 0, 0, #payloads + delayed }

@@ -4,7 +4,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
 import { takeOut } from "../places/key-index.ts";
-import { locate } from "../places/delayed.ts";
+import { locate, putDelayed, takeBack } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -101,6 +101,8 @@ export const planSchedule = defineScript({
     may,
     mayBeElsewhere,
     packAddress,
+    putDelayed,
+    takeBack,
     takeOut,
     unpackMember,
     wakeUp,
@@ -124,7 +126,7 @@ if set ~= "" then
 end
 
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
-local puts, elements, entries, members, leaving, first = {}, {}, {}, {}, {}, math.huge
+local deadlines, elements, entries, members, leaving, first = {}, {}, {}, {}, {}, math.huge
 local keys = {}
 for each row do
   if member == "" then
@@ -134,8 +136,8 @@ for each row do
   else
     local at = packAddress(tonumber(deadline), member)
     first = math.min(first, tonumber(deadline))
-    puts[#puts + 1], puts[#puts + 2] = deadline, member
-    members[#members + 1], elements[#elements + 1] = member, elementsAre == "members" and member or at
+    deadlines[#deadlines + 1], members[#members + 1] = tonumber(deadline), member
+    elements[#elements + 1] = elementsAre == "members" and member or at
     entries[#entries + 1], entries[#entries + 2] = key, at .. "\\0"
     keys[#keys + 1] = key
   end
@@ -167,10 +169,9 @@ local before = redis.call("ZSCORE", planning, name)
 write(function()
   if before then redis.pcall("ZADD", planning, before, name) else redis.pcall("ZREM", planning, name) end
 end, "ZADD", planning, planAt, name)
-if #puts > 0 then
-  -- Elements that point to nothing do no harm.
-  try("RPUSH", order, unpack(elements))
-  write(function() redis.pcall("ZREM", timeouts, unpack(members)) end, "ZADD", timeouts, "NX", unpack(puts))
+if #members > 0 and not refused() then
+  local refusal, added = putDelayed(members, deadlines, elements)
+  wrote(function() takeBack(added) end, refusal or 0)
 end
 try("HSET", schedules, name, record)
 if not refused() then withdraw() end

@@ -14,7 +14,8 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 
 const KEY = "order 7";
 const [old, late] = [message("o", 2000, KEY), message("z", 9000)];
-const [sooner, later] = [message("n", 1000, KEY), message("n", 3000, KEY)];
+// A message that is offered later has a greater id.
+const [sooner, later] = [message("p", 1000, KEY), message("p", 3000, KEY)];
 // When the key was first offered, in milliseconds, from the first message's stamp.
 const SINCE = STAMP / 1000;
 
@@ -102,7 +103,7 @@ describe.each([
     const queue = await newMoves();
     await queue.seed(before);
     expect(await offerOne(queue, later, "update")).toEqual({ deadline: 2000, outcome: "updated" });
-    const kept = message("n", 2000, KEY);
+    const kept = message("p", 2000, KEY);
     expect(await queue.snapshot()).toEqual({
       timeouts: [kept.delayed, late.delayed],
       order: orderWith(kept),

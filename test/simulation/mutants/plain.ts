@@ -14,8 +14,8 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "lua/delayed/offer.ts",
-        find: `if done == 0 then done = redis.pcall("PUBLISH", channel, firstDeadline) end`,
-        replace: `if done == 0 then done = redis.pcall("EXISTS", timeouts) end`,
+        find: `elseif rank == 0 then refusal = wakeUp(deadlines[first]) end`,
+        replace: `end`,
       },
     ],
   },
