@@ -35,14 +35,14 @@ end
  */
 export const offerAll = defineFragment({
   keys: ["timeouts"],
-  needs: [putDelayed, wakeUp],
-  rarely: [takeBack],
+  needs: [putDelayed],
+  rarely: [takeBack, wakeUp],
   lua: /* lua */ `
 local function offerAll(members, deadlines, elements)
   local refusal, added, known, first = putDelayed(members, deadlines, elements)
   if refusal then return refusal, false end
   local rank = first and redis.pcall("ZRANK", timeouts, members[first])
-  if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = wakeUp(deadlines[first]) end
+  if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end
   if refusal then return refusal, not rare().takeBack(added) end
   return nil, added, known
 end
@@ -85,7 +85,8 @@ for _, i in ipairs(known) do
   if type(score) == "table" then return rare().refuseOffer(score, members) end
   deadlines[i] = rare().replied(tonumber(score))
 end
-return { now * 1000, unpack(deadlines) }
+table.insert(deadlines, 1, now * 1000)
+return deadlines
 `,
   reply: (raw: RawReply): OfferReply => {
     const [serverTime, ...deadlines] = asArray(raw);

@@ -96,7 +96,21 @@ local function point(key, old, entry)
     if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
   end, "HSET", businessKeys, key, entry)
 end
-local messages = { members = {}, deadlines = {}, elements = {}, keys = {}, behind = {} }
+local function noMessages() return { members = {}, deadlines = {}, elements = {}, keys = {}, behind = {} } end
+local messages = noMessages()
+local function putMessages()
+  local members, deadlines, elements = messages.members, messages.deadlines, messages.elements
+  local keys, behind = messages.keys, messages.behind
+  messages = noMessages()
+  if #members == 0 or refused() then return end
+  local refusal, added, known, head = putDelayed(members, deadlines, elements)
+  if not wrote(function() takeBack(added) end, refusal or 0) then return end
+  if head then first = math.min(first, deadlines[head]) end
+  for _, i in ipairs(known) do keys[i] = nil end
+  for i, key in pairs(keys) do
+    if not delayedWith(key) then point(key, redis.call("HGET", businessKeys, key), elements[i] .. behind[i]) end
+  end
+end
 local function addMessage(score, member, behind)
   local at, id, _, key = tonumber(score), unpackMember(member)
   if not id or not at or at ~= at then return push("unreadable", member) end
@@ -105,18 +119,8 @@ local function addMessage(score, member, behind)
   messages.members[i], messages.deadlines[i] = member, at
   messages.elements[i] = isAddress(element) and element or member
   if behind ~= "" and isAddress(element) then messages.keys[i], messages.behind[i] = key, behind end
-end
-local function putMessages()
-  if #messages.members == 0 then return end
-  local refusal, added, known, head = putDelayed(messages.members, messages.deadlines, messages.elements)
-  if not wrote(function() takeBack(added) end, refusal or 0) then return end
-  if head then first = math.min(first, messages.deadlines[head]) end
-  for _, i in ipairs(known) do messages.keys[i] = nil end
-  for i, key in pairs(messages.keys) do
-    if not delayedWith(key) then
-      point(key, redis.call("HGET", businessKeys, key), messages.elements[i] .. messages.behind[i])
-    end
-  end
+  -- Lua's stack holds a few thousand values.
+  if i == 1000 then putMessages() end
 end
 
 local function putRetry(due, name, value)
@@ -182,7 +186,7 @@ attempt(function()
     elseif elements[kind] then push(kind, value)
     else push("unreadable", value) end
   end
-  if not refused() then putMessages() end
+  putMessages()
 end)
 -- Is each of them a LIST? Only then push to the first.
 for list, all in pairs(elements) do

@@ -161,11 +161,7 @@ export const takeBack = defineFragment({
   keys: ["timeouts", "order"],
   lua: /* lua */ `
 local function takeBack(added)
-  -- Lua's stack holds a few thousand values.
-  for from = 1, #added, 1000 do
-    local gone = redis.pcall("ZREM", timeouts, unpack(added, from, math.min(from + 999, #added)))
-    if type(gone) == "table" then return false end
-  end
+  if #added > 0 and type(redis.pcall("ZREM", timeouts, unpack(added))) == "table" then return false end
   redis.pcall("LTRIM", order, 0, -#added - 1)
   return true
 end
@@ -176,6 +172,7 @@ end
  * `putDelayed(members, deadlines, elements)`: puts messages into the ZSET, and their elements at the end of the insertion
  * order: all, or none. Returns Redis's error if it refuses; else nil, the members that are new, the positions of those
  * that were there already and stay as they are, and the position of the new one that is due first (nil if none is new).
+ * A few thousand at most: Lua's stack holds no more.
  *
  * No rollback: the insertion order comes first. Until a message is in the ZSET, its element points to nothing. If Redis
  * refuses the ZSET, it does so for the first message.
@@ -184,10 +181,8 @@ export const putDelayed = defineFragment({
   keys: ["timeouts", "order"],
   lua: /* lua */ `
 local function putDelayed(members, deadlines, elements)
-  for from = 1, #elements, 1000 do
-    local pushed = redis.pcall("RPUSH", order, unpack(elements, from, math.min(from + 999, #elements)))
-    if type(pushed) == "table" then return pushed end
-  end
+  local pushed = redis.pcall("RPUSH", order, unpack(elements))
+  if type(pushed) == "table" then return pushed end
   local added, fresh, known, first = {}, {}, {}, nil
   for i, member in ipairs(members) do
     local done = redis.pcall("ZADD", timeouts, "NX", deadlines[i], member)

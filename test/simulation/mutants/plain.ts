@@ -14,7 +14,7 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "lua/delayed/offer.ts",
-        find: `elseif rank == 0 then refusal = wakeUp(deadlines[first]) end`,
+        find: `elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end`,
         replace: `end`,
       },
     ],
