@@ -38,7 +38,7 @@ const known = new WeakMap<RedisClient, Rounds>();
 /** The runs that wait for others, on one connection. */
 class Rounds {
   readonly #client: RedisClient;
-  readonly #waiting = new Map<AnyScript, { runs: Run[]; timer: NodeJS.Timeout }>();
+  readonly #batches = new Map<AnyScript, { runs: Run[]; timer: NodeJS.Timeout }>();
 
   constructor(client: RedisClient) {
     this.#client = client;
@@ -46,20 +46,20 @@ class Rounds {
 
   add(script: AnyScript, keys: Run["keys"], args: Run["args"], most: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      let waiting = this.#waiting.get(script);
-      if (waiting === undefined) {
-        waiting = { runs: [], timer: networkTime.setTimeout(() => this.#send(script), MOMENT) };
-        this.#waiting.set(script, waiting);
+      let batch = this.#batches.get(script);
+      if (batch === undefined) {
+        batch = { runs: [], timer: networkTime.setTimeout(() => this.#send(script), MOMENT) };
+        this.#batches.set(script, batch);
       }
-      waiting.runs.push({ keys, args, resolve, reject });
-      if (waiting.runs.length >= most) this.#send(script);
+      batch.runs.push({ keys, args, resolve, reject });
+      if (batch.runs.length >= most) this.#send(script);
     });
   }
 
   #send(script: AnyScript): void {
-    const { runs, timer } = this.#waiting.get(script) as { runs: Run[]; timer: NodeJS.Timeout };
+    const { runs, timer } = this.#batches.get(script) as { runs: Run[]; timer: NodeJS.Timeout };
     networkTime.clearTimeout(timer);
-    this.#waiting.delete(script);
+    this.#batches.delete(script);
     if (runs.length === 1) this.#runAlone(script, runs);
     else void this.#runAll(script, runs);
   }

@@ -35,13 +35,12 @@ export const get = defineScript({
 local messages, bytes, looked = {}, 0, 0
 for each row do
   if bytes >= tonumber(maxBytes) then break end
-  local member, deadline, waiting = resolve(id, key)
-  local first = not member and waiting[1]
-  if first then member, deadline = rare().asMember(first), first.due end
-  if member then
-    messages[#messages + 1] = replied(deadline)
+  local place, member, due, all = resolve(id, key)
+  if place then
+    if all then member = rare().asMember(all[1]) end
+    messages[#messages + 1] = replied(due)
     messages[#messages + 1] = member
-    messages[#messages + 1] = first and first.a
+    messages[#messages + 1] = all and all[1].a or false
     bytes = bytes + #member
   end
   looked = looked + 1
@@ -67,10 +66,7 @@ export const areWaiting = defineScript({
   needs: [resolve],
   lua: /* lua */ `
 local flags = {}
-for each row do
-  local member, _, waiting = resolve("", key)
-  flags[#flags + 1] = (member or waiting[1]) and 1 or 0
-end
+for each row do flags[#flags + 1] = resolve("", key) and 1 or 0 end
 return flags
 `,
   reply: asFlags,

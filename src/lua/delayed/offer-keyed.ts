@@ -62,7 +62,7 @@ local results, members, elements, puts = {}, {}, {}, {}
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old)
-  local since = old.waiting and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
+  local since = old.retries and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
   return math.floor(math.min(since, now))
 end
 
@@ -78,12 +78,12 @@ local function findHolder(key)
   local member, deadline, entry, address = delayedWith(key)
   if member then return delayedAs(member, deadline, entry, address) end
   if not address then return nil end
-  local waiting = rare().retriesWith(key, address)
-  local first = waiting[1]
+  local all = rare().retriesWith(key, address)
+  local first = all[1]
   if not first then return nil end
   -- Others may have written any score.
   local due = math.min(math.max(math.ceil(first.due), 0), ${LAST_DEADLINE})
-  return { id = first.a:sub(9), address = first.a, waiting = waiting, deadline = due, entry = entry }
+  return { id = first.a:sub(9), address = first.a, retries = all, deadline = due, entry = entry }
 end
 
 local function decide(member, delay, deadline, key, rule, maxWait)
@@ -131,7 +131,7 @@ for i, put in ipairs(puts) do
   deadlines[i], fresh[i] = put.deadline, put.member
   if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
   replaces = replaces or put.old
-  replacesRetry = replacesRetry or put.old and put.old.waiting
+  replacesRetry = replacesRetry or put.old and put.old.retries
 end
 if replaces then rare().may("ZREM", timeouts) end
 if replacesRetry then rare().mayDropRetries() end
@@ -160,7 +160,7 @@ local replaced, replacedRetries = {}, {}
 for _, put in ipairs(replaces and puts or {}) do
   if put.old and not put.isKnown then
     replaced[#replaced + 1] = put.old.member
-    for _, one in ipairs(put.old.waiting or {}) do replacedRetries[#replacedRetries + 1] = one.name end
+    for _, one in ipairs(put.old.retries or {}) do replacedRetries[#replacedRetries + 1] = one.name end
   end
 end
 if #replaced > 0 then

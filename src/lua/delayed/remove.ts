@@ -9,7 +9,7 @@ import { defineScript } from "../script.ts";
 /** How a row names a message. */
 interface Finding<Column extends string> {
   readonly columns: readonly Column[];
-  /** Finds the message. */
+  /** Finds the message: sets `name`, its name in its place, and `all`, its retries if it is retrying. */
   readonly found: string;
   /** The business key by which it was found, whose index entry points to it; false if it was not found so. */
   readonly via: string;
@@ -39,21 +39,20 @@ const defineRemove = <const Column extends string>(
     lua: /* lua */ `
 local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
-  local member, _, waiting = ${found}
-  local first = not member and waiting and waiting[1]
-  local place = member or first and first.name
-  local isFirst = place and not isChosen[place]
+  local name, all, _ = nil, nil, nil
+${found}
+  local isFirst = name and not isChosen[name]
   if isFirst then
-    isChosen[place] = true
-    if member then
-      members[#members + 1] = member
-      local key = ${via}
-      if key then own[#own + 1] = key else others[#others + 1] = member end
-    else
-      for _, one in ipairs(waiting) do
+    isChosen[name] = true
+    if all then
+      for _, one in ipairs(all) do
         leaving[#leaving + 1] = one
         names[#names + 1] = one.name
       end
+    else
+      members[#members + 1] = name
+      local key = ${via}
+      if key then own[#own + 1] = key else others[#others + 1] = name end
     end
   end
   flags[#flags + 1] = isFirst and 1 or 0
@@ -75,7 +74,7 @@ return flags
 /** Removes messages by their addresses or business keys; the other column is empty. */
 export const remove = defineRemove("remove", {
   columns: ["id", "key"],
-  found: "resolve(id, key)",
+  found: "  _, name, _, all = resolve(id, key)",
   via: `key ~= "" and key`,
   needs: resolve,
 });
@@ -83,7 +82,7 @@ export const remove = defineRemove("remove", {
 /** Removes messages by their elements in the insertion order. */
 export const removeElements = defineRemove("remove-elements", {
   columns: ["element"],
-  found: "findNext(element)",
+  found: "  name = findNext(element)",
   via: "false",
   needs: findNext,
 });

@@ -40,11 +40,11 @@ export const reschedule = defineScript({
   ],
   rarely: [asMember, behindAddress, earliestDue],
   lua: /* lua */ `
-local function rescheduleRetries(waiting, now)
+local function rescheduleRetries(all, now)
   local earliest = rare().earliestDue()
   local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
   local first, changes = math.huge, {}
-  for _, one in ipairs(waiting) do
+  for _, one in ipairs(all) do
     local own = due or math.min(one.due, math.floor(now))
     changes[#changes + 1] = own
     changes[#changes + 1] = one.name
@@ -54,10 +54,11 @@ local function rescheduleRetries(waiting, now)
   local refusal = wakeUp(first, earliest)
   if refusal then return refusal end
   redis.call("ZADD", retries, "XX", unpack(changes))
-  return { replied(first), rare().asMember(waiting[1]), waiting[1].a }
+  return { replied(first), rare().asMember(all[1]), all[1].a }
 end
-local member, oldDeadline, waiting = resolve(id, key)
-if not member then return waiting[1] and rescheduleRetries(waiting, clock() / 1000) or false end
+local place, member, oldDeadline, all = resolve(id, key)
+if not place then return false end
+if place == "retrying" then return rescheduleRetries(all, clock() / 1000) end
 local ownId, _, ownKey = unpackMember(member)
 -- A member of an unknown layout is not a message.
 if not ownId then return false end

@@ -55,21 +55,21 @@ local function addMessage(member, score)
     leaving.places[#leaving.places + 1] = #rows
   end
 end
-local waiting = {}
+local rowOf = {}
 local function addRetry(name, due)
   local address = retryOf(name)
   local to = destinationOf(address and idOf(address) or name)
-  if to == tonumber(own) or waiting[name] then return end
+  if to == tonumber(own) or rowOf[name] then return end
   leaving.names[#leaving.names + 1] = name
   rows[#rows + 1] = { to, "retry", due, name, "" }
-  waiting[name] = #rows
+  rowOf[name] = #rows
 end
 local function readValues()
   if #leaving.names == 0 then return {} end
   local readable = {}
   for i, value in ipairs(redis.call("HMGET", retrying, unpack(leaving.names))) do
     local name = leaving.names[i]
-    local row, address = rows[waiting[name]], retryOf(name)
+    local row, address = rows[rowOf[name]], retryOf(name)
     row[5] = value or name
     local one = address and #address >= 8 and unpackRetry(value)
     if one then
@@ -146,9 +146,9 @@ for each row do
     local score = redis.call("ZSCORE", timeouts, member)
     if score then addMessage(member, score) end
   else
-    local found, deadline, waiting = resolve(id, key)
-    if found then addMessage(found, string.format("%.17g", deadline)) end
-    for _, one in ipairs(waiting or {}) do addRetry(one.name, string.format("%.17g", one.due)) end
+    local place, name, due, all = resolve(id, key)
+    if place == "delayed" then addMessage(name, string.format("%.17g", due)) end
+    for _, one in ipairs(all or {}) do addRetry(one.name, string.format("%.17g", one.due)) end
   end
 end
 number, batch = depart()

@@ -3,7 +3,7 @@ import { idOf, wholeAt } from "../fragments/address.ts";
 import { locate } from "./delayed.ts";
 import { packMember, unpackMember } from "../fragments/member.ts";
 import { readTrailer } from "../fragments/trailer.ts";
-import { groupsWaiting, retriesOf, retryBytes } from "./retries.ts";
+import { groupsRetrying, retriesOf, retryBytes } from "./retries.ts";
 
 /*
  * Entries of the index of business keys, a HASH, key -> entry. An entry is
@@ -112,9 +112,10 @@ end
 });
 
 /**
- * `resolve(id, key)`: the member and the deadline of the delayed message with this address (with an id of 8 or 16 bytes)
- * or, if that is empty, with this business key. If there is none, nil twice, and the retries of the message, as
- * `retriesOf` returns them.
+ * `resolve(id, key)`: where the message is that has this address (with an id of 8 or 16 bytes) or, if that is empty, this
+ * business key: its place, "delayed" or "retrying"; its name there, which is a member of the place's ZSET; and when it is
+ * due. Of a retrying message these are the first retry's, and the fourth value is all of them, as `retriesOf` returns
+ * them. Nil if it is in neither.
  */
 export const resolve = defineFragment({
   needs: [delayedWith, locate],
@@ -123,8 +124,9 @@ export const resolve = defineFragment({
 local function resolve(id, key)
   local member, deadline, address, _
   if id ~= "" then member, deadline = locate(id) else member, deadline, _, address = delayedWith(key) end
-  if member then return member, deadline end
-  return nil, nil, id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)
+  if member then return "delayed", member, deadline end
+  local all = id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)
+  if all[1] then return "retrying", all[1].name, all[1].due, all end
 end
 `,
 });
@@ -189,7 +191,7 @@ end
  */
 export const keysOfRetries = defineFragment({
   keys: ["businessKeys", "retries"],
-  needs: [groupsWaiting, heldKeyOf, idOf, pointsTo, retryBytes],
+  needs: [groupsRetrying, heldKeyOf, idOf, pointsTo, retryBytes],
   lua: /* lua */ `
 local function keysOfRetries(leaving)
   local keys, ofKeys, isLeaving, own = {}, {}, {}, {}
@@ -203,8 +205,8 @@ local function keysOfRetries(leaving)
   end
   if #keys == 0 then return own end
   local function isLast(address)
-    if #groupsWaiting() < 2 then return true end
-    for _, group in ipairs(groupsWaiting()) do
+    if #groupsRetrying() < 2 then return true end
+    for _, group in ipairs(groupsRetrying()) do
       local name = retryName(address, group)
       if not isLeaving[name] and redis.call("ZSCORE", retries, name) then return false end
     end

@@ -83,12 +83,12 @@ export function packRetryName(address: Buffer, group: string): Buffer {
   return Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
 }
 
-/** `groupsWaiting()`: the names of the groups that may have retries: those of the stream. Asked once per script. */
-export const groupsWaiting = defineFragment({
+/** `groupsRetrying()`: the names of the groups that may have retries: those of the stream. Asked once per script. */
+export const groupsRetrying = defineFragment({
   needs: [groupNames],
   lua: /* lua */ `
 local groups = nil
-local function groupsWaiting()
+local function groupsRetrying()
   groups = groups or groupNames()
   return groups
 end
@@ -102,11 +102,11 @@ end
  */
 export const retriesOf = defineFragment({
   keys: ["retries", "retrying"],
-  needs: [groupsWaiting, retryBytes, retryOf],
+  needs: [groupsRetrying, retryBytes, retryOf],
   lua: /* lua */ `
 local function retriesOf(address)
   local found = {}
-  for _, group in ipairs(groupsWaiting()) do
+  for _, group in ipairs(groupsRetrying()) do
     local name = retryName(address, group)
     local due = redis.call("ZSCORE", retries, name)
     local one = due and unpackRetry(redis.call("HGET", retrying, name))

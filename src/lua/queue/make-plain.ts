@@ -86,8 +86,8 @@ for _, group in ipairs(groupNames()) do
     if isAlive(consumer, timeout) then alive = alive + 1 end
   end
 end
-local count, waiting = redis.call("XLEN", stream), redis.call("ZCARD", retries)
-if alive > 0 then return { 0, alive, count, waiting, 0 } end
+local count, retryCount = redis.call("XLEN", stream), redis.call("ZCARD", retries)
+if alive > 0 then return { 0, alive, count, retryCount, 0 } end
 -- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
 may("XDEL", stream)
 -- A message that waits in two groups becomes one message, due with the first. Failures are per group.
@@ -123,7 +123,7 @@ local function store(unread, payloads)
   if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
   return #members > 0 and putDelayed(members, dues, elements)
 end
-if waiting > 0 then
+if retryCount > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
   local found = readRetries(names)
   for i, entry in ipairs(found.entries) do
@@ -135,7 +135,7 @@ if waiting > 0 then
   if refusal then return refusal end
   dropRetries(names, #names)
   holdKeys()
-  return { 0, 0, count, waiting - #names, #found.entries }
+  return { 0, 0, count, retryCount - #names, #found.entries }
 end
 if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end
 local rows, ids = redis.call("XRANGE", stream, "-", "+"), {}

@@ -31,9 +31,9 @@ return found
 `,
   reply: (raw): WaitingRetry[] =>
     asArray(raw).flatMap((row) => {
-      const { value, ...waiting } = asRow(row, { group: asText, due: asDeadline, value: asBuffer });
+      const { value, ...rest } = asRow(row, { group: asText, due: asDeadline, value: asBuffer });
       const unpacked = unpackRetry(value);
-      return unpacked === undefined ? [] : [{ ...waiting, ...unpacked }];
+      return unpacked === undefined ? [] : [{ ...rest, ...unpacked }];
     }),
 });
 
@@ -67,9 +67,9 @@ local found, lookedUp, size = {}, 0, 0
 for each row do
   if size >= tonumber(maxBytes) then break end
   local due, value = redis.call("ZSCORE", retries, name), redis.call("HGET", retrying, name)
-  local waiting = due and unpackRetry(value)
+  local one = due and unpackRetry(value)
   size = size + #(value or "")
-  if waiting and (key == "" or readTrailer(waiting.t) == key) then
+  if one and (key == "" or readTrailer(one.t) == key) then
     found[#found + 1] = { name, replied(tonumber(due)), value }
   end
   lookedUp = lookedUp + 1
@@ -87,8 +87,8 @@ return { lookedUp, found }
           value: asBuffer,
         });
         const named = unpackRetryName(name);
-        const waiting = unpackRetry(value);
-        return named && waiting ? [{ ...named, due, ...waiting }] : [];
+        const unpacked = unpackRetry(value);
+        return named && unpacked ? [{ ...named, due, ...unpacked }] : [];
       }),
     };
   },

@@ -319,8 +319,8 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/queue/make-plain.ts",
-        find: `if waiting > 0 then`,
-        replace: `if waiting > tonumber(limit) then`,
+        find: `if retryCount > 0 then`,
+        replace: `if retryCount > tonumber(limit) then`,
       },
     ],
   },
@@ -333,8 +333,8 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/queue/make-plain.ts",
-        find: `if alive > 0 then return { 0, alive, count, waiting, 0 } end`,
-        replace: `if alive > 1 then return { 0, alive, count, waiting, 0 } end`,
+        find: `if alive > 0 then return { 0, alive, count, retryCount, 0 } end`,
+        replace: `if alive > 1 then return { 0, alive, count, retryCount, 0 } end`,
       },
     ],
   },
