@@ -141,8 +141,8 @@ end
 local function putSchedule(planAt, name, record)
   local at = tonumber((planAt:gsub("inf", "1e999")))
   if not at or at ~= at then return push("unreadable", record) end
-  local function takeBack(isNew) if isNew == 1 then redis.pcall("HDEL", schedules, name) end end
-  if write(takeBack, "HSETNX", schedules, name, record) ~= 1 then return end
+  if redis.call("HGET", schedules, name) then return end
+  if write(function() redis.pcall("HDEL", schedules, name) end, "HSET", schedules, name, record) ~= 1 then return end
   write(function(isNew) if isNew == 1 then redis.pcall("ZREM", planning, name) end end, "ZADD", planning, "NX", planAt, name)
   -- Planners learn of it.
   first = -1

@@ -169,6 +169,31 @@ it("a reliable queue needs no more access than docs/operations/setting-up.md say
   expect(await plain.clear()).toBe(1);
 });
 
+it.each(["plain", "reliable"] as const)(
+  "schedules of a %s queue need no more access, also when the number of partitions changes",
+  async (kind) => {
+    const name = uniqueName("acl");
+    const { url } = await newUser(newRedis(), name);
+    const line = newLine({ redis: url.href });
+    const isReliable = kind === "reliable";
+    const { schedules } = isReliable
+      ? line.getReliableQueue<number>(name)
+      : line.getDelayedQueue<number>(name);
+    const overlap = isReliable ? "skip" : "allow";
+    await schedules.upsert("minutely", { every: 60_000, payload: 1, overlap });
+    await schedules.declare("set", { daily: { every: 86_400_000, payload: 2 } }, { revision: 1 });
+    expect(await schedules.revisionOf("set")).toBe(1);
+    expect(await schedules.pause("daily")).toBe(true);
+    expect(await schedules.resume("daily")).toBe(true);
+    expect(await schedules.trigger("daily")).toMatchObject({ outcome: "added" });
+    await line.setPartitions(name, 3);
+    await line.setPartitions(name, 5);
+    expect(await schedules.get("minutely")).toMatchObject({ name: "minutely" });
+    expect(await schedules.get("daily")).toMatchObject({ name: "daily" });
+    expect(await schedules.remove("minutely")).toBe(true);
+  },
+);
+
 it.each(["none", "redisson"] as const)(
   "a queue needs no more access if Java also offers and moves (interop %s)",
   async (interop) => {
