@@ -6,24 +6,31 @@ import { PAUSED } from "../src/nouns/numbers.ts";
 import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
+import { access, commands } from "./docs-access.ts";
 
 // Writes the tables of the documentation that repeat the code. `npm run docs` calls it.
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** The tables of each page. Each stands behind a comment that names it, up to the next empty line. */
-export const TABLES: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+const FENCE = "```";
+
+type Make = () => string | Promise<string>;
+
+/** The tables and blocks of code of each page. Each stands behind a comment that names it, up to the next empty line. */
+export const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   "docs/internals.md": { places, rooms, keys },
   "docs/guide/prometheus.md": { gauges },
+  "docs/operations/setting-up.md": { access, commands },
 };
 
 /** Returns a page as it has to be. */
 export async function pageWithTables(path: string): Promise<string> {
   let page = readFileSync(ROOT + path, "utf8");
   for (const [name, make] of Object.entries(TABLES[path] ?? {})) {
-    const marked = new RegExp(`(<!-- ${name}: .*? -->\n\n)(?:\\|.*\n)*`);
+    const marked = new RegExp(`(<!-- ${name}: .*? -->\n\n)(?:(?:\\|.*\n)+|${FENCE}\n(?:.+\n)*)?`);
     if (!marked.test(page)) throw new Error(`${path} has no mark for its ${name}`);
-    page = page.replace(marked, (_, mark: string) => `${mark}${make()}\n\n`);
+    const made = await make();
+    page = page.replace(marked, (_, mark: string) => `${mark}${made}\n\n`);
   }
   return await format(page, { ...(await resolveConfig(ROOT + path)), filepath: ROOT + path });
 }

@@ -4,6 +4,7 @@ import { Delayline } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { giveBack } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
+import { TRIALS } from "../../../src/tools/doctor/looks/access-report.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { documentedRules, newAclUser } from "../../helpers/acl-user.ts";
@@ -167,6 +168,29 @@ it("a reliable queue needs no more access than docs/operations/setting-up.md say
   const plain = newLine({ redis: url.href, codec: "string" }).getDelayedQueue<string>(name);
   expect(await plain.makePlain()).toMatchObject({ isPlain: true });
   expect(await plain.clear()).toBe(1);
+});
+
+it("a plain queue without partitions needs nothing that only others need, except for its numbers", async () => {
+  const name = uniqueName("acl");
+  const others = TRIALS.filter(({ neededBy }) => neededBy !== "all").map(({ rule }) => rule);
+  const rules = (await documentedRules(name)).filter(
+    (rule) => !others.some((other) => `+${other}`.startsWith(rule)),
+  );
+  const { url } = await newAclUser(newRedis(), rules);
+  const line = newLine({ redis: url.href });
+  const delayed = line.getDelayedQueue<number>(name);
+  const ready = line.getBlockingQueue<number>(name);
+  await delayed.offer(1, 10, { key: "a", deliverWithin: 60_000 });
+  expect(await ready.take()).toBe(1);
+  await delayed.schedules.upsert("minutely", { every: 60_000, payload: 2 });
+  await delayed.offerMany(Array.from({ length: 300 }, (_, i) => ({ payload: i, delay: 0 })));
+  let taken = 0;
+  while (taken < 300) taken += (await ready.takeMany({ limit: 300 })).length;
+  expect(await delayed.insertionOrder.readAll()).toContain(2);
+  await delayed.pause();
+  await delayed.resume();
+  await expect(delayed.stats()).rejects.toThrow("can't run this command");
+  expect(await delayed.clear()).toBeGreaterThan(0);
 });
 
 it.each(["plain", "reliable"] as const)(

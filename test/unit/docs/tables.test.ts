@@ -104,26 +104,8 @@ test("observing: every problem of a queue, and its level", () => {
 });
 
 describe("access rules", () => {
-  /** The commands that the library sends itself; the commands of scripts are read from the scripts. */
-  const SENT = `
-    hello auth ping info select time client|id client|setname client|unblock
-    client|list client|kill
-    evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe scan type zscan
-  `;
   const block = /## Access rules.*?```\n(.*?)```/s.exec(SETTING_UP.text)?.[1] ?? "";
   const granted = block.split(/\s+/).filter((word) => word.startsWith("+"));
-
-  test("are what the scripts and the connections need, and no more", () => {
-    const lua = readdirSync(`${ROOT}src/lua`, { recursive: true, encoding: "utf8" })
-      .filter((file) => file.endsWith(".ts"))
-      .map((file) => sourceOf(`src/lua/${file}`))
-      .join("\n");
-    const called = Array.from(lua.matchAll(/redis\.p?call\("([A-Z]+)"/g), ([, name = ""]) =>
-      name.toLowerCase(),
-    );
-    const needed = new Set([...called, ...SENT.trim().split(/\s+/)].map((name) => `+${name}`));
-    expect(granted.toSorted()).toEqual([...needed].toSorted());
-  });
 
   test("hold every command without which the fault tests have tried to live", () => {
     const source = sourceOf("test/fault/acl.test.ts");

@@ -171,7 +171,7 @@ interface Rule extends Pick<Closed, "of" | "rule"> {
  * The rules for keys and channels of a queue, as docs/operations/setting-up.md has them. An ordinary queue has no
  * partitions; but whoever looks at it asks for their number.
  */
-function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: string): Rule[] {
+export function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: string): Rule[] {
   const first = partitionName(queue, 0);
   const every = `${glob(first.replace(/\d+\/\d+\}$/, ""))}*}`;
   const key = (of: Closed["of"], pattern: string, names: readonly string[]): Rule => ({
