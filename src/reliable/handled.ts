@@ -9,7 +9,8 @@ import { isMessageId, messageIdAt, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { startOf } from "./contents.ts";
 
-export { MOST_HANDLED, type HandledNote } from "../lua/reliable/handled.ts";
+export { MOST_HANDLED } from "../lua/places/handled.ts";
+export type { HandledNote } from "../lua/reliable/handled.ts";
 
 /** How many handled messages one part of a queue remembers. */
 export interface HandledRange {

@@ -1,6 +1,7 @@
 import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
-import { deadlineAfter, earliestDue, replied } from "../fragments/deadline.ts";
+import { deadlineAfter, replied } from "../fragments/deadline.ts";
+import { earliestDue } from "../places/due.ts";
 import { asMember, behindAddress, pointsTo, resolve } from "../places/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";

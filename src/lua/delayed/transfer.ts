@@ -8,7 +8,8 @@ import { condition } from "../fragments/condition.ts";
 import { appendAll } from "../places/stream.ts";
 import { forget } from "../fragments/forget.ts";
 import { keysOfRetries, ownKeys } from "../places/key-index.ts";
-import { listed } from "../places/ready-list.ts";
+import { listed, pushAll } from "../places/ready-list.ts";
+import { allDue, firstDue } from "../places/due.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { withoutConditions } from "../fragments/trailer.ts";
 import { bringBack, dropRetries } from "../places/retry-moves.ts";
@@ -101,68 +102,6 @@ export interface TransferReply {
   /** Of a sweep: how many there are of the two keys that a queue with schedules has; one of them may have been lost. */
   readonly scheduleKeys: number | undefined;
 }
-
-/**
- * Reads the members of a ZSET of deadlines that are due: those with scores up to `latest`, earliest first.
- *
- * `firstDue(zset, latest, limit)`: the due members among the first four, their scores, the score of the first member
- * that is not due (false if all of these are due), and whether there may be more. Usually these are all that are due.
- */
-const firstDue = defineFragment({
-  lua: /* lua */ `
-local function firstDue(zset, latest, limit)
-  local count = math.min(4, limit)
-  local found = redis.call("ZRANGE", zset, 0, count - 1, "WITHSCORES")
-  local members, scores = {}, {}
-  for i = 1, #found, 2 do
-    local score = tonumber(found[i + 1])
-    if score > latest then return members, scores, score, false end
-    members[#members + 1], scores[#scores + 1] = found[i], score
-  end
-  return members, scores, false, #members == count
-end
-`,
-});
-
-/**
- * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
- * `headOf(zset)`: the lowest score; false if the ZSET is empty.
- */
-const allDue = defineFragment({
-  lua: /* lua */ `
-local function allDue(zset, latest, limit)
-  local found = redis.call("ZRANGEBYSCORE", zset, "-inf", latest, "WITHSCORES", "LIMIT", 0, limit)
-  local members, scores = {}, {}
-  for i = 1, #found, 2 do members[#members + 1], scores[#scores + 1] = found[i], tonumber(found[i + 1]) end
-  return members, scores
-end
-local function headOf(zset)
-  return tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2]) or false
-end
-`,
-});
-
-/**
- * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
- * Redis has refused them.
- *
- * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
- * again after a removal that removes nothing.
- */
-const pushAll = defineFragment({
-  keys: ["ready", "timeouts"],
-  lua: /* lua */ `
-local function pushAll(payloads)
-  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  if type(pushed) == "table" then
-    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  end
-  if type(pushed) == "table" then return 0, pushed end
-  return #payloads
-end
-`,
-});
 
 /**
  * The unfit: due members whose conditions do not hold, with `rows` about them for the reply, and the names of their

@@ -1,5 +1,5 @@
 import { addressOf, isAddress } from "../fragments/address.ts";
-import { earliestDue } from "../fragments/deadline.ts";
+import { earliestDue } from "../places/due.ts";
 import { appendEntry } from "../places/stream.ts";
 import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../places/key-index.ts";
 import { unpackMember } from "../fragments/member.ts";

@@ -1,4 +1,5 @@
-import { asDeadline, earliestDue, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { earliestDue } from "../places/due.ts";
 import type { RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

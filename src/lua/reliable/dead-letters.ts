@@ -1,6 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
+import { deadlineAfter } from "../fragments/deadline.ts";
+import { earliestDue } from "../places/due.ts";
 import { letter, unpackLetter, type Letter } from "../places/dead.ts";
 import { readTrailer } from "../fragments/trailer.ts";
 import { putRetry, tryRetries } from "../places/retry-moves.ts";

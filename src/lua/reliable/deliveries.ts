@@ -1,6 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
+import { deadlineAfter } from "../fragments/deadline.ts";
+import { earliestDue } from "../places/due.ts";
 import { appendEntry, asEntry, heldBack, placeOf, type Entry } from "../places/stream.ts";
 import { countFailure } from "../fragments/failure.ts";
 import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../places/in-flight.ts";
@@ -9,7 +10,7 @@ import { putHeldBack, putRetry, tryRetries } from "../places/retry-moves.ts";
 import { finish, settle } from "../places/settle.ts";
 import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
-import { noteHandled } from "./handled.ts";
+import { noteHandled } from "../places/handled.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
