@@ -159,8 +159,8 @@ export class Ledger {
   }
 
   /** Notes how a handler has ended. */
-  handled(process: SimProcess, delivery: number, how: HandlerEnd): void {
-    this.note(process, { handled: delivery, how });
+  handlerEnded(process: SimProcess, delivery: number, how: HandlerEnd): void {
+    this.note(process, { handlerEnded: delivery, how });
   }
 
   /** Notes what a key of the user's holds from now on. */

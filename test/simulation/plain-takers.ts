@@ -135,7 +135,7 @@ class PlainTaker {
       const delivery = this.#deliver(n);
       await this.#work();
       const how = !this.#shop.isEnding && sim.random.chance(0.1) ? "threw" : "returned";
-      ledger.handled(this.#process, delivery, how);
+      ledger.handlerEnded(this.#process, delivery, how);
       if (how === "threw") throw new Error("the handler fails");
     };
     this.#process.run(() => this.#queue.subscribe(handle, { concurrency, onError: () => {} }));

@@ -183,7 +183,7 @@ class ReliableTaker {
     const [first] = deliveries;
     await this.#pause();
     const end = (how: HandlerEnd) => {
-      for (const number of numbers) ledger.handled(this.#process, number, how);
+      for (const number of numbers) ledger.handlerEnded(this.#process, number, how);
     };
     if (first?.signal.aborted === true && this.#shop.sim.random.chance(0.5)) {
       end("cut short");

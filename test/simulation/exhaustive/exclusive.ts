@@ -55,7 +55,7 @@ function checkOnlyDeliveriesFail(state: Reached): string | undefined {
   const { entries } = placesIn(state.database, keys);
   for (const { payload, entry } of entries) {
     const handled = about(allEvents(state), "handles").filter(([, p]) => p === payload).length;
-    const dead = Object.values(state.waiting).filter((step) => step === undefined).length;
+    const dead = Object.values(state.pending).filter((step) => step === undefined).length;
     // A read whose reply was lost, in a process that then stands still, counts as well.
     const lost = about(allEvents(state), "lost a reply").length;
     if (entry.attempts > handled + dead + lost)

@@ -64,7 +64,7 @@ export interface Reached {
   /** What each client has seen so far. */
   readonly events: Readonly<Record<string, readonly Event[]>>;
   /** What each client waits for; undefined if it has ended or crashed. */
-  readonly waiting: Readonly<Record<string, string | undefined>>;
+  readonly pending: Readonly<Record<string, string | undefined>>;
   /**
    * Each message, as often as a copy of its offer came when an earlier copy had been stored and had left. It is then
    * stored once more: a limit that the models name as well (`StoredOnceAlways`).
@@ -388,7 +388,7 @@ function reached(state: State, instants: readonly number[]): Reached {
     repeated,
     instant: instants[state.clockAt] ?? NOW,
     events: Object.fromEntries(clients.map(({ name, events }) => [name, events])),
-    waiting: Object.fromEntries(clients.map(({ name, step }) => [name, step?.label])),
+    pending: Object.fromEntries(clients.map(({ name, step }) => [name, step?.label])),
   };
 }
 

@@ -175,7 +175,7 @@ export function disagreement(
   { delayed, retries, index, order }: Places,
   sharesKeys = false,
 ): string | undefined {
-  const waiting = new Map([...delayed, ...retries].map((one) => [one.address, one]));
+  const cancellable = new Map([...delayed, ...retries].map((one) => [one.address, one]));
   const holders = new Map<string, string>();
   for (const { key, payload, address } of delayed) {
     if (!order.includes(address)) return `${payload} is not in the insertion order`;
@@ -189,7 +189,7 @@ export function disagreement(
     if (!sharesKeys) return `the index does not point to the retry of ${payload}`;
   }
   for (const [key, address] of index) {
-    if (waiting.get(address)?.key !== key) return `the index entry of ${key} points to nothing`;
+    if (cancellable.get(address)?.key !== key) return `the index entry of ${key} points to nothing`;
   }
   return undefined;
 }

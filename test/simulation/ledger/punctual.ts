@@ -81,7 +81,7 @@ function hasWaited(delivery: Delivery, dueAt: number, story: Story): boolean {
   if (story.callsOf("close").some((call) => isOwn(call) && call.begun.index < delivery.index)) {
     return false;
   }
-  const isWaiting = story
+  const hasAsked = story
     .callsOf("take", "takeMany", "poll")
     .some(
       (call) =>
@@ -89,7 +89,7 @@ function hasWaited(delivery: Delivery, dueAt: number, story: Story): boolean {
         call.begun.at <= dueAt &&
         (call.ended === undefined || call.ended.index >= delivery.index),
     );
-  if (isWaiting) return true;
+  if (hasAsked) return true;
   // A subscription: its handlers have ended by then.
   const before = story.deliveries.filter((one) => isOwn(one) && one.index < delivery.index);
   return before.length > 0 && before.every(({ end }) => end !== undefined && end.at <= dueAt);

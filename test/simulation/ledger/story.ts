@@ -228,8 +228,8 @@ export class Story {
     if ("do" in event) this.#begin(event, moment);
     else if ("call" in event) this.#settle(event, moment);
     else if ("got" in event) this.#deliver(event, moment);
-    else if ("handled" in event) {
-      const delivery = this.#deliveries.get(event["handled"] as number);
+    else if ("handlerEnded" in event) {
+      const delivery = this.#deliveries.get(event["handlerEnded"] as number);
       if (delivery !== undefined) delivery.end = { ...moment, how: event["how"] as string };
     } else if ("aborted" in event) {
       const delivery = this.#deliveries.get(event["aborted"] as number);

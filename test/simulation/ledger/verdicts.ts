@@ -25,7 +25,7 @@ export const wrongNo: Rule = (story, promises) =>
     .filter(({ error, answer }) => error === undefined && (answer === false || answer === null))
     .flatMap((call) =>
       [...story.offers.values()]
-        .filter((offer) => isAbout(call, offer, story) && isWaiting(offer, call, story, promises))
+        .filter((offer) => isAbout(call, offer, story) && isCancellable(offer, call, story, promises))
         .map(
           (offer) =>
             `wrong no: ${call.verb} of ${call.by} at ${call.begun.at} ms did not find ${nameOf(offer)}`,
@@ -84,7 +84,7 @@ export const keys: Rule = (story, promises) =>
     );
     if (copiesOf(offer, story) > 1) return wrongHolder(offer, others);
     if (offer.outcome === "added") {
-      const holder = others.find((other) => isWaiting(other, offer, story, promises));
+      const holder = others.find((other) => isCancellable(other, offer, story, promises));
       return holder ? [`key: ${nameOf(offer)} was added while ${nameOf(holder)} waited`] : [];
     }
     return [...notHeld(offer, others, story, promises), ...wrongHolder(offer, others)];
@@ -115,7 +115,7 @@ function wrongHolder(offer: Offer, others: Offer[]): string[] {
 }
 
 /** Whether the message was delayed or retrying from before the call began until after it had ended. */
-function isWaiting(offer: Offer, call: Call, story: Story, promises: Promises): boolean {
+function isCancellable(offer: Offer, call: Call, story: Story, promises: Promises): boolean {
   return isDelayed(offer, call, story) || isRetrying(offer, call, story, promises);
 }
 

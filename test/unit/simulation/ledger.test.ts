@@ -70,8 +70,8 @@ class History {
     return this.get(by, n, { group: "g", attempt, failures: attempt - 1, ...details });
   }
 
-  handled(delivery: number, how: string): this {
-    return this.add({ handled: delivery, how });
+  handlerEnded(delivery: number, how: string): this {
+    return this.add({ handlerEnded: delivery, how });
   }
 
   judge(promises: Promises): string[] {
@@ -350,24 +350,24 @@ describe("a reliable queue", () => {
   it("keeps its promises", () => {
     const good = offered()
       .take("t", 1, 1, key)
-      .handled(1, "threw")
+      .handlerEnded(1, "threw")
       .wait(1000)
       .take("u", 1, 2, key)
-      .handled(2, "returned");
+      .handlerEnded(2, "returned");
     expect(good.judge(RELIABLE)).toEqual([]);
   });
 
   it("handles each message to its end, also if processes crash", () => {
     const crashed = offered().take("t", 1, 1, key).add({ fault: "crash" }, "t").wait(60_000);
     expect(crashed.judge(RELIABLE)).toEqual([expect.stringContaining("lost: 1 of k")]);
-    expect(crashed.take("u", 1, 2, key).handled(2, "returned").judge(RELIABLE)).toEqual([]);
+    expect(crashed.take("u", 1, 2, key).handlerEnded(2, "returned").judge(RELIABLE)).toEqual([]);
   });
 
   it("lets a dead letter go only if it was not redriven", () => {
     const dead = { dead: 1, group: "g", attempt: 3, reason: "" };
     const died = () => {
       const all = offered();
-      for (let i = 1; i <= 3; i++) all.take("t", 1, i, key).handled(i, "threw").wait(1000);
+      for (let i = 1; i <= 3; i++) all.take("t", 1, i, key).handlerEnded(i, "threw").wait(1000);
       return all.add(dead);
     };
     expect(died().judge(RELIABLE)).toEqual([]);
@@ -386,33 +386,33 @@ describe("a reliable queue", () => {
 
   it("makes each attempt once, for a reason", () => {
     const acknowledged = ack(offered().take("t", 1, 1, key)).take("u", 1, 2, key);
-    expect(acknowledged.handled(2, "returned").judge(RELIABLE)).toEqual([
+    expect(acknowledged.handlerEnded(2, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("handled again after its ack"),
     ]);
-    const stolen = offered().take("t", 1, 1, key).take("u", 1, 2, key).handled(2, "returned");
+    const stolen = offered().take("t", 1, 1, key).take("u", 1, 2, key).handlerEnded(2, "returned");
     expect(stolen.judge(RELIABLE)).toEqual([
       expect.stringContaining("handled again without a reason"),
     ]);
     const same = offered()
       .take("t", 1, 1, key)
-      .handled(1, "threw")
+      .handlerEnded(1, "threw")
       .wait(1000)
       .take("u", 1, 1, key)
-      .handled(2, "returned");
+      .handlerEnded(2, "returned");
     expect(same.judge(RELIABLE)).toEqual([expect.stringContaining("attempt made again")]);
     const cut = offered()
       .take("t", 1, 1, key)
-      .handled(1, "cut short")
+      .handlerEnded(1, "cut short")
       .take("u", 1, 1, key)
-      .handled(2, "returned");
+      .handlerEnded(2, "returned");
     expect(cut.judge(RELIABLE)).toEqual([]);
-    expect(offered().take("t", 1, 2, key).handled(1, "returned").judge(RELIABLE)).toEqual([
+    expect(offered().take("t", 1, 2, key).handlerEnded(1, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("attempt without those before it"),
     ]);
-    const many = offered().add({ fault: "crash" }, "x").take("t", 1, 4, key).handled(1, "returned");
+    const many = offered().add({ fault: "crash" }, "x").take("t", 1, 4, key).handlerEnded(1, "returned");
     expect(many.judge(RELIABLE)).toEqual([expect.stringContaining("more than maxAttempts")]);
     const failures = { ...key, failures: 2 };
-    expect(offered().take("t", 1, 1, failures).handled(1, "returned").judge(RELIABLE)).toEqual([
+    expect(offered().take("t", 1, 1, failures).handlerEnded(1, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("2 failures"),
     ]);
   });
@@ -423,8 +423,8 @@ describe("a reliable queue", () => {
   });
 
   it("lets a retry wait as long as it should", () => {
-    const early = offered().take("t", 1, 1, key).handled(1, "threw").wait(900).take("t", 1, 2, key);
-    expect(early.handled(2, "returned").judge(RELIABLE)).toEqual([
+    const early = offered().take("t", 1, 1, key).handlerEnded(1, "threw").wait(900).take("t", 1, 2, key);
+    expect(early.handlerEnded(2, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("retry early by 100.00 ms"),
     ]);
     const nacked = offered()
@@ -432,41 +432,41 @@ describe("a reliable queue", () => {
       .call("t", "nack", { delivery: 1, delay: 50 }, YES)
       .wait(20)
       .take("t", 1, 2, key);
-    expect(nacked.handled(2, "returned").judge(RELIABLE)).toEqual([
+    expect(nacked.handlerEnded(2, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("retry early by 29.00 ms"),
     ]);
   });
 
   it("refuses a settlement only if the lease is gone", () => {
-    const refused = ack(offered().take("t", 1, 1, key), false).handled(1, "returned");
+    const refused = ack(offered().take("t", 1, 1, key), false).handlerEnded(1, "returned");
     expect(refused.judge(RELIABLE)).toEqual([expect.stringContaining("ack refused")]);
     const stalled = offered().take("t", 1, 1, key).add({ fault: "stall", duration: 9 }, "t");
-    expect(ack(stalled, false).handled(1, "returned").judge(RELIABLE)).toEqual([]);
+    expect(ack(stalled, false).handlerEnded(1, "returned").judge(RELIABLE)).toEqual([]);
   });
 
   it("keeps ids and keys", () => {
-    const other = offered().take("t", 1, 1, { key: "x", id: "0-1" }).handled(1, "returned");
+    const other = offered().take("t", 1, 1, { key: "x", id: "0-1" }).handlerEnded(1, "returned");
     expect(other.judge(RELIABLE)).toEqual([expect.stringContaining("key x")]);
-    const id = offered().take("t", 1, 1, { key: "k", id: "0-2" }).handled(1, "returned");
+    const id = offered().take("t", 1, 1, { key: "k", id: "0-2" }).handlerEnded(1, "returned");
     expect(id.judge(RELIABLE)).toEqual([expect.stringContaining("id 0-2")]);
   });
 });
 
 describe("a queue without trouble", () => {
   it("delivers what is due to a consumer that waits", () => {
-    expect(found(waiting().wait(1000).get("t", 1), "late")).toEqual([]);
-    expect(found(waiting().wait(2000).get("t", 1), "late")).toEqual([
+    expect(found(takerAhead().wait(1000).get("t", 1), "late")).toEqual([]);
+    expect(found(takerAhead().wait(2000).get("t", 1), "late")).toEqual([
       expect.stringContaining("late by 1901 ms: message 1"),
     ]);
     const busy = history().offer("p", 1, 100).wait(1500).call("t", "take", {}).wait(500);
     expect(found(busy.get("t", 1), "late")).toEqual([]);
-    const paused = waiting().call("p", "pause", {}, { answer: null }).wait(2000);
+    const paused = takerAhead().call("p", "pause", {}, { answer: null }).wait(2000);
     paused.call("p", "resume", {}, { answer: null });
     expect(found(paused.wait(20).get("t", 1), "late")).toEqual([]);
   });
 
   it("may be late after a fault, and after a step of the clock until the next message or sweep", () => {
-    const deaf = waiting().add({ fault: "deaf", connection: "t.subscriber#1" }).wait(2000);
+    const deaf = takerAhead().add({ fault: "deaf", connection: "t.subscriber#1" }).wait(2000);
     expect(found(deaf.get("t", 1), "late")).toEqual([]);
     expect(found(dueByStep().wait(60_000).get("t", 1), "late")).toEqual([]);
     const next = dueByStep().wait(10).offer("p", 2, 1000).wait(3000).get("t", 2);
@@ -506,12 +506,12 @@ describe("one consumer per key", () => {
   it("keeps its promises", () => {
     const good = two()
       .take("t", 1, 1, { fence: 5 })
-      .handled(1, "threw")
+      .handlerEnded(1, "threw")
       .wait(1000)
       .take("u", 1, 2, { fence: 6 })
-      .handled(2, "returned")
+      .handlerEnded(2, "returned")
       .take("u", 2, 1, { fence: 6 })
-      .handled(3, "returned");
+      .handlerEnded(3, "returned");
     expect(good.judge(exclusive)).toEqual([]);
   });
 
@@ -539,18 +539,18 @@ describe("one consumer per key", () => {
   it("never lets a fence fall", () => {
     const falls = two()
       .take("t", 1, 1, { fence: 5 })
-      .handled(1, "returned")
+      .handlerEnded(1, "returned")
       .take("u", 2, 1, { fence: 4 })
-      .handled(2, "returned");
+      .handlerEnded(2, "returned");
     expect(falls.judge(exclusive)).toEqual([expect.stringContaining("fence 4 after 5")]);
   });
 
   it("keeps the order of a key", () => {
     const overtaken = two()
       .take("t", 2, 1, { fence: 5 })
-      .handled(1, "returned")
+      .handlerEnded(1, "returned")
       .take("t", 1, 1, { fence: 5 })
-      .handled(2, "returned");
+      .handlerEnded(2, "returned");
     expect(overtaken.judge(exclusive)).toEqual([
       expect.stringContaining("strict order: message 2"),
     ]);
@@ -696,7 +696,7 @@ describe("a queue that becomes reliable, and plain again", () => {
     const failed = history()
       .offer("p", 1, 0)
       .take("t", 1)
-      .handled(1, "threw")
+      .handlerEnded(1, "threw")
       .wait(1000)
       .get("u", 1);
     expect(failed.judge(MIXED)).toEqual([]);
@@ -731,7 +731,7 @@ function poll(all: History, group: string): History {
 
 /** A group is done with the first message. */
 function handledBy(all: History, group: string, number: number): History {
-  return all.take("t", 1, 1, { group, id: "0-1" }).handled(number, "returned");
+  return all.take("t", 1, 1, { group, id: "0-1" }).handlerEnded(number, "returned");
 }
 
 function twoGroups(): History {
@@ -798,7 +798,7 @@ function steppedTwice(pause: number): History {
 
 /** A handler fails, and its process dies so many milliseconds later. The next delivery is the third attempt. */
 function diedInPause(after: number): History {
-  const failed = two().take("t", 1, 1, { fence: 5 }).handled(1, "threw").wait(after);
+  const failed = two().take("t", 1, 1, { fence: 5 }).handlerEnded(1, "threw").wait(after);
   const all = failed.add({ fault: "crash", process: "t" }).wait(2000 - after);
   return all.take("u", 1, 3, { fence: 6, failures: 2 });
 }
@@ -807,7 +807,7 @@ function diedInPause(after: number): History {
 function overlapping(fault?: Record<string, unknown>): History {
   const all = two().take("t", 1, 1, { fence: 5 });
   if (fault !== undefined) all.add(fault, "t");
-  return all.take("u", 2, 1, { fence: 6 }).handled(1, "returned").handled(2, "returned");
+  return all.take("u", 2, 1, { fence: 6 }).handlerEnded(1, "returned").handlerEnded(2, "returned");
 }
 
 /** Two handlers of a sequence run at once, the second one in this process. */
@@ -815,8 +815,8 @@ function sharingSequence(process: string): History {
   return two()
     .take("t", 1, 1, { sequence: "a" })
     .take(process, 2, 1, { sequence: "a" })
-    .handled(1, "returned")
-    .handled(2, "returned");
+    .handlerEnded(1, "returned")
+    .handlerEnded(2, "returned");
 }
 
 const PUNCTUAL: Promises = { ...PLAIN, isPunctual: true, areOffersInTurn: true };
@@ -826,7 +826,7 @@ function found(all: History, what: string, promises = PUNCTUAL): string[] {
 }
 
 /** A consumer waits, and a message is due in 100 ms. */
-function waiting(): History {
+function takerAhead(): History {
   return history().call("t", "take", {}).offer("p", 1, 100);
 }
 
@@ -836,7 +836,7 @@ function pausedQueue(): History {
 
 /** One process extends its lease when another one has the message. */
 function extended(answer: boolean): History {
-  const failed = history().offer("p", 1, 0).take("t", 1).handled(1, "threw").wait(1000);
+  const failed = history().offer("p", 1, 0).take("t", 1).handlerEnded(1, "threw").wait(1000);
   return failed.take("u", 1, 2).call("t", "extend", { delivery: 1 }, { answer });
 }
 
