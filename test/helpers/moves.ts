@@ -275,7 +275,7 @@ export function packRetry(
 }
 
 /** A message that waits for a retry: its name, and its value. */
-export function waitingRetry(
+export function retryFor(
   { address, payload }: Pick<Message, "address" | "payload">,
   group: string,
   attempts: number,

@@ -14,7 +14,7 @@ import { bytes, newMoves, type Bytes, type QueueState } from "./moves.ts";
 export type Fields = Readonly<Record<string, string>>;
 
 /** A message that waits for a retry. */
-export interface Waiting {
+export interface Retrying {
   readonly p: string;
   readonly n: number;
   readonly g: string;
@@ -31,7 +31,7 @@ export interface StreamState extends Omit<QueueState, "stream" | "retries" | "de
   /** The payloads in flight, by group and consumer. "gone" stands for an entry that is not in the stream any more. */
   readonly inFlight?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
   /** By due time. */
-  readonly retries?: readonly Waiting[];
+  readonly retries?: readonly Retrying[];
   readonly dead?: readonly Fields[];
 }
 
@@ -130,13 +130,13 @@ async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
   return { stream, dead, inFlight, retries: await retries(redis, keys) };
 }
 
-/** Reads the waiting retries. Throws if the ZSET and the HASH do not have the same names. */
-async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
+/** Reads the retries. Throws if the ZSET and the HASH do not have the same names. */
+async function retries(redis: Redis, keys: QueueKeys): Promise<Retrying[]> {
   const isThere = (await redis.type(keys.retries)) === "zset";
   const names = isThere ? await redis.zrangeBuffer(keys.retries, "0", "-1") : [];
   const count = (await redis.type(keys.retrying)) === "hash" ? await redis.hlen(keys.retrying) : 0;
   if (names.length !== count) throw new Error(`${names.length} retries, but ${count} wait`);
-  const waiting: Waiting[] = [];
+  const found: Retrying[] = [];
   for (const name of names) {
     const value = await redis.hgetBuffer(keys.retrying, name);
     const retry = value && unpackRetry(value);
@@ -145,9 +145,9 @@ async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
     const p = retry.payload.toString("latin1");
     if (place.address.toString("latin1") !== addressOf(p)) throw new Error(`not its address: ${p}`);
     const told = withTold(retry.trailer.toString("latin1"));
-    waiting.push({ p, n: retry.attempts, g: place.group, ...told });
+    found.push({ p, n: retry.attempts, g: place.group, ...told });
   }
-  return waiting;
+  return found;
 }
 
 function withTold(trailer: Bytes): { readonly t?: Bytes; readonly f?: string } {

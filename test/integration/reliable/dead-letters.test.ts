@@ -74,7 +74,7 @@ async function dieMany(count: number): Promise<MessageId[]> {
 }
 
 /** The names of the retries. */
-const waiting = async () => await redis.zcard(keys.retries);
+const retryCount = async () => await redis.zcard(keys.retries);
 
 test("reads 250 letters, oldest first, and leaves them", async () => {
   const { letters } = open();
@@ -193,7 +193,7 @@ test("a message that died in two groups is redriven to these two only", async ()
   ]);
   expect(await letters.size()).toBe(1);
   expect(await messages.cancel(id)).toBe(true);
-  expect(await waiting()).toBe(0);
+  expect(await retryCount()).toBe(0);
 });
 
 test("a message that died in two groups is removed from both", async () => {
@@ -340,7 +340,7 @@ test("illegal arguments are refused, and nothing changes", async () => {
   ];
   for (const [call, message] of bad) await expect(call()).rejects.toThrow(message);
   expect(await letters.size()).toBe(1);
-  expect(await waiting()).toBe(0);
+  expect(await retryCount()).toBe(0);
 });
 
 /** Counts the runs of a script from here on. */

@@ -5,7 +5,7 @@ import { run } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { message, waitingRetry, bytes } from "../../helpers/moves.ts";
+import { message, retryFor, bytes } from "../../helpers/moves.ts";
 import { newOpenQueue } from "../../helpers/open-queue.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
@@ -21,7 +21,7 @@ async function makeReliable(redis: Redis, keys: QueueKeys): Promise<void> {
 
 /** Writes a due retry to Redis. */
 async function addRetry(redis: Redis, keys: QueueKeys, letter: string): Promise<void> {
-  const { name, value } = waitingRetry(message(letter, 1000), "workers", 1);
+  const { name, value } = retryFor(message(letter, 1000), "workers", 1);
   await redis.hset(keys.retrying, bytes(name), bytes(value));
   await redis.zadd(keys.retries, 1000, bytes(name));
 }
@@ -73,7 +73,7 @@ test("the timer is set for the earlier of a message and a retry", async () => {
   const keys = queueKeys(name);
   const [seconds] = await redis.time();
   const due = Number(seconds) * 1000 + 2000;
-  const { name: retry, value } = waitingRetry(message("r", due), "workers", 1);
+  const { name: retry, value } = retryFor(message("r", due), "workers", 1);
   await redis.hset(keys.retrying, bytes(retry), bytes(value));
   await redis.zadd(keys.retries, due, bytes(retry));
   await newLine({ codec: "string", transfer: false }).getDelayedQueue(name).offer("far", 60_000);

@@ -10,7 +10,7 @@ import {
   indexEntry,
   message,
   newMoves,
-  waitingRetry,
+  retryFor,
   type Bytes,
   type Fields,
   type Message,
@@ -36,7 +36,7 @@ const OURS: ReadonlySet<string> = new Set(["info", "config"]);
 /** An entry of an existing stream. */
 const before: Fields = { a: "somewhere", p: "before" };
 
-const [back, later] = [waitingRetry(message("r", 500), "workers", 3), waitingRetry(far, "w", 1)];
+const [back, later] = [retryFor(message("r", 500), "workers", 3), retryFor(far, "w", 1)];
 const cameBack: Fields = { a: message("r", 500).address, p: "r", n: "3", g: "workers" };
 
 const forms = [
@@ -279,7 +279,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
 
   test("due retries come back to their group, behind the messages", async () => {
     const queue = await newMoves();
-    const trailed = waitingRetry(message("t", 600), "others", 0, "the key");
+    const trailed = retryFor(message("t", 600), "others", 0, "the key");
     await queue.seed({
       timeouts: [a.delayed, far.delayed],
       order: [a, far].map(element),
@@ -323,7 +323,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
   test("only retries are due; more than the first look shows, up to the limit", async () => {
     const queue = await newMoves();
     const messages = Array.from("abcdefg", (letter, i) => message(letter, 1000 + i));
-    const all = messages.map((each) => waitingRetry(each, "w", 1));
+    const all = messages.map((each) => retryFor(each, "w", 1));
     await queue.seed({
       timeouts: [far.delayed],
       order: [element(far)],
@@ -373,15 +373,20 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
 
   test("a process that knows only the plain queue leaves the retries alone", async () => {
     const queue = await newMoves();
-    const waiting = {
+    const withRetry = {
       retries: [[back.name, 1000]] as const,
       retrying: { [back.name]: back.value },
     };
-    await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before], ...waiting });
+    await queue.seed({
+      timeouts: [a.delayed],
+      order: [element(a)],
+      stream: [before],
+      ...withRetry,
+    });
     expect(await moveAs(order, queue, script.list)).toMatchObject({ moved: 1, next: Infinity });
     expect(await queue.snapshot()).toEqual({
       stream: [before, entry(a)],
-      ...waiting,
+      ...withRetry,
       mover: "me",
     });
   });
@@ -394,8 +399,8 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       order: [element(far)],
       retries: [...names.map((retry) => [retry, 1000] as const), [later.name, 1000]],
       retrying: {
-        "": waitingRetry(a, "w", 1).value,
-        [names[3] as Bytes]: waitingRetry(b, "w", 1).value,
+        "": retryFor(a, "w", 1).value,
+        [names[3] as Bytes]: retryFor(b, "w", 1).value,
         [back.name]: back.value.slice(0, -1),
         [later.name]: later.value,
       },
@@ -407,11 +412,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
     const { unreadable = [], ...rest } = await queue.snapshot();
     expect(unreadable.toSorted()).toEqual(
-      [
-        waitingRetry(a, "w", 1).value,
-        waitingRetry(b, "w", 1).value,
-        back.value.slice(0, -1),
-      ].toSorted(),
+      [retryFor(a, "w", 1).value, retryFor(b, "w", 1).value, back.value.slice(0, -1)].toSorted(),
     );
     expect(rest).toEqual({
       timeouts: [far.delayed],
@@ -424,7 +425,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
   test("a refused retry stays, and is reported by the next run", async () => {
     const queue = await newMoves();
     await leaveRoomFor(2, queue);
-    const second = waitingRetry(message("s", 600), "w", 1);
+    const second = retryFor(message("s", 600), "w", 1);
     await queue.seed({
       timeouts: [a.delayed, far.delayed],
       order: [a, far].map(element),

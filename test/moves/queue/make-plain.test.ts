@@ -10,7 +10,7 @@ import {
   asText,
   message,
   newMoves,
-  waitingRetry,
+  retryFor,
   type Fields,
   type Moves,
 } from "../../helpers/moves.ts";
@@ -40,8 +40,8 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
     // Failures in one group do not concern the other.
     const failures = [{ attempt: 1, at: 1, reason: "busy" }];
     const failed = asText(packTrailer({ failures }));
-    const [retryA, retryB] = [waitingRetry(a, "g", 3, failed), waitingRetry(b, "g", 1)];
-    const again = waitingRetry(a, "h", 1);
+    const [retryA, retryB] = [retryFor(a, "g", 3, failed), retryFor(b, "g", 1)];
+    const again = retryFor(a, "h", 1);
     await queue.seed({ groups: ["g", "h"] });
     await queue.seed({
       stream: [entry("x"), { ...entry("y"), n: "2", g: "g" }],

@@ -3,14 +3,14 @@ import { NO_NUMBERS } from "../../../src/nouns/numbers.ts";
 import { forecast, isUnchanged, stats, textOf } from "../../../src/lua/queue/stats.ts";
 import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
-import { message, newMoves, waitingRetry, type Moves } from "../../helpers/moves.ts";
+import { message, newMoves, retryFor, type Moves } from "../../helpers/moves.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";
 
 const FAR = 5_000_000_000_000;
 
 const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", FAR)];
 const retry = (due: number, of = a) => {
-  const { name, value } = waitingRetry(of, "g", 1);
+  const { name, value } = retryFor(of, "g", 1);
   return { retries: [[name, due]], retrying: { [name]: value } } as const;
 };
 

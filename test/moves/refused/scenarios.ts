@@ -550,15 +550,15 @@ const holds: Scenario[] = [
 ];
 
 const places = { own: 0, buckets: allTo(1) };
-const waiting: QueueState = {
+const withRetry: QueueState = {
   retries: [
     [retryName(far, "g"), FAR],
     [retryName(c, "g"), FAR + 1],
   ],
   retrying: { [retryName(far, "g")]: packRetry(far, 1), [retryName(c, "g")]: packRetry(c, 1) },
 };
-/** As `waiting`, in a group that exists, and `far` holds its key. */
-const holding: QueueState = { ...waiting, groups: ["g"], businessKeys: indexed(far) };
+/** As `withRetry`, in a group that exists, and `far` holds its key. */
+const holding: QueueState = { ...withRetry, groups: ["g"], businessKeys: indexed(far) };
 const row = (kind: string, score: number | string, name: string, value: string) => ({
   kind,
   score,
@@ -589,7 +589,7 @@ const migrations: Scenario[] = [
     script: pullOut,
     when: "by id",
     seed: seeded(
-      { ...delayedState("addresses", b), ...waiting, groups: ["g"] },
+      { ...delayedState("addresses", b), ...withRetry, groups: ["g"] },
       {
         args: places,
         rows: [b, far].map(({ address }) => ({ id: bytes(address), key: "", member: "" })),
@@ -621,7 +621,7 @@ const migrations: Scenario[] = [
     script: pullOutPage,
     when: cursor === "" ? "messages" : "retries",
     seed: seeded(
-      { ...delayedState("addresses", b, further), ...waiting },
+      { ...delayedState("addresses", b, further), ...withRetry },
       { args: { ...places, cursor, limit: 100, maxBytes: 10_000 } },
     ),
     rules: ["dead", "journal"],
@@ -717,7 +717,7 @@ const whole: Scenario[] = [
         await queue.addGroup("g", "h");
         await queue.add("a", "b");
         const broken = { retries: [["broken", 800]], retrying: { broken: "broken" } } as const;
-        await queue.seed(waiting);
+        await queue.seed(withRetry);
         await queue.seed(broken);
         return { args: { ...CHANNEL, limit: 100, timeout: 60_000 } };
       },
@@ -975,7 +975,7 @@ const failed: Scenario[] = [
     script: removeLetters,
     seed: seeded(letters, { args: {}, rows: [{ entry: "2-0" }, { entry: "3-0" }] }),
   },
-  { script: clearRetries, seed: seeded(waiting, { args: {} }) },
+  { script: clearRetries, seed: seeded(withRetry, { args: {} }) },
   ...BOTH.flatMap((elements): Scenario[] => [
     {
       script: remove,

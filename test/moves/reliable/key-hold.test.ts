@@ -30,7 +30,7 @@ const newer = message("n", FAR, "k");
 const gone = message("x", FAR, "k");
 
 /** `one` waits for a retry in these groups. */
-const waiting = (due: number, ...groups: string[]) => ({
+const retrying = (due: number, ...groups: string[]) => ({
   retries: groups.map((group) => [retryName(one, group), due] as const),
   retrying: Object.fromEntries(groups.map((group) => [retryName(one, group), packRetry(one, 1)])),
 });
@@ -78,7 +78,7 @@ describe("when a delivery fails, the key points to the retry", () => {
     ],
     [
       "held by this message, which another group retries",
-      { ...waiting(FAR, "h"), businessKeys: { k: indexEntry(one) } },
+      { ...retrying(FAR, "h"), businessKeys: { k: indexEntry(one) } },
       indexEntry(one),
     ],
   ])("%s", async (_, before, after) => {
@@ -107,8 +107,8 @@ describe.each([
   };
 
   test.each<[string, QueueState, QueueState["businessKeys"]]>([
-    ["frees its key", { ...waiting(800, "g") }, undefined],
-    ["frees its key, if all groups have it again", { ...waiting(800, "g", "h") }, undefined],
+    ["frees its key", { ...retrying(800, "g") }, undefined],
+    ["frees its key, if all groups have it again", { ...retrying(800, "g", "h") }, undefined],
     [
       "leaves it to the retry of another group",
       {
@@ -116,7 +116,7 @@ describe.each([
           [retryName(one, "g"), 800],
           [retryName(one, "h"), FAR],
         ],
-        retrying: waiting(0, "g", "h").retrying,
+        retrying: retrying(0, "g", "h").retrying,
       },
       { k: indexEntry(one) },
     ],
@@ -134,7 +134,7 @@ describe.each([
       groups: ["g"],
       timeouts: [newer.delayed],
       businessKeys,
-      ...waiting(800, "g"),
+      ...retrying(800, "g"),
     });
     expect(await move(queue)).toMatchObject({ moved: 1 });
     expect((await queue.snapshot()).businessKeys).toEqual(businessKeys);
@@ -148,7 +148,7 @@ test.each([
   const queue = await newMoves();
   const businessKeys = { k: indexEntry(one) };
   const due = message("d", 900);
-  await queue.seed({ groups: ["g"], timeouts: [due.delayed], businessKeys, ...waiting(FAR, "g") });
+  await queue.seed({ groups: ["g"], timeouts: [due.delayed], businessKeys, ...retrying(FAR, "g") });
   const args = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 0 };
   expect(await run(queue.redis, script, queue.keys, args)).toMatchObject({ moved: 1 });
   expect((await queue.snapshot()).businessKeys).toEqual(businessKeys);
@@ -157,7 +157,7 @@ test.each([
 test("tidying keeps the keys of retries, and drops those that point to nothing", async () => {
   const queue = await newMoves();
   const businessKeys = { k: indexEntry(one), "key of x": indexEntry(gone) };
-  await queue.seed({ groups: ["g"], order: [gone.address], businessKeys, ...waiting(FAR, "g") });
+  await queue.seed({ groups: ["g"], order: [gone.address], businessKeys, ...retrying(FAR, "g") });
   const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
   const look = async () => (await run(queue.redis, sweep.stream, queue.keys, task)).untidy;
   expect(await look()).toEqual({ order: true, businessKeys: true });
@@ -172,7 +172,7 @@ test("tidying keeps the keys of retries, and drops those that point to nothing",
 
 test("an offer that is sent again while its message retries is stored once", async () => {
   const queue = await newMoves();
-  const before = { groups: ["g"], businessKeys: { k: indexEntry(one) }, ...waiting(FAR, "g") };
+  const before = { groups: ["g"], businessKeys: { k: indexEntry(one) }, ...retrying(FAR, "g") };
   await queue.seed(before);
   const offer = { member: bytes(one.member), delay: 5, deadline: "", key: "k", maxWait: "" };
   for (const rule of ["ignore", "replace", "update"]) {
@@ -193,7 +193,7 @@ describe("between partitions", () => {
     await queue.seed({
       groups: ["g", "h"],
       businessKeys: { k: indexEntry(one) },
-      ...waiting(FAR, "g", "h"),
+      ...retrying(FAR, "g", "h"),
     });
     const { rows } = await run(queue.redis, pullOut, queue.keys, travelling, [wanted]);
     expect(rows.map(({ kind }) => kind)).toEqual(["retry", "retry"]);
@@ -205,7 +205,7 @@ describe("between partitions", () => {
     await queue.seed({
       groups: ["g", "h"],
       businessKeys: { k: indexEntry(one) },
-      ...waiting(FAR, "g", "h"),
+      ...retrying(FAR, "g", "h"),
     });
     const page = { ...travelling, cursor: Buffer.from("r"), limit: 1, maxBytes: 10_000 };
     for (const left of [{ k: indexEntry(one) }, undefined]) {
@@ -247,7 +247,11 @@ describe("between partitions", () => {
 
   test("a delayed message that arrives with the key takes it from a retry", async () => {
     const queue = await newMoves();
-    await queue.seed({ groups: ["g"], businessKeys: { k: indexEntry(one) }, ...waiting(FAR, "g") });
+    await queue.seed({
+      groups: ["g"],
+      businessKeys: { k: indexEntry(one) },
+      ...retrying(FAR, "g"),
+    });
     const behind = indexEntry(newer, 2, 7).slice(24);
     const row = { kind: "message", score: FAR, name: bytes(newer.member), value: bytes(behind) };
     const { args } = arriving(1);
@@ -265,7 +269,7 @@ test("made plain, a message of two groups is one delayed message with its key, w
       [retryName(one, "g"), FAR],
       [retryName(one, "h"), FAR + 1],
     ],
-    retrying: waiting(0, "g", "h").retrying,
+    retrying: retrying(0, "g", "h").retrying,
   });
   const args = { channel: queue.keys.channel, limit: 1, timeout: 1000 };
   for (let i = 0; i < 3; i++) await run(queue.redis, makePlain, queue.keys, args);

@@ -21,7 +21,7 @@ const dead: QueueState = {
     ["2-0", "a", a.address, "p", "a", "g", "h"],
   ],
 };
-const waiting: QueueState = {
+const withRetry: QueueState = {
   groups: ["g"],
   retries: [[retryName(a, "g"), 5_000_000_000_000]],
   retrying: { [retryName(a, "g")]: packRetry(a, 1) },
@@ -51,9 +51,9 @@ test("changes nothing if a command is not permitted", async () => {
       command,
     ]),
     ["remove-dead", removeFromDead, dead, "xdel"],
-    ["remove", removeFromRetries, waiting, "hdel"],
-    ["remove", removeFromRetries, waiting, "zrem"],
-    ["reschedule", rescheduleRetry, waiting, "zadd"],
+    ["remove", removeFromRetries, withRetry, "hdel"],
+    ["remove", removeFromRetries, withRetry, "zrem"],
+    ["reschedule", rescheduleRetry, withRetry, "zadd"],
   ];
   for (const [name, move, before, command] of cases) {
     const queue = await newMoves(server.url);
@@ -86,7 +86,7 @@ test("when memory is full, letters are redriven and removed, and retries cancell
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   const { redis, keys } = queue;
-  await queue.seed({ ...waiting, dead: dead.dead ?? [] });
+  await queue.seed({ ...withRetry, dead: dead.dead ?? [] });
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
   await expect(redis.set("some", "thing")).rejects.toThrow("OOM");
   expect(await removeFromRetries(redis, keys)).toEqual([true]);

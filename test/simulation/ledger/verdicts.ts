@@ -25,7 +25,9 @@ export const wrongNo: Rule = (story, promises) =>
     .filter(({ error, answer }) => error === undefined && (answer === false || answer === null))
     .flatMap((call) =>
       [...story.offers.values()]
-        .filter((offer) => isAbout(call, offer, story) && isCancellable(offer, call, story, promises))
+        .filter(
+          (offer) => isAbout(call, offer, story) && isCancellable(offer, call, story, promises),
+        )
         .map(
           (offer) =>
             `wrong no: ${call.verb} of ${call.by} at ${call.begun.at} ms did not find ${nameOf(offer)}`,

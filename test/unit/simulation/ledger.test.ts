@@ -409,12 +409,15 @@ describe("a reliable queue", () => {
     expect(offered().take("t", 1, 2, key).handlerEnded(1, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("attempt without those before it"),
     ]);
-    const many = offered().add({ fault: "crash" }, "x").take("t", 1, 4, key).handlerEnded(1, "returned");
+    const many = offered()
+      .add({ fault: "crash" }, "x")
+      .take("t", 1, 4, key)
+      .handlerEnded(1, "returned");
     expect(many.judge(RELIABLE)).toEqual([expect.stringContaining("more than maxAttempts")]);
     const failures = { ...key, failures: 2 };
-    expect(offered().take("t", 1, 1, failures).handlerEnded(1, "returned").judge(RELIABLE)).toEqual([
-      expect.stringContaining("2 failures"),
-    ]);
+    expect(offered().take("t", 1, 1, failures).handlerEnded(1, "returned").judge(RELIABLE)).toEqual(
+      [expect.stringContaining("2 failures")],
+    );
   });
 
   it("takes no older delivery for a retry, which a process hands out after it stood still", () => {
@@ -423,7 +426,11 @@ describe("a reliable queue", () => {
   });
 
   it("lets a retry wait as long as it should", () => {
-    const early = offered().take("t", 1, 1, key).handlerEnded(1, "threw").wait(900).take("t", 1, 2, key);
+    const early = offered()
+      .take("t", 1, 1, key)
+      .handlerEnded(1, "threw")
+      .wait(900)
+      .take("t", 1, 2, key);
     expect(early.handlerEnded(2, "returned").judge(RELIABLE)).toEqual([
       expect.stringContaining("retry early by 100.00 ms"),
     ]);
