@@ -10,7 +10,7 @@ import { asMembers, type DelayedMember } from "./get.ts";
  * The position of a reader in the insertion order: how many elements it has passed, and the last one of them.
  *
  * Elements in front of the reader's position may vanish between two pages (trimmed, polled, compacted), which shifts
- * all later elements forward. So a reader finds its place by the last element, searching back from its old position. If
+ * all later elements forward. So a reader finds its position by the last element, searching back from its old position. If
  * that element has vanished too, the reader starts again. It may then see a message twice, but never misses one that
  * stays.
  */

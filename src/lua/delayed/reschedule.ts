@@ -18,7 +18,7 @@ import { wakeUp } from "../fragments/wake-up.ts";
  * address.
  *
  * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
- * due now; a message that is already due keeps its deadline, and so its place.
+ * due now; a message that is already due keeps its deadline, and so its position.
  *
  * Returns the message as it is then; of a retrying one, when it is due for the first of its groups. Returns nil if it is
  * neither.

@@ -15,10 +15,10 @@ export const FIRST: DeadlineCursor = { score: "", start: Buffer.alloc(0) };
 
 /**
  * Returns up to `step` next messages, and about `maxBytes`, in the order of their deadlines, and equal deadlines in the
- * order of their ids. O(log N): a binary search among the equal deadlines finds the place behind the last message, even
+ * order of their ids. O(log N): a binary search among the equal deadlines finds the position behind the last message, even
  * if that message has left.
  *
- * The first 32 bytes of a member suffice to find its place, since they contain the id. Members that differ only behind
+ * The first 32 bytes of a member suffice to find its position, since they contain the id. Members that differ only behind
  * them are garbage.
  */
 export const soonest = defineScript({

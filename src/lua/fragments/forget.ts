@@ -9,9 +9,9 @@ import { defineFragment } from "../fragment.ts";
  * - Messages usually leave in the order in which they came, or in reverse. Members at either end of the LIST are
  *   trimmed.
  * - Other members are marked in place, and one LREM from the nearer end removes all marks. A binary search finds their
- *   places: Delayline's members begin with an order stamp, and are in the order of the stamps, except for small
+ *   positions: Delayline's members begin with an order stamp, and are in the order of the stamps, except for small
  *   differences between several producers. The batch shares the probes.
- * - Members that are not at the place that the search finds (Java's, which have no stamp, and those of rescheduled
+ * - Members that are not at the position that the search finds (Java's, which have no stamp, and those of rescheduled
  *   messages, which went to the end) are searched for: a few by one LREM each, many by reading through the LIST once.
  *
  * Microseconds per message in random order, 100 per batch, payloads of 100 bytes, on Redis 7.0:

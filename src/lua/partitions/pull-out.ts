@@ -19,7 +19,7 @@ import { dropRetries } from "../places/retry-moves.ts";
  * batch.
  *
  * Every command that Redis may refuse is tried before the journal is written. A refusal after that would leave messages
- * in two places. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm. The
+ * twice. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm. The
  * entry of a message that another group still retries here stays, so that its key finds the rest.
  *
  * A member or a retry that cannot be unpacked is taken out, too, as `unreadable`.
@@ -40,7 +40,7 @@ const depart = defineFragment({
   ],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
-local leaving = { members = {}, keys = {}, names = {}, ids = {}, places = {} }
+local leaving = { members = {}, keys = {}, names = {}, ids = {}, rows = {} }
 local function addMessage(member, score)
   local id, _, key = unpackMember(member)
   local to = destinationOf(id or member)
@@ -52,7 +52,7 @@ local function addMessage(member, score)
   if key then
     leaving.keys[#leaving.keys + 1] = key
     leaving.ids[#leaving.ids + 1] = id
-    leaving.places[#leaving.places + 1] = #rows
+    leaving.rows[#leaving.rows + 1] = #rows
   end
 end
 local rowOf = {}
@@ -87,7 +87,7 @@ local function readKeys()
   for i, entry in ipairs(redis.call("HMGET", businessKeys, unpack(leaving.keys))) do
     if pointsTo(entry, leaving.ids[i]) then
       mine[#mine + 1] = leaving.keys[i]
-      rows[leaving.places[i]][5] = behindAddress(entry)
+      rows[leaving.rows[i]][5] = behindAddress(entry)
     end
   end
   return mine

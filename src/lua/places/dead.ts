@@ -72,11 +72,11 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   if (address && (length === 16 || length === 24) && payload && group !== "") {
     return { ...common, address, payload, group, reason: found.get("r")?.toString() ?? "" };
   }
-  const place = Buffer.alloc(16);
-  place.writeBigUInt64BE(BigInt(time), 0);
-  place.writeBigUInt64BE(BigInt(count), 8);
+  const made = Buffer.alloc(16);
+  made.writeBigUInt64BE(BigInt(time), 0);
+  made.writeBigUInt64BE(BigInt(count), 8);
   const bytes = payload ?? Buffer.concat(fields);
-  return { ...common, address: place, payload: bytes, group, reason: "unreadable" };
+  return { ...common, address: made, payload: bytes, group, reason: "unreadable" };
 }
 
 /** Returns the fields and values of a letter's entry: the inverse of {@link unpackLetter}. */

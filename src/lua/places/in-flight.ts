@@ -33,19 +33,19 @@ export const inFlightFor = defineFragment({
 local function inFlightFor(group, consumer, ids, heldCount)
   local mine, count = {}, #ids
   if count == 0 then return mine, true end
-  local place = 1
+  local next = 1
   local function look(first, last, limit)
     local found = inFlight(group, first, last, limit, consumer)
     for i = 1, #found do
       local id = found[i][1]
       mine[id] = found[i][3]
       -- The rows are in ascending order.
-      if id == ids[place] then place = place + 1 end
+      if id == ids[next] then next = next + 1 end
     end
     return #found < limit
   end
   look(ids[1], ids[count], count + 16)
-  if place > count then return mine, true end
+  if next > count then return mine, true end
   local expected = math.max(heldCount, count)
   if expected <= 2 * count and look("-", "+", expected + 16) then return mine end
   for _, id in ipairs(ids) do
@@ -85,7 +85,7 @@ export const HANDED_OUT = 2;
 
 /**
  * `wasHandedOut(entry, deliveries)`: whether the consumer for which an entry is in flight may have handed it out, given how
- * many deliveries Redis has counted. A read hands out, unless the entry is held back, or has a place: then a script has
+ * many deliveries Redis has counted. A read hands out, unless the entry is held back, or has a turn: then a script has
  * kept it in flight, and only `handOut` does.
  */
 export const handedOut = defineFragment({

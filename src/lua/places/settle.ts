@@ -180,20 +180,20 @@ export const settle = defineFragment({
   lua: /* lua */ `
 local function settle(group, consumer, heldCount, ids, isOwn, write)
   local mine = inFlightFor(group, consumer, ids, heldCount)
-  local settled, places, own = {}, {}, {}
+  local settled, positions, own = {}, {}, {}
   for i, id in ipairs(ids) do
     settled[i] = 0
     if mine[id] then
       own[#own + 1] = id
-      places[#places + 1] = i
+      positions[#positions + 1] = i
       -- Settle an id that is listed twice only once.
       mine[id] = nil
     end
   end
   local written, refused, heldUp = finishWritten(group, own, isOwn, function(entry, k)
-    return write(entry, places[k])
+    return write(entry, positions[k])
   end)
-  for k, i in ipairs(places) do settled[i] = written[k] end
+  for k, i in ipairs(positions) do settled[i] = written[k] end
   return settled, refused, heldUp
 end
 `,

@@ -102,7 +102,7 @@ end
 `,
 });
 
-/** Counts the elements of a quarantine LIST that still are in these places. */
+/** Counts the elements of a quarantine LIST that still are at these positions. */
 export const countAside = defineScript({
   name: "count-aside",
   keys: ["quarantine"],
@@ -118,7 +118,7 @@ return count
 });
 
 /**
- * Moves payloads in these places of the quarantine, given in ascending order, to the end of the ready LIST; returns how
+ * Moves payloads at these positions of the quarantine, given in ascending order, to the end of the ready LIST; returns how
  * many. Each payload is overwritten with `mark`, which nothing else is equal to; then all marks go at once.
  *
  * No rollback: what overwrites and removes is tried first, without an effect, and payloads are pushed before they are
@@ -134,25 +134,25 @@ export const requeueAside = defineScript({
   needs: [elementAt],
   lua: /* lua */ `
 redis.call("LREM", quarantine, 1, mark)
-local payloads, places = {}, {}
+local payloads, positions = {}, {}
 for each row do
   local payload = elementAt(position, digest)
   if payload then
     payloads[#payloads + 1] = payload
-    places[#places + 1] = position
+    positions[#positions + 1] = position
   end
 end
 if #payloads == 0 then return 0 end
-redis.call("LSET", quarantine, places[1], payloads[1])
+redis.call("LSET", quarantine, positions[1], payloads[1])
 redis.call("RPUSH", ready, unpack(payloads))
-for _, position in ipairs(places) do redis.call("LSET", quarantine, position, mark) end
+for _, position in ipairs(positions) do redis.call("LSET", quarantine, position, mark) end
 redis.call("LREM", quarantine, #payloads, mark)
 return #payloads
 `,
   reply: asNumber,
 });
 
-/** Removes the elements in these places of a quarantine LIST for good; returns how many. As `requeueAside`. */
+/** Removes the elements at these positions of a quarantine LIST for good; returns how many. As `requeueAside`. */
 export const removeAside = defineScript({
   name: "remove-aside",
   keys: ["quarantine"],

@@ -49,17 +49,17 @@ export interface PlanReply {
 }
 
 /**
- * Changes a schedule: replaces its record by another one, or removes it (an empty `record`), and places and withdraws
+ * Changes a schedule: replaces its record by another one, or removes it (an empty `record`), and puts and withdraws
  * messages in the same step. So each tick is placed once, whoever plans, and however often a planner dies.
  *
  * Nothing is done unless the record has the revision `expected` (empty: there is none); nor if a message to withdraw has
  * fallen due since `asOf` (epoch ms), the instant by which the caller has decided: it may be ready; nor if a later revision
  * than `setRevision` of `set` (may be empty) was declared. A copy of the call finds its own record.
  *
- * With a record that is new (`expected` is empty), messages that have the keys of those to place are withdrawn: the record
+ * With a record that is new (`expected` is empty), messages that have the keys of those to put are withdrawn: the record
  * was lost and is declared again, and each tick still comes once.
  *
- * A row is a message to place, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
+ * A row is a message to put, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
  * plan next. With `isWaking` (1 or 0) it wakes all tasks up.
  *
  * `isOrdinary`: see the fragment `mayBeElsewhere`.
