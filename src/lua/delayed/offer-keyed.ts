@@ -5,7 +5,9 @@ import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../places/key-
 import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../places/retry-moves.ts";
 import { may } from "../fragments/may.ts";
-import { offerAll, refuseOffer } from "./offer.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
+import { putDelayed, takeBack } from "../places/delayed.ts";
+import { PUT_AND_WAKE, refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -49,15 +51,25 @@ export const offerKeyed = defineScript({
     deadlineAfter,
     deadlineOf,
     delayedWith,
-    offerAll,
+    putDelayed,
     packAddress,
     packOutcome,
     replied,
   ],
-  rarely: [dropRetries, forget, may, outcomeIn, refuseOffer, retriesWith, wholeAt],
+  rarely: [
+    dropRetries,
+    forget,
+    may,
+    outcomeIn,
+    refuseOffer,
+    retriesWith,
+    takeBack,
+    wakeUp,
+    wholeAt,
+  ],
   lua: /* lua */ `
 local now = clock() / 1000
-local results, members, elements, puts = {}, {}, {}, {}
+local results, offered, elements, puts = {}, {}, {}, {}
 
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
@@ -117,7 +129,7 @@ local function decide(member, delay, deadline, key, rule, maxWait)
 end
 
 for each row do
-  members[#members + 1] = member
+  offered[#offered + 1] = member
   local dueAt, outcome, holder = decide(member, delay, deadline, key, rule, maxWait)
   results[#results + 1] = replied(dueAt)
   results[#results + 1] = outcome
@@ -126,9 +138,9 @@ end
 if #puts == 0 then return { now * 1000, results } end
 
 -- Nothing was written so far, and all reads are done. Replaced messages are removed last: is that permitted?
-local entries, deadlines, fresh, replaces, replacesRetry = {}, {}, {}, false, false
+local members, deadlines, entries, replaces, replacesRetry = {}, {}, {}, false, false
 for i, put in ipairs(puts) do
-  deadlines[i], fresh[i] = put.deadline, put.member
+  members[i], deadlines[i] = put.member, put.deadline
   if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
   replaces = replaces or put.old
   replacesRetry = replacesRetry or put.old and put.old.retries
@@ -141,19 +153,20 @@ local function putBack(put)
   elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
 end
 local indexed = #entries > 0 and redis.pcall("HSET", businessKeys, unpack(entries))
-if type(indexed) == "table" then return rare().refuseOffer(indexed, members) end
-local refusal, added, known = offerAll(fresh, deadlines, elements)
+if type(indexed) == "table" then return rare().refuseOffer(indexed, offered) end
+${PUT_AND_WAKE.trim()}
 if refusal then
-  -- If they are stored nevertheless, they keep their keys.
-  for i = added and 0 or #puts, 1, -1 do putBack(puts[i]) end
-  return rare().refuseOffer(refusal, members)
+  -- If Redis does not let them be taken back, they keep their keys.
+  local areStored = added and not rare().takeBack(added)
+  for i = areStored and 0 or #puts, 1, -1 do putBack(puts[i]) end
+  return rare().refuseOffer(refusal, offered)
 end
 for _, i in ipairs(known) do
   local put = puts[i]
   put.isKnown = true
   if put.key and puttingWith[put.key] == put then putBack(put) end
   local score = redis.pcall("ZSCORE", timeouts, put.member)
-  if type(score) == "table" then return rare().refuseOffer(score, members) end
+  if type(score) == "table" then return rare().refuseOffer(score, offered) end
   results[put.at] = replied(tonumber(score))
 end
 local replaced, replacedRetries = {}, {}

@@ -28,26 +28,14 @@ end
 });
 
 /**
- * `offerAll(members, deadlines, elements)`: puts offered messages as `putDelayed` does, and wakes whoever moves messages if
- * one of them is the new head: only that can be due before the timers that are armed. If the wake-up is refused, none is
- * stored. Returns Redis's error if it refuses, and whether they are stored nevertheless; else nil, the members that are
- * new, and the positions of the others.
+ * Puts `members` with `deadlines` and `elements` as `putDelayed` does, and wakes whoever moves messages if one of them is
+ * the new head: only that can be due before the timers that are armed. `refusal` is Redis's error if it refuses; `added`
+ * then is nil if nothing was stored. A text, since a function would cost a single offer a twentieth.
  */
-export const offerAll = defineFragment({
-  keys: ["timeouts"],
-  needs: [putDelayed],
-  rarely: [takeBack, wakeUp],
-  lua: /* lua */ `
-local function offerAll(members, deadlines, elements)
-  local refusal, added, known, first = putDelayed(members, deadlines, elements)
-  if refusal then return refusal, false end
-  local rank = first and redis.pcall("ZRANK", timeouts, members[first])
-  if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end
-  if refusal then return refusal, not rare().takeBack(added) end
-  return nil, added, known
-end
-`,
-});
+export const PUT_AND_WAKE = /* lua */ `
+local refusal, added, known, first = putDelayed(members, deadlines, elements)
+local rank = first and redis.pcall("ZRANK", timeouts, members[first])
+if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end`;
 
 export interface OfferReply {
   /** The server's time (epoch ms), to the microsecond. */
@@ -68,8 +56,8 @@ export const offer = defineScript({
   keys: ["timeouts", "order"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline"],
-  needs: [clock, deadlineAfter, offerAll, packAddress],
-  rarely: [refuseOffer, replied],
+  needs: [clock, deadlineAfter, packAddress, putDelayed],
+  rarely: [refuseOffer, replied, takeBack, wakeUp],
   lua: /* lua */ `
 local now = clock() / 1000
 local members, deadlines, elements = {}, {}, {}
@@ -78,8 +66,11 @@ for each row do
   members[#members + 1], deadlines[#deadlines + 1] = member, deadline
   elements[#elements + 1] = elementsAre == "members" and member or packAddress(deadline, member)
 end
-local refusal, _, known = offerAll(members, deadlines, elements)
-if refusal then return rare().refuseOffer(refusal, members) end
+${PUT_AND_WAKE.trim()}
+if refusal then
+  if added then rare().takeBack(added) end
+  return rare().refuseOffer(refusal, members)
+end
 for _, i in ipairs(known) do
   local score = redis.pcall("ZSCORE", timeouts, members[i])
   if type(score) == "table" then return rare().refuseOffer(score, members) end
