@@ -10,7 +10,7 @@ import { findExecutables, findServer } from "../../src/adapters/testing/find-ser
  * downloads the package and the libraries that this machine lacks, and checks their signatures as usual. dpkg unpacks
  * them into a directory, where scripts of ours start the server and redis-cli with LD_LIBRARY_PATH. Nothing is installed.
  *
- * Everything happens in a scratch directory next to the final one, and a rename puts the result in place. So the cache
+ * Everything happens in a scratch directory next to the final one, and a rename puts the result there. So the cache
  * holds a complete server or none, and of several processes that fetch at the same time the first one wins.
  */
 
@@ -31,27 +31,27 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
   }
 
   const cache = join(cacheHome(env), "delayline", "redis-server");
-  const place = join(cache, await platform());
-  if (await runs(place, env)) return join(place, BIN);
+  const home = join(cache, await platform());
+  if (await runs(home, env)) return join(home, BIN);
 
   console.error("Fetching redis-server from the distribution's packages, for this user alone ...");
   const scratch = await makeScratch(cache);
   try {
     // The cached server does not run, perhaps because an upgrade of the machine removed a library.
-    await rename(place, join(scratch, "broken")).catch(ignore("ENOENT"));
+    await rename(home, join(scratch, "broken")).catch(ignore("ENOENT"));
 
     const root = join(scratch, "root");
     const run = runner(env);
     for (const archive of await download(aptGet, scratch, run)) {
       await run(dpkg, ["-x", archive, root]);
     }
-    await writeStarters(root, place);
-    await rename(root, place).catch(ignore("ENOTEMPTY", "EEXIST"));
+    await writeStarters(root, home);
+    await rename(root, home).catch(ignore("ENOTEMPTY", "EEXIST"));
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
-  await findServer({ ...env, PATH: join(place, BIN) });
-  return join(place, BIN);
+  await findServer({ ...env, PATH: join(home, BIN) });
+  return join(home, BIN);
 }
 
 /** Downloads redis-server and its dependencies; returns the paths of the `.deb` files. */
@@ -106,17 +106,17 @@ const BIN = "bin";
 const PROGRAMS = ["redis-server", "redis-cli"];
 
 /**
- * Writes the scripts that start the programs unpacked below `root`, for when `root` has become `place`. They name
- * `place`, and so also run through a link to them.
+ * Writes the scripts that start the programs unpacked below `root`, for when `root` has become `home`. They name
+ * `home`, and so also run through a link to them.
  */
-async function writeStarters(root: string, place: string): Promise<void> {
+async function writeStarters(root: string, home: string): Promise<void> {
   const files = await readdir(root, { recursive: true });
   const libraries = files.filter((file) => /\.so(\.|$)/.test(file));
   const directories = new Set(libraries.map((file) => `$root/${dirname(file)}`));
   await mkdir(join(root, BIN), { recursive: true });
   for (const program of PROGRAMS) {
     const script = `#!/bin/sh
-root='${place.replaceAll("'", String.raw`'\''`)}'
+root='${home.replaceAll("'", String.raw`'\''`)}'
 LD_LIBRARY_PATH="${[...directories, "$LD_LIBRARY_PATH"].join(delimiter)}"
 export LD_LIBRARY_PATH
 exec "$root/usr/bin/${program}" "$@"
@@ -127,8 +127,8 @@ exec "$root/usr/bin/${program}" "$@"
 }
 
 /** Whether the cache holds every program, and the server runs. */
-async function runs(place: string, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const bin = { ...env, PATH: join(place, BIN) };
+async function runs(home: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const bin = { ...env, PATH: join(home, BIN) };
   if (PROGRAMS.some((program) => findExecutables(program, bin).length === 0)) return false;
   return await findServer(bin).then(
     () => true,

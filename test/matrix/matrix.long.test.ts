@@ -90,26 +90,26 @@ test("a matrix without cells is none", () => {
   expect(groups.flatMap(({ cells }) => cells)).toHaveLength(wanted.size);
 });
 
-interface Place {
+interface WiredSite {
   readonly site: Site;
   readonly wire: Wire;
   readonly close: () => Promise<void>;
 }
 
 /** A single server, for one cell alone: it may lose all it has. */
-async function openFor({ attack }: Cell): Promise<Place> {
+async function openFor({ attack }: Cell): Promise<WiredSite> {
   const { persistence = "none" } = STRIKES[attack];
   const isSaved = persistence !== "none";
   const args = isSaved ? ["--appendonly", "yes", "--appendfsync", persistence] : [];
   const site = await Site.standalone({ args });
-  return placeOf(site);
+  return wired(site);
 }
 
-async function open(topology: Topology): Promise<Place> {
-  return placeOf(topology === "Cluster" ? await Site.ofCluster() : await Site.ofSentinels(["one"]));
+async function open(topology: Topology): Promise<WiredSite> {
+  return wired(topology === "Cluster" ? await Site.ofCluster() : await Site.ofSentinels(["one"]));
 }
 
-function placeOf(site: Site): Place {
+function wired(site: Site): WiredSite {
   const close = async () => {
     await Promise.all(
       site.members.map(async ({ server, proxy, redis }) => {

@@ -10,23 +10,23 @@ export const partitionNodes: Workload = {
   async round(round) {
     const figures: Figure[] = [];
     for (const pace of [1000, 4000, "in bulk"] as const) {
-      for (const place of [CLUSTER, ALONE]) figures.push(...(await busiest(place, pace, round)));
+      for (const setup of [CLUSTER, ALONE]) figures.push(...(await busiest(setup, pace, round)));
     }
     return figures;
   },
 };
 
-interface Place {
+interface Setup {
   readonly name: string;
   readonly masters: number;
   readonly partitions: number | undefined;
 }
 
-const CLUSTER: Place = { name: "P = 16, 4 masters", masters: 4, partitions: 16 };
-const ALONE: Place = { name: "ordinary, 1 server", masters: 1, partitions: undefined };
+const CLUSTER: Setup = { name: "P = 16, 4 masters", masters: 4, partitions: 16 };
+const ALONE: Setup = { name: "ordinary, 1 server", masters: 1, partitions: undefined };
 
 async function busiest(
-  { name, masters, partitions }: Place,
+  { name, masters, partitions }: Setup,
   pace: number | "in bulk",
   { isQuick, progress }: Round,
 ): Promise<Figure[]> {

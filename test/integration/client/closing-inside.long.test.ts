@@ -32,7 +32,7 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 type Act = () => Promise<unknown>;
 
 /** Runs `act` in the user's code that a message reaches. */
-const PLACES: Record<string, (act: Act) => Promise<AsyncDisposable | undefined>> = {
+const CALLERS: Record<string, (act: Act) => Promise<AsyncDisposable | undefined>> = {
   "a handler": async (act) => {
     const queue = line.getBlockingQueue(name);
     await queue.put(1);
@@ -105,8 +105,8 @@ async function shutDown(): Promise<void> {
   await Promise.all([line.closeQueue(name), sleep(1)]);
 }
 
-describe.each(Object.keys(PLACES))("in %s", (place) => {
-  const inside = PLACES[place] as (typeof PLACES)[string];
+describe.each(Object.keys(CALLERS))("in %s", (caller) => {
+  const inside = CALLERS[caller] as (typeof CALLERS)[string];
 
   test("an awaited close rejects with the reason, and closes", async () => {
     let failure: unknown;
