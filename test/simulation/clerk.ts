@@ -124,10 +124,10 @@ export class Clerk {
   }
 
   /** Takes out what was offered first, due or not. */
-  async takeOut(limit: number) {
+  async dropDelayed(limit: number) {
     const { queue } = this;
     if (!(queue instanceof DelayedQueue)) return;
-    await this.#call("takeOut", { limit }, async () => {
+    await this.#call("dropDelayed", { limit }, async () => {
       const all = await queue.insertionOrder.poll(limit);
       for (const n of all) this.#ledger.deliver(this.process, n, { isEarly: true });
       return all.length;

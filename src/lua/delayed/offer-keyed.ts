@@ -1,7 +1,8 @@
 import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
-import { delayedWith, outcomeIn, packOutcome, retriesWith } from "../places/key-index.ts";
+import { delayedWith, retriesWith } from "../places/key-index.ts";
+import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
 import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../places/retry-moves.ts";
 import { may } from "../fragments/may.ts";

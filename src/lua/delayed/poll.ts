@@ -1,5 +1,4 @@
-import { takeOut } from "../places/key-index.ts";
-import { find, spending } from "../places/delayed.ts";
+import { dropDelayed, find, spending } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asBuffers, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -23,7 +22,7 @@ export const pollOldest = defineScript({
   name: "poll-oldest",
   keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: ["limit", "step", "maxBytes"],
-  needs: [find, spending, takeOut],
+  needs: [find, spending, dropDelayed],
   lua: /* lua */ `
 local members, isChosen, bytes, hasMore = {}, {}, 0, 1
 local passed = { [compacted] = 0, [order] = 0 }
@@ -51,7 +50,7 @@ for _ = 1, step do
   end
 end
 -- Nothing was written so far. What is taken out has to be returned, so nothing behind this may raise an error.
-if #members > 0 then takeOut(members, keysOf(members)) end
+if #members > 0 then dropDelayed(members, keysOf(members)) end
 for list, count in pairs(passed) do
   -- An element that stays is dead: every reader skips it.
   local done = count > 0 and redis.pcall("LTRIM", list, count, -1)
@@ -72,7 +71,7 @@ export const pollNewestTo = defineScript({
   name: "poll-newest-to",
   keys: ["timeouts", "order", "compacted", "businessKeys", "ready"],
   args: ["step"],
-  needs: [find, may, spending, takeOut, unpackMember],
+  needs: [find, may, spending, dropDelayed, unpackMember],
   lua: /* lua */ `
 for _ = 1, step do
   if spent() > ${BUDGET} then break end
@@ -91,7 +90,7 @@ for _ = 1, step do
     local keys = keysOf({ member })
     may("ZREM", timeouts)
     redis.call("LPUSH", ready, payload)
-    takeOut({ member }, keys)
+    dropDelayed({ member }, keys)
     -- If it stays, the element is dead.
     redis.pcall("RPOP", list)
     return { payload, 1 }

@@ -1,7 +1,7 @@
 import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { keysOfRetries, resolve, takeOut } from "../places/key-index.ts";
-import { findNext } from "../places/delayed.ts";
+import { keysOfRetries, resolve } from "../places/key-index.ts";
+import { dropDelayed, findNext } from "../places/delayed.ts";
 import { dropRetries } from "../places/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -34,7 +34,7 @@ const defineRemove = <const Column extends string>(
     keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
     args: ["elementsAre"],
     each: columns,
-    needs: [needs, takeOut],
+    needs: [needs, dropDelayed],
     rarely: [dropRetries, forget, keysOfRetries],
     lua: /* lua */ `
 local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
@@ -61,7 +61,7 @@ local keys = #leaving > 0 and rare().keysOfRetries(leaving) or {}
 if #leaving > 0 then rare().mayDropRetries() end
 if #members > 0 then
   for _, key in ipairs(keysOf(others)) do own[#own + 1] = key end
-  takeOut(members, own)
+  dropDelayed(members, own)
   if elementsAre == "members" then rare().forget(members) end
 end
 if #names > 0 then rare().dropRetries(names, #names) end

@@ -1,7 +1,8 @@
 import { defineFragment } from "../fragment.ts";
 import { compareBytes, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
-import { behindAddress, keysOfRetries, pointsTo, resolve } from "../places/key-index.ts";
+import { keysOfRetries, resolve } from "../places/key-index.ts";
+import { behindAddress, pointsTo } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { retryOf } from "../places/retries.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";

@@ -1,7 +1,8 @@
 import { addressOf, isAddress } from "../fragments/address.ts";
 import { earliestDue } from "../places/due.ts";
 import { appendEntry } from "../places/stream.ts";
-import { delayedWith, heldKeyOf, isFreeFor, packOutcome } from "../places/key-index.ts";
+import { delayedWith, heldKeyOf, isFreeFor } from "../places/key-index.ts";
+import { packOutcome } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { putDelayed, takeBack } from "../places/delayed.ts";

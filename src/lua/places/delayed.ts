@@ -1,5 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
+import { ownKeys } from "../fragments/key-entry.ts";
+import { unpackMember } from "../fragments/member.ts";
 
 /**
  * The cost of look-ups.
@@ -202,6 +204,33 @@ local function putDelayed(members, deadlines, elements)
     for _, element in ipairs(fresh) do redis.call("RPUSH", order, element) end
   end
   return nil, added, known, first
+end
+`,
+});
+
+/**
+ * `keysOf(members)`: the business keys whose index entries point to these messages. Reads only.
+ * `dropDelayed(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
+ * remove an entry, it stays and points to nothing, which does no harm.
+ */
+export const dropDelayed = defineFragment({
+  keys: ["timeouts", "businessKeys"],
+  needs: [ownKeys, unpackMember],
+  lua: /* lua */ `
+local function keysOf(members)
+  local keys, ids = {}, {}
+  for _, member in ipairs(members) do
+    local id, _, key = unpackMember(member)
+    if key then
+      keys[#keys + 1] = key
+      ids[#ids + 1] = id
+    end
+  end
+  return ownKeys(keys, ids)
+end
+local function dropDelayed(members, keys)
+  redis.call("ZREM", timeouts, unpack(members))
+  if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 end
 `,
 });

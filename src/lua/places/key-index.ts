@@ -1,64 +1,10 @@
 import { defineFragment } from "../fragment.ts";
-import { idOf, wholeAt } from "../fragments/address.ts";
+import { idOf } from "../fragments/address.ts";
+import { pointsTo } from "../fragments/key-entry.ts";
 import { locate } from "./delayed.ts";
-import { packMember, unpackMember } from "../fragments/member.ts";
+import { packMember } from "../fragments/member.ts";
 import { readTrailer } from "../fragments/trailer.ts";
 import { groupsRetrying, retriesOf, retryBytes } from "./retries.ts";
-
-/*
- * Entries of the index of business keys, a HASH, key -> entry. An entry is
- * `address(24) | outcome(1) | since(8, big-endian epoch ms)`: the address of the delayed or retrying message that holds
- * the key, the outcome of its offer (a position in `OUTCOMES`; 0 for a retrying message), and when the key was first
- * offered since it was last free. `since` is present from the first replacement on. Foreign programs may have written
- * anything.
- */
-
-/** `pointsTo(entry, id)`: whether an entry, which may be missing, points to the message with this id of 16 bytes. */
-export const pointsTo = defineFragment({
-  lua: /* lua */ `
-local function pointsTo(entry, id)
-  return entry and entry:sub(9, 24) == id
-end
-`,
-});
-
-/** `behindAddress(entry)`: what stays of an entry if the message gets another address. */
-export const behindAddress = defineFragment({
-  lua: /* lua */ `
-local function behindAddress(entry)
-  return entry:sub(25)
-end
-`,
-});
-
-/**
- * What follows the address in an entry.
- *
- * `outcomeIn(entry)`: the outcome.
- * `sinceIn(entry)`: when the key was first offered; nil before the first replacement.
- */
-export const outcomeIn = defineFragment({
-  needs: [wholeAt],
-  lua: /* lua */ `
-local function outcomeIn(entry)
-  return entry:byte(25)
-end
-local function sinceIn(entry)
-  if #entry < 33 then return nil end
-  return wholeAt(entry, 26)
-end
-`,
-});
-
-/** `packOutcome(outcome, since)`: what follows the address in an entry; `since` may be nil. */
-export const packOutcome = defineFragment({
-  lua: /* lua */ `
-local function packOutcome(outcome, since)
-  if not since then return string.char(outcome) end
-  return string.char(outcome) .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296)
-end
-`,
-});
 
 /**
  * `delayedWith(key[, entry])`: the member and the deadline of the delayed message that holds this business key, or nil
@@ -216,48 +162,6 @@ local function keysOfRetries(leaving)
     if pointsTo(entry, idOf(ofKeys[i].a)) and isLast(ofKeys[i].a) then own[#own + 1] = keys[i] end
   end
   return own
-end
-`,
-});
-
-/** `ownKeys(keys, ids)`: the keys whose entries point to the message with the id at the same position. */
-export const ownKeys = defineFragment({
-  keys: ["businessKeys"],
-  lua: /* lua */ `
-local function ownKeys(keys, ids)
-  local own = {}
-  if #keys == 0 then return own end
-  for i, entry in ipairs(redis.call("HMGET", businessKeys, unpack(keys))) do
-    if entry and entry:sub(9, 24) == ids[i] then own[#own + 1] = keys[i] end
-  end
-  return own
-end
-`,
-});
-
-/**
- * `keysOf(members)`: the business keys whose index entries point to these messages. Reads only.
- * `takeOut(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
- * remove an entry, it stays and points to nothing, which does no harm.
- */
-export const takeOut = defineFragment({
-  keys: ["timeouts", "businessKeys"],
-  needs: [ownKeys, unpackMember],
-  lua: /* lua */ `
-local function keysOf(members)
-  local keys, ids = {}, {}
-  for _, member in ipairs(members) do
-    local id, _, key = unpackMember(member)
-    if key then
-      keys[#keys + 1] = key
-      ids[#ids + 1] = id
-    end
-  end
-  return ownKeys(keys, ids)
-end
-local function takeOut(members, keys)
-  redis.call("ZREM", timeouts, unpack(members))
-  if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 end
 `,
 });

@@ -3,8 +3,7 @@ import { deadlineOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { takeOut } from "../places/key-index.ts";
-import { locate, putDelayed, takeBack } from "../places/delayed.ts";
+import { dropDelayed, locate, putDelayed, takeBack } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -103,7 +102,7 @@ export const planSchedule = defineScript({
     packAddress,
     putDelayed,
     takeBack,
-    takeOut,
+    dropDelayed,
     unpackMember,
     wakeUp,
     writes,
@@ -153,7 +152,7 @@ if isWaking == "1" then wrote(nil, wakeUp(0)) else wrote(nil, wakeUp(first, head
 attempt(may, "ZREM", timeouts)
 local function withdraw()
   if #leaving == 0 then return end
-  takeOut(leaving, freed)
+  dropDelayed(leaving, freed)
   if elementsAre == "members" then rare().forget(leaving) end
 end
 if record == "" then

@@ -73,7 +73,7 @@ export class Reader {
       step: () => this.#step(),
       giveBack: (left) => Promise.all(left.map((held) => host.release(held))),
       onLeft: () => {
-        const suspect = this.#suspects.takeOut();
+        const suspect = this.#suspects.dropDelayed();
         // Nobody waits here now. Another process may take it.
         return suspect && host.release(suspect);
       },

@@ -49,7 +49,7 @@ export class Suspects {
   }
 
   /** Removes and returns the suspect that rests here, if it is still held. */
-  takeOut(): Held | undefined {
+  dropDelayed(): Held | undefined {
     const next = this.#next;
     this.#next = undefined;
     return next?.isHeld === true ? next : undefined;
@@ -57,6 +57,6 @@ export class Suspects {
 
   /** Removes and returns the suspect that rests here, which is then the one that is handed out. */
   handOut(): Held | undefined {
-    return (this.#alone = this.takeOut());
+    return (this.#alone = this.dropDelayed());
   }
 }

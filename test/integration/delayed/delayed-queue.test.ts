@@ -404,11 +404,11 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     /** Overdue, but nobody has moved it yet. */
     const due = new Date(1000);
 
-    test.each(ways)("%s", async (_, takeOut) => {
+    test.each(ways)("%s", async (_, dropDelayed) => {
       const delayed = queue as DelayedQueue<string>;
       await delayed.offerAt("dropped", due);
       await delayed.offerAt("kept", due);
-      expect(await takeOut(delayed)).toBeTruthy();
+      expect(await dropDelayed(delayed)).toBeTruthy();
 
       // Due at the same time, but offered later: the removed one would come first.
       const ready = newLine({ interop }).getBlockingQueue<string>(name);

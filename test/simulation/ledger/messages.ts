@@ -98,7 +98,7 @@ function unexcused(missing: Offer[], story: Story, { capacity }: Promises): stri
     });
   // What was taken out, and whose reply was lost, or what was dropped, need not have been due.
   const removals = story
-    .callsOf("takeOut", "clear")
+    .callsOf("dropDelayed", "clear")
     .filter(
       (call) => mayHaveTakenEffect(call) && (call.verb === "clear" || call.answer === undefined),
     )
@@ -127,7 +127,7 @@ const TAKE_OVER = ["blocking", "background"];
 /** How many messages may have been on their way to the processes that a fault met. */
 function onTheWay({ process, at, until }: Fault, story: Story): number {
   const calls = story
-    .callsOf("take", "takeMany", "poll", "takeOut", "subscribe")
+    .callsOf("take", "takeMany", "poll", "dropDelayed", "subscribe")
     .filter(({ by, args, begun, ended, error, answer }) => {
       // A group loses nothing.
       if ((process !== undefined && process !== by) || args["group"] !== undefined) return false;

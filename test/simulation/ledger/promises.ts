@@ -109,7 +109,7 @@ const TAKES_AWAY = [
   "reschedule",
   "promote",
   "offer",
-  "takeOut",
+  "dropDelayed",
   "remove",
   "clear",
   "makePlain",

@@ -132,7 +132,7 @@ function isDelayed(offer: Offer, call: Call, story: Story): boolean {
   // A process may take out what is not due yet, or drop it.
   if (story.deliveries.some(({ n, isEarly }) => n === offer.n && isEarly)) return false;
   const mayBeGone = story
-    .callsOf("takeOut", "clear")
+    .callsOf("dropDelayed", "clear")
     .filter((other) => other !== call && other.begun.index < ended.index)
     .some((other) => (other.verb === "clear" ? mayHaveTakenEffect(other) : isUnanswered(other)));
   if (mayBeGone) return false;

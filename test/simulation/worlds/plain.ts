@@ -97,7 +97,7 @@ async function work(shop: Shop, clerk: Clerk, known: Known[]): Promise<void> {
       cancel: 6,
       remove: 2,
       clear: 0.5,
-      takeOut: 1,
+      dropDelayed: 1,
       reschedule: 4,
       promote: 2,
       get: 2,
@@ -127,7 +127,7 @@ async function work(shop: Shop, clerk: Clerk, known: Known[]): Promise<void> {
         for (const result of await clerk.offerMany(all)) keep(result);
       } else if (verb === "put") await clerk.put();
       else if (verb === "clear") await clerk.clear();
-      else if (verb === "takeOut") await clerk.takeOut(size - 1);
+      else if (verb === "dropDelayed") await clerk.dropDelayed(size - 1);
       else if (verb === "view") await clerk.view(size === 2 ? "readAll" : "soonest");
       else if (target === undefined) await clerk.offer(wait);
       else if (verb === "cancel" && size === 4) {
