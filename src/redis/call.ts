@@ -12,20 +12,27 @@ export interface CallLimit {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The wait for a call, as what sends the command sees it. */
+export interface Wait {
+  /** When it is over (`networkTime.now()`), unless it is put off. */
+  readonly endsAt: number;
+  /** Whether it is over. Nothing is sent then. */
+  hasEnded(): boolean;
+  /** Called right before the command is sent for the first time; returns whether it is still wanted. */
+  begin(): boolean;
+}
+
 /**
- * Sends a command that somebody awaits. Waits until it can be sent, and sends it again while `mayRetry` allows it for
- * its error, as in a failover. It is never sent after the limit: only a reply that is under way is awaited longer.
+ * Waits for the reply to a command that `send` sends. It must not be sent after the limit: only a reply that is under way
+ * is awaited longer.
  *
- * @param ready returns what to wait for before sending, or undefined if there is nothing.
  * @param onLate receives a reply that comes after the limit: it may hold messages.
  * @param isMoving tells whether the connection that carries the command gets on; see `Progress`.
  * @throws {UnansweredError} when the time is over or the signal is aborted.
  */
 export function callWithin<Reply>(
   { expiries, signal }: CallLimit,
-  ready: () => Promise<void> | undefined,
-  send: () => Promise<Reply>,
-  mayRetry: (error: unknown) => boolean,
+  send: (wait: Wait) => Promise<Reply | undefined>,
   onLate: (reply: Reply) => void = () => {},
   isMoving: () => boolean = () => false,
 ): Promise<Reply> {
@@ -34,40 +41,28 @@ export function callWithin<Reply>(
       reject(aborted(signal, false));
       return;
     }
-    let isSent = false;
-    let isOver = false;
     const finish = () => {
-      isOver = true;
+      wait.isOver = true;
       expiries.remove(expiry);
       unlisten?.();
     };
     const expiry = expiries.add(
       () => {
         finish();
-        reject(overdue(expiries.timeout, isSent));
+        reject(overdue(expiries.timeout, wait.isSent));
       },
-      () => isSent && isMoving(),
+      () => wait.isSent && isMoving(),
     );
+    const wait = new OneWait(expiry.endsAt);
     const unlisten =
       signal &&
       onAbort(signal, () => {
         finish();
-        reject(aborted(signal, isSent));
+        reject(aborted(signal, wait.isSent));
       });
-
-    const call = async (): Promise<Reply | undefined> => {
-      const pending = ready();
-      if (pending !== undefined) await pending;
-      if (isOver) return undefined;
-      isSent = true;
-      return await retrying(send, mayRetry, expiry.endsAt, async () => {
-        if (!isOver) await ready();
-        return !isOver;
-      });
-    };
-    call().then(
+    send(wait).then(
       (reply) => {
-        if (isOver && isSent) onLate(reply as Reply);
+        if (wait.isOver && wait.isSent) onLate(reply as Reply);
         finish();
         resolve(reply as Reply);
       },
@@ -77,6 +72,26 @@ export function callWithin<Reply>(
       },
     );
   });
+}
+
+/** The wait of one caller. */
+class OneWait implements Wait {
+  readonly endsAt: number;
+  isSent = false;
+  isOver = false;
+
+  constructor(endsAt: number) {
+    this.endsAt = endsAt;
+  }
+
+  begin(): boolean {
+    this.isSent = !this.isOver;
+    return this.isSent;
+  }
+
+  hasEnded(): boolean {
+    return this.isOver;
+  }
 }
 
 /** The error of a call that took longer than `timeout` milliseconds. */
@@ -100,7 +115,7 @@ export async function retrying<Reply>(
   send: () => Promise<Reply>,
   mayRetry: (error: unknown) => boolean,
   endsAt: number,
-  again: () => Promise<boolean> = () => Promise.resolve(true),
+  again: () => Promise<boolean>,
 ): Promise<Reply> {
   // Made by the first failure: every call passes here.
   let pause: Pause | undefined;

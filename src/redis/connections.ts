@@ -14,7 +14,7 @@ import {
   ofMovedSlot,
   UnansweredError,
 } from "../failure.ts";
-import { callWithin, type CallLimit } from "./call.ts";
+import { callWithin, retrying, type CallLimit, type Wait } from "./call.ts";
 import { DedicatedConnections, type Role } from "./dedicated.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { HandshakeError } from "./handshake.ts";
@@ -115,37 +115,51 @@ export class Connections {
     send: (client: RedisClient) => Promise<Reply>,
     onLate?: (reply: Reply) => void,
   ): Promise<Reply> {
-    const client = this[through];
-    const readiness = through === "commands" ? this.readiness : this.#backgroundReadiness;
-    const sent = () => {
-      // What moves later are replies to this call, or to those before it.
-      lookAt(client);
-      return send(client);
-    };
+    const isMoving = () => this.isMoving(limit.expiries.timeout, this[through]);
     try {
-      return await callWithin(
-        limit,
-        () => readiness?.wait(),
-        through === "commands" ? () => this.confirmed(sent) : sent,
-        through === "commands" ? this.mayRetry : isRefusedForNow,
-        onLate,
-        () => this.isMoving(limit.expiries.timeout, client),
-      );
+      return await callWithin(limit, (wait) => this.send(through, wait, send), onLate, isMoving);
     } catch (error) {
       throw this.explain(error);
     }
   }
 
   /**
+   * Sends a command as {@link call} does, for a caller that bounds the wait itself: as soon as it can be sent, and again
+   * while `mayRetry` allows it for its error, as in a failover. Resolves with nothing if it was not wanted any more.
+   *
+   * Rejects with ioredis's errors, or an {@link UnansweredError}; the caller {@link explain}s them.
+   */
+  async send<Reply>(
+    through: "commands" | "background",
+    wait: Wait,
+    send: (client: RedisClient) => Promise<Reply>,
+    mayRetry = through === "commands" ? this.mayRetry : isRefusedForNow,
+  ): Promise<Reply | undefined> {
+    const client = this[through];
+    const readiness = through === "commands" ? this.readiness : this.#backgroundReadiness;
+    const connecting = readiness?.wait();
+    if (connecting !== undefined) await connecting;
+    if (!wait.begin()) return undefined;
+    const attempt = () => {
+      // What moves later are replies to this call, or to those before it.
+      lookAt(client);
+      return through === "commands" ? this.#confirmed(send) : send(client);
+    };
+    return await retrying(attempt, mayRetry, wait.endsAt, async () => {
+      if (!wait.hasEnded()) await readiness?.wait();
+      return !wait.hasEnded();
+    });
+  }
+
+  /**
    * Sends a command on `commands`. Rejects if ioredis has sent it again to another database, which only happens with a
    * lent client. If ioredis may have sent it again at all, its error says that an earlier copy may have had an effect.
    */
-  async confirmed<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+  async #confirmed<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     const line = new Line(this.commands);
-    lookAt(this.commands);
     let reply: Reply;
     try {
-      reply = await send();
+      reply = await send(this.commands);
     } catch (error) {
       if (!line.isSame) noteEarlierCopy(error);
       throw error;

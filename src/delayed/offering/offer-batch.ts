@@ -9,7 +9,7 @@ import { headersBytes } from "../../queue/message/headers.ts";
 import { createId, formatMessageId, messageIdAt } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch, type RequestBatch } from "../../queue/turn-batch.ts";
-import { retrying } from "../../redis/call.ts";
+import type { Wait } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
@@ -95,7 +95,20 @@ export class OfferBatch {
   }
 
   async #send(batch: RequestBatch<Offering>, script: OfferScript): Promise<OfferResult[]> {
-    let isSent = false;
+    let offerings: readonly Offering[] = [];
+    let ids: readonly Buffer[] = [];
+    const wait: Wait = {
+      endsAt: batch.endsAt,
+      hasEnded: () => networkTime.now() >= batch.endsAt,
+      begin: () => {
+        offerings = batch.seal();
+        // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
+        // connection, ZADD NX then finds the same members.
+        ids = offerings.map((offering) => this.#idOf(offering));
+        return offerings.length > 0;
+      },
+    };
+    const send = (redis: RedisClient) => this.#sendUnder(redis, script, offerings, ids);
     const mayRetry = (error: unknown): boolean => {
       // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
@@ -105,33 +118,21 @@ export class OfferBatch {
     };
     try {
       if (this.#gate !== undefined) await this.#gate;
-      const { commands, readiness } = this.#connections;
-      const connecting = readiness.wait();
-      if (connecting !== undefined) await connecting;
-      const asking = this.#queue.clock.ready(() => this.#queue.time(commands));
-      if (asking !== undefined) {
-        await asking;
-        // The connection may have been replaced meanwhile.
-        await readiness.wait();
-      }
-      const offerings = batch.seal();
-      if (offerings.length === 0) return [];
-      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
-      // connection, ZADD NX then finds the same members.
-      const ids = offerings.map((offering) => this.#idOf(offering));
-      isSent = true;
-      const send = () =>
-        this.#connections.confirmed(() => this.#sendUnder(commands, script, offerings, ids));
-      const results = await retrying(send, mayRetry, batch.endsAt, async () => {
-        await readiness.wait();
-        return networkTime.now() < batch.endsAt;
-      });
+      const asking = this.#queue.clock.ready(() => this.#askTime());
+      if (asking !== undefined) await asking;
+      const results = (await this.#connections.send("commands", wait, send, mayRetry)) ?? [];
       this.#queue.counters.offered += results.length;
       if (script === "keyed") this.#queue.counters.offered -= results.filter(isExisting).length;
       return results;
     } catch (error) {
-      throw this.#failure(error, isSent ? undefined : "none");
+      throw this.#failure(error, offerings.length > 0 ? undefined : "none");
     }
+  }
+
+  async #askTime(): Promise<number> {
+    const { commands, readiness } = this.#connections;
+    await readiness.wait();
+    return await this.#queue.time(commands);
   }
 
   #idOf({ hash, sentAs }: Offering): Buffer {

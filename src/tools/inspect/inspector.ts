@@ -126,14 +126,11 @@ export class Inspector implements AsyncDisposable {
     // No script uses this key, and XX writes only to one that exists. Redis refuses it like any other write.
     const key = queueKeys(queue).timeouts.replace(/^[^:]*/, "delayline_probe");
     const ask = async ({ connections: { commands }, expiries }: Server) => {
-      const send = async () => void (await commands.set(key, "", "XX"));
       // Not sent again after a refusal: that is the answer.
-      const sent = callWithin(
-        { expiries, signal },
-        () => undefined,
-        send,
-        () => false,
-      );
+      const sent = callWithin({ expiries, signal }, async (wait) => {
+        wait.begin();
+        await commands.set(key, "", "XX");
+      });
       return await sent.then(() => undefined, causeOf);
     };
     const causes = await Promise.all(serversOf(this.line).map(ask));

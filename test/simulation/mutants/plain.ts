@@ -381,8 +381,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "redis/call.ts",
-        find: `if (isOver && isSent) onLate(reply as Reply);`,
-        replace: `if (isOver && !isSent) onLate(reply as Reply);`,
+        find: `if (wait.isOver && wait.isSent) onLate(reply as Reply);`,
+        replace: `if (wait.isOver && !wait.isSent) onLate(reply as Reply);`,
       },
     ],
   },

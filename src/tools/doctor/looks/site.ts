@@ -94,12 +94,10 @@ export class Site implements Endpoint {
   /** Bounds the time of a call that is sent on another connection. */
   within<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const { expiries } = this.#shared;
-    return callWithin(
-      { expiries, signal: this.#signal },
-      () => undefined,
-      send,
-      () => false,
-    );
+    return callWithin({ expiries, signal: this.#signal }, async (wait) => {
+      wait.begin();
+      return await send();
+    });
   }
 
   /** The server, or all nodes of the Cluster, including replicas. */
