@@ -1,7 +1,7 @@
 import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { clearDelayed } from "../lua/delayed/remove.ts";
-import type { DelayedMember, WaitingMember } from "../lua/delayed/get.ts";
+import type { DelayedMember, DueMember } from "../lua/delayed/get.ts";
 import { headDeadline } from "../lua/queue/next-due.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
@@ -257,7 +257,7 @@ async function* allToBytes(
   }
 }
 
-function toBytes(found: DelayedMember | WaitingMember | undefined): DelayedBytes | undefined {
+function toBytes(found: DelayedMember | DueMember | undefined): DelayedBytes | undefined {
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline } = found;

@@ -1,4 +1,4 @@
-import { areWaiting, get, type WaitingMember } from "../lua/delayed/get.ts";
+import { areHeld, get, type DueMember } from "../lua/delayed/get.ts";
 import { reschedule } from "../lua/delayed/reschedule.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
@@ -17,18 +17,14 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(idOrKey: string, call?: Call): Promise<WaitingMember | undefined> {
+  async get(idOrKey: string, call?: Call): Promise<DueMember | undefined> {
     const options = { ...call, rows: [whichOf(idOrKey)] };
     const found = await this.#queue.read("look into", get, { maxBytes: PAGE_BYTES }, options);
     return found.messages[0];
   }
 
   /** Gives a message a new deadline; returns it as it is then, or undefined if it is neither delayed nor retrying. */
-  async reschedule(
-    idOrKey: string,
-    due: Due | "now",
-    call?: Call,
-  ): Promise<WaitingMember | undefined> {
+  async reschedule(idOrKey: string, due: Due | "now", call?: Call): Promise<DueMember | undefined> {
     const args = {
       channel: this.#queue.keys.channel,
       ...whichOf(idOrKey),
@@ -40,7 +36,7 @@ export class Lookup {
   }
 
   /** The messages whose business keys have this prefix, each once, in no particular order. */
-  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<WaitingMember, void, void> {
+  async *withPrefix(prefix: string, call?: Call): AsyncGenerator<DueMember, void, void> {
     for await (const keys of this.keysWith(prefix, call)) {
       for (let i = 0; i < keys.length;) {
         const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ id: "", key }));
@@ -82,7 +78,7 @@ export class Lookup {
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read("look into", areWaiting, {}, { ...call, rows });
+      const flags = await this.#queue.read("look into", areHeld, {}, { ...call, rows });
       held.push(...some.filter((_, k) => flags[k]));
     }
     return held;

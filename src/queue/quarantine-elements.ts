@@ -1,5 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
-import { countAside, removeAside, requeueAside } from "../lua/ready/quarantine.ts";
+import {
+  countQuarantined,
+  removeQuarantined,
+  requeueQuarantined,
+} from "../lua/ready/quarantine.ts";
 import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "./call.ts";
@@ -36,7 +40,7 @@ export async function countThere(
   return await inBatches(elements, false, (rows) =>
     queue.call(
       doing,
-      (redis, keys) => run(redis, countAside, { quarantine: keys[list] }, {}, rows),
+      (redis, keys) => run(redis, countQuarantined, { quarantine: keys[list] }, {}, rows),
       call,
     ),
   );
@@ -56,7 +60,7 @@ export async function requeueThere(
 ): Promise<number> {
   const doing = "requeue the quarantine of";
   return await inBatches(elements, true, (rows) =>
-    queue.change(doing, requeueAside, { mark: newMark() }, { ...call, rows }),
+    queue.change(doing, requeueQuarantined, { mark: newMark() }, { ...call, rows }),
   );
 }
 
@@ -72,7 +76,7 @@ export async function removeThere(
     queue.callOnce(
       doing,
       (redis, keys) =>
-        run(redis, removeAside, { quarantine: keys[list] }, { mark: newMark() }, rows),
+        run(redis, removeQuarantined, { quarantine: keys[list] }, { mark: newMark() }, rows),
       call,
     ),
   );

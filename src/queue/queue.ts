@@ -1,7 +1,7 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
-import { setAside } from "../lua/ready/quarantine.ts";
+import { quarantineBytes } from "../lua/ready/quarantine.ts";
 import { guarded, heldFact } from "../lua/guarded.ts";
 import { lookBack } from "../lua/queue/look-back.ts";
 import { asFlag } from "../lua/reply.ts";
@@ -308,7 +308,7 @@ export class Queue {
   ): Promise<boolean> {
     try {
       const keys = { quarantine: this.keys[into] };
-      await run(this.server.connections.background, setAside, keys, { bytes });
+      await run(this.server.connections.background, quarantineBytes, keys, { bytes });
       return true;
     } catch (error) {
       const doing = `cannot put a message of queue "${this.name}" into its quarantine`;

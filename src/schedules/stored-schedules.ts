@@ -1,5 +1,5 @@
 import { planSchedule, raiseSet } from "../lua/schedules/plan-schedule.ts";
-import { areWaiting } from "../lua/delayed/get.ts";
+import { areHeld } from "../lua/delayed/get.ts";
 import { readSchedule, schedulesPage, type DroppedRuns } from "../lua/schedules/schedules-due.ts";
 import type { Call } from "../queue/call.ts";
 import { messageIdAt, packMember } from "../queue/message/message.ts";
@@ -105,7 +105,7 @@ export class StoredSchedules {
     for (let from = 0; from < keys.length; from += PAGE) {
       const some = keys.slice(from, from + PAGE);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read("look into", areWaiting, {}, { ...call, rows });
+      const flags = await this.#queue.read("look into", areHeld, {}, { ...call, rows });
       some.forEach((key, i) => flags[i] && present.add(key));
     }
     return present;

@@ -10,7 +10,7 @@ export interface DelayedMember {
 }
 
 /** A delayed or retrying message as scripts return it. */
-export interface WaitingMember extends DelayedMember {
+export interface DueMember extends DelayedMember {
   /** The address of a retrying message, which keeps its id; its deadline is when it is due next. */
   readonly address: Buffer | undefined;
 }
@@ -47,19 +47,19 @@ for each row do
 end
 return { looked, messages }
 `,
-  reply: (raw) => asRow(raw, { lookedUp: asNumber, messages: asWaitingMembers }),
+  reply: (raw) => asRow(raw, { lookedUp: asNumber, messages: asDueMembers }),
 });
 
-function asWaitingMembers(raw: RawReply | undefined): WaitingMember[] {
-  return asRows(raw, WAITING);
+function asDueMembers(raw: RawReply | undefined): DueMember[] {
+  return asRows(raw, DUE);
 }
 
-/** The columns of a {@link WaitingMember}. */
-export const WAITING = { deadline: asDeadline, member: asBuffer, address: orNothing(asBuffer) };
+/** The columns of a {@link DueMember}. */
+export const DUE = { deadline: asDeadline, member: asBuffer, address: orNothing(asBuffer) };
 
 /** Returns which of these business keys have a delayed or retrying message. */
-export const areWaiting = defineScript({
-  name: "are-waiting",
+export const areHeld = defineScript({
+  name: "are-held",
   keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
   args: [],
   each: ["key"],

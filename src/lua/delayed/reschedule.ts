@@ -8,7 +8,7 @@ import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
-import { WAITING } from "./get.ts";
+import { DUE } from "./get.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 
@@ -104,5 +104,5 @@ end
 redis.call("ZADD", timeouts, "XX", deadline, member)
 return { replied(deadline), member, false }
 `,
-  reply: orNothing((raw) => asRow(raw, WAITING)),
+  reply: orNothing((raw) => asRow(raw, DUE)),
 });

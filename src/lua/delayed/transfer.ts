@@ -155,12 +155,12 @@ end
 `,
 });
 
-/** `setAside(poison)`: moves members of an unknown layout to the unreadable messages. */
-const setAside = defineFragment({
+/** `quarantineAll(poison)`: moves members of an unknown layout to the unreadable messages. */
+const quarantineAll = defineFragment({
   keys: ["timeouts", "unreadable"],
   needs: [may],
   lua: /* lua */ `
-local function setAside(poison)
+local function quarantineAll(poison)
   may("ZREM", timeouts)
   redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
@@ -257,7 +257,7 @@ const KEYS = [
 const ARGS = ["known", "mark", "limit", "grace", "claim", "task", "makes", "elementsAre"] as const;
 
 const SHARED = [clock, firstDue, replied, unpackDue];
-const SHARED_RARELY = [allDue, lastClaim, listed, setAside, unfitness];
+const SHARED_RARELY = [allDue, lastClaim, listed, quarantineAll, unfitness];
 
 /** Fills the LIST, or the stream if there is one. Leaves retries alone; ignores `makes`. */
 const toList = defineScript({
@@ -285,7 +285,7 @@ end
 local messages, readable, poison, unfit, own, since = unpackDue(members, scores, isStream and rare().addressOf, now)
 
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
-if #poison > 0 then rare().setAside(poison) end
+if #poison > 0 then rare().quarantineAll(poison) end
 if #unfit > 0 then rare().drop(unfit) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and rare().appendAll or pushAll)(messages) end
@@ -352,7 +352,7 @@ if #names > 0 then
   rare().mayDropRetries()
 end
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
-if #poison > 0 then rare().setAside(poison) end
+if #poison > 0 then rare().quarantineAll(poison) end
 if #unfit > 0 then rare().drop(unfit) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and appendAll or rare().pushAll)(messages) end

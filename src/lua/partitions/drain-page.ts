@@ -8,7 +8,7 @@ import {
 } from "../fragments/stream-info.ts";
 import { deadLetter, letter } from "../places/dead.ts";
 import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
-import { entryOf, heldBack, turnOf } from "../places/stream.ts";
+import { entryOf, heldBack, rankOf } from "../places/stream.ts";
 import { finish, mayFinish } from "../places/settle.ts";
 import { handedOut, inFlight } from "../places/in-flight.ts";
 import { idOf } from "../fragments/address.ts";
@@ -60,7 +60,7 @@ export interface DrainedPage extends Batch {
  *
  * `fenced` names consumers that cannot handle a message any more, one line each, as in `orphans` of `hold.ts`: the
  * holders of the partition before a change has taken the lease. What they have in flight goes first, in the order of its
- * turns (`turnOf`). What belongs here stays in flight for the next holder, who handles it first.
+ * ranks (`rankOf`). What belongs here stays in flight for the next holder, who handles it first.
  *
  * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too: for each a failed attempt
  * is counted, as `reclaim` does. A message that has had `maxAttempts`, as the consumer's name tells, migrates as a
@@ -118,7 +118,7 @@ export const drainPage = defineScript({
     may,
     mayFinish,
     orBury,
-    turnOf,
+    rankOf,
     retryBytes,
     streamId,
   ],
@@ -282,7 +282,7 @@ local function inFlightElsewhere(group, consumer, hasDied, most, found)
       if not fields or not belongsHere(fields) then
         local entry = fields and entryOf(fields)
         local lost = hasDied and (not entry or wasHandedOut(entry, row[4])) and consumer
-        found[#found + 1] = { id = id, fields = fields, turn = turnOf(id, entry), lost = lost }
+        found[#found + 1] = { id = id, fields = fields, rank = rankOf(id, entry), lost = lost }
       end
     end
     if #page < 100 then break end
@@ -350,7 +350,7 @@ for _, group in ipairs(groups) do
     end
     if not isFenced and isRemoved == "1" and not isAlive(consumer, timeout) then dead[#dead + 1] = consumer end
   end
-  table.sort(held, function(one, other) return compareIds(one.turn, other.turn) < 0 end)
+  table.sort(held, function(one, other) return compareIds(one.rank, other.rank) < 0 end)
   takeInFlight(group.name, held)
   local last = group["last-delivered-id"]
   if group.pending > 0 then noteKept(group.name, last) end

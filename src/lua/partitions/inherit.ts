@@ -1,6 +1,6 @@
 import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../places/dead.ts";
-import { appendEntry, asEntry, heldBack, turnOf, readEntry, type Entry } from "../places/stream.ts";
+import { appendEntry, asEntry, heldBack, rankOf, readEntry, type Entry } from "../places/stream.ts";
 import { holds } from "./hold.ts";
 import { orBury } from "../fragments/failure.ts";
 import { handedOut, inFlight, keepInFlight } from "../places/in-flight.ts";
@@ -22,13 +22,13 @@ export interface Inheritance {
 
 /**
  * Notes the holder's consumer, and passes to it what is in flight for the consumers of its predecessors, `limit`
- * entries of each at most, in the order of their turns (`turnOf`). Those of one key have to be handled in this order,
+ * entries of each at most, in the order of their ranks (`rankOf`). Those of one key have to be handled in this order,
  * and before any undelivered message. `counted` (1 or 0) is whether the lost delivery counts as an attempt; a message
  * that has had `maxAttempts` attempts becomes a dead letter. A predecessor that kept a message without having handed
  * it out has not attempted it, so nothing is counted; see `handOut`. A message that is held back stays so, for the rest
  * of its pause.
  *
- * A message whose attempt counts gets a new entry with its turn, which holds its attempts. The group may not have reached
+ * A message whose attempt counts gets a new entry with its rank, which holds its attempts. The group may not have reached
  * that entry yet, and then delivers it a second time to its consumer.
  */
 export const inherit = defineScript({
@@ -48,7 +48,7 @@ export const inherit = defineScript({
     keepInFlight,
     may,
     orBury,
-    turnOf,
+    rankOf,
     readEntry,
     streamId,
   ],
@@ -62,16 +62,16 @@ may("HDEL", holder)
 local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
   local ids, isOwn, ours = {}, {}, {}
-  local function note(id, fields, turn)
+  local function note(id, fields, rank)
     ours[#ours + 1] = id
-    kept[#kept + 1] = { turn = turn, row = { id, fields } }
+    kept[#kept + 1] = { rank = rank, row = { id, fields } }
   end
   for _, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do
     local id, deliveries = found[1], found[4]
     local entry, fields = readEntry(id)
     local isAttempted = counted == "1" and (not entry or wasHandedOut(entry, deliveries))
     if entry and (not entry.g or entry.g == group) and (not isAttempted or isHeldBack(entry, now)) then
-      note(id, fields, turnOf(id, entry))
+      note(id, fields, rankOf(id, entry))
     else
       ids[#ids + 1] = id
     end
@@ -85,9 +85,9 @@ for each row do
       return letter
     end, function()
       entry.g = group
-      local turn = turnOf(ids[i], entry)
-      local id = appendEntry(entry, turn)
-      if type(id) == "string" then note(id, redis.call("XRANGE", stream, id, id)[1][2], turn) end
+      local rank = rankOf(ids[i], entry)
+      local id = appendEntry(entry, rank)
+      if type(id) == "string" then note(id, redis.call("XRANGE", stream, id, id)[1][2], rank) end
       return id
     end)
   end)
@@ -98,7 +98,7 @@ for each row do
 end
 if refused and #kept == 0 then return refused end
 if not isLeft then redis.call("HDEL", holder, "orphans") end
-table.sort(kept, function(one, other) return compareIds(one.turn, other.turn) < 0 end)
+table.sort(kept, function(one, other) return compareIds(one.rank, other.rank) < 0 end)
 for i, found in ipairs(kept) do kept[i] = found.row end
 return { 1, kept, buried }
 `,

@@ -85,7 +85,7 @@ export const HANDED_OUT = 2;
 
 /**
  * `wasHandedOut(entry, deliveries)`: whether the consumer for which an entry is in flight may have handed it out, given how
- * many deliveries Redis has counted. A read hands out, unless the entry is held back, or has a turn: then a script has
+ * many deliveries Redis has counted. A read hands out, unless the entry is held back, or has a rank: then a script has
  * kept it in flight, and only `handOut` does.
  */
 export const handedOut = defineFragment({

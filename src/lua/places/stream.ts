@@ -33,7 +33,7 @@ export interface Entry {
 }
 
 /**
- * `appendEntry(entry, turn, option)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its
+ * `appendEntry(entry, rank, option)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its
  * error. `option`: one of `XADD`, such as `NOMKSTREAM`.
  *
  * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
@@ -41,13 +41,13 @@ export interface Entry {
  * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
  * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
  *
- * With a `turn`, the entry has the field `o`; see {@link turnOf}.
+ * With a `rank`, the entry has the field `o`; see {@link rankOf}.
  */
 export const appendEntry = defineFragment({
   keys: ["stream", "running"],
   rarely: [noteRun],
   lua: /* lua */ `
-local function appendEntry(entry, turn, option)
+local function appendEntry(entry, rank, option)
   local fields = { "*", "a", entry.a, "p", entry.p }
   if option then table.insert(fields, 1, option) end
   for _, name in ipairs({ "t", "n", "g", "d", "u" }) do
@@ -57,9 +57,9 @@ local function appendEntry(entry, turn, option)
       fields[#fields + 1] = value
     end
   end
-  if turn then
+  if rank then
     fields[#fields + 1] = "o"
-    fields[#fields + 1] = turn
+    fields[#fields + 1] = rank
   end
   local id, t = redis.pcall("XADD", stream, unpack(fields)), entry.t
   if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then rare().noteRun(t, id) end
@@ -69,13 +69,13 @@ end
 });
 
 /**
- * `turnOf(id, entry)`: the id that tells when in the order of its key the message of an entry has its turn. This is
- * the entry's own id, unless it was appended with a `turn`: in strict order a failed message gets a new entry, behind
+ * `rankOf(id, entry)`: the id that tells where in the order of its key the message of an entry stands. This is
+ * the entry's own id, unless it was appended with a `rank`: in strict order a failed message gets a new entry, behind
  * entries that have to wait for it. The field in the stream is `o`.
  */
-export const turnOf = defineFragment({
+export const rankOf = defineFragment({
   lua: /* lua */ `
-local function turnOf(id, entry)
+local function rankOf(id, entry)
   return entry and entry.o and entry.o:match("^%d+%-%d+$") or id
 end
 `,

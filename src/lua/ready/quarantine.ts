@@ -6,8 +6,8 @@ import { may } from "../fragments/may.ts";
 /**
  * Puts bytes that nobody can read into a quarantine LIST; returns its new length.
  */
-export const setAside = defineScript({
-  name: "set-aside",
+export const quarantineBytes = defineScript({
+  name: "quarantine-bytes",
   keys: ["quarantine"],
   args: ["bytes"],
   needs: [may],
@@ -103,8 +103,8 @@ end
 });
 
 /** Counts the elements of a quarantine LIST that still are at these positions. */
-export const countAside = defineScript({
-  name: "count-aside",
+export const countQuarantined = defineScript({
+  name: "count-quarantined",
   keys: ["quarantine"],
   args: [],
   each: ["position", "digest"],
@@ -126,8 +126,8 @@ return count
  *
  * Must not be sent twice: use the connection that never resends.
  */
-export const requeueAside = defineScript({
-  name: "requeue-aside",
+export const requeueQuarantined = defineScript({
+  name: "requeue-quarantined",
   keys: ["quarantine", "ready"],
   args: ["mark"],
   each: ["position", "digest"],
@@ -152,9 +152,9 @@ return #payloads
   reply: asNumber,
 });
 
-/** Removes the elements at these positions of a quarantine LIST for good; returns how many. As `requeueAside`. */
-export const removeAside = defineScript({
-  name: "remove-aside",
+/** Removes the elements at these positions of a quarantine LIST for good; returns how many. As `requeueQuarantined`. */
+export const removeQuarantined = defineScript({
+  name: "remove-quarantined",
   keys: ["quarantine"],
   args: ["mark"],
   each: ["position", "digest"],

@@ -2,7 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline.ts";
 import { earliestDue } from "../places/due.ts";
-import { appendEntry, asEntry, heldBack, turnOf, type Entry } from "../places/stream.ts";
+import { appendEntry, asEntry, heldBack, rankOf, type Entry } from "../places/stream.ts";
 import { countFailure } from "../fragments/failure.ts";
 import { HANDED_OUT, inFlight, inFlightFor, keepInFlight } from "../places/in-flight.ts";
 import { deadLetter } from "../places/dead.ts";
@@ -285,7 +285,7 @@ return refused or { now, settled }
 });
 
 /**
- * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry with the turn of the old
+ * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry with the rank of the old
  * one. For strict order: the consumer handles it again, before any other message with its key, but not for `delay`
  * milliseconds; see `heldBack`. Returns the new entry, or undefined if the old one was not in flight for this consumer.
  *
@@ -298,7 +298,7 @@ export const again = defineScript({
   name: "again",
   keys: ["stream", "running", "unreadable"],
   args: ["group", "consumer", "heldCount", "entry", "own", "delay", "reason"],
-  needs: [appendEntry, clock, countFailure, deadlineAfter, keepInFlight, turnOf, settle],
+  needs: [appendEntry, clock, countFailure, deadlineAfter, keepInFlight, rankOf, settle],
   lua: /* lua */ `
 mayKeep(group, consumer)
 local now, kept = clock(), {}
@@ -306,7 +306,7 @@ local _, refused = settle(group, consumer, heldCount, { entry }, { [entry] = own
   if found.g and found.g ~= group then return false end
   countFailure(found, reason, now)
   found.g, found.u = group, deadlineAfter(now / 1000, delay)
-  local id = appendEntry(found, turnOf(entry, found))
+  local id = appendEntry(found, rankOf(entry, found))
   if type(id) == "string" then kept[1] = id end
   return id
 end)

@@ -12,7 +12,7 @@ import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A retry of a message in one group. */
-export interface WaitingRetry extends Retry {
+export interface GroupRetry extends Retry {
   readonly group: string;
   /** When it is due (epoch ms). */
   readonly due: number;
@@ -29,7 +29,7 @@ local found = {}
 for i, one in ipairs(retriesOf(wanted)) do found[i] = { one.g, replied(one.due), packRetry(one) } end
 return found
 `,
-  reply: (raw): WaitingRetry[] =>
+  reply: (raw): GroupRetry[] =>
     asArray(raw).flatMap((row) => {
       const { value, ...rest } = asRow(row, { group: asText, due: asDeadline, value: asBuffer });
       const unpacked = unpackRetry(value);

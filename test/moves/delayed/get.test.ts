@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { areWaiting, get } from "../../../src/lua/delayed/get.ts";
+import { areHeld, get } from "../../../src/lua/delayed/get.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 
@@ -37,6 +37,6 @@ test("asking which keys are there changes nothing", async () => {
   const queue = await newMoves();
   await queue.seed(state);
   const asked = ["key of g", "key of b", "no key"].map((key) => ({ key }));
-  expect(await run(queue.redis, areWaiting, queue.keys, {}, asked)).toEqual([false, true, false]);
+  expect(await run(queue.redis, areHeld, queue.keys, {}, asked)).toEqual([false, true, false]);
   expect(await queue.snapshot()).toEqual(state);
 });

@@ -1,23 +1,23 @@
 import { expect, test } from "vitest";
 import {
-  countAside,
+  countQuarantined,
   listPage,
-  removeAside,
+  removeQuarantined,
   requeue,
-  requeueAside,
-  setAside,
+  requeueQuarantined,
+  quarantineBytes,
 } from "../../../src/lua/ready/quarantine.ts";
 import { run } from "../../../src/lua/script.ts";
 import { digestOf } from "../../../src/queue/quarantine-elements.ts";
 import { bytes, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const put = ({ redis, keys }: Moves, unreadable: string) =>
-  run(redis, setAside, keys, { bytes: bytes(unreadable) });
+  run(redis, quarantineBytes, keys, { bytes: bytes(unreadable) });
 
 test.each([
   { what: "the first", before: [] },
   { what: "behind the others", before: ["\0", "older"] },
-])("set-aside: $what", async ({ before }) => {
+])("quarantine-bytes: $what", async ({ before }) => {
   const queue = await newMoves();
   await queue.seed({ quarantine: before, ready: ["ready"] });
   expect(await put(queue, "\xff{")).toBe(before.length + 1);
@@ -87,20 +87,22 @@ test("requeue: a refused push changes nothing", async () => {
 const rows = (...found: [position: number, element: string][]) =>
   found.map(([position, element]) => ({ position, digest: digestOf(bytes(element)) }));
 
-test("count-aside, requeue-aside, remove-aside: only what still is in its place", async () => {
+test("count-quarantined, requeue-quarantined, remove-quarantined: only what still is in its place", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   const seeded = { ready: ["r"], quarantine: ["a", "b", "\xff", "b", "c"] };
   await queue.seed(seeded);
   const chosen = rows([0, "a"], [1, "c"], [3, "b"], [9, "x"]);
-  expect(await run(redis, countAside, keys, {}, chosen)).toBe(2);
+  expect(await run(redis, countQuarantined, keys, {}, chosen)).toBe(2);
   expect(await queue.snapshot()).toEqual(seeded);
-  expect(await run(redis, requeueAside, keys, { mark: "mark" }, chosen)).toBe(2);
+  expect(await run(redis, requeueQuarantined, keys, { mark: "mark" }, chosen)).toBe(2);
   expect(await queue.snapshot()).toEqual({
     ready: ["r", "a", "b"],
     quarantine: ["b", "\xff", "c"],
   });
-  expect(await run(redis, requeueAside, keys, { mark: "mark" }, rows([1, "b"]))).toBe(0);
-  expect(await run(redis, removeAside, keys, { mark: "mark" }, rows([0, "b"], [2, "c"]))).toBe(2);
+  expect(await run(redis, requeueQuarantined, keys, { mark: "mark" }, rows([1, "b"]))).toBe(0);
+  expect(
+    await run(redis, removeQuarantined, keys, { mark: "mark" }, rows([0, "b"], [2, "c"])),
+  ).toBe(2);
   expect(await queue.snapshot()).toEqual({ ready: ["r", "a", "b"], quarantine: ["\xff"] });
 });

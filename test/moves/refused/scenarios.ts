@@ -37,10 +37,10 @@ import { makePlain } from "../../../src/lua/queue/make-plain.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import {
   clearQuarantine,
-  removeAside,
+  removeQuarantined,
   requeue,
-  requeueAside,
-  setAside,
+  requeueQuarantined,
+  quarantineBytes,
 } from "../../../src/lua/ready/quarantine.ts";
 import { clearReady, giveBack, popFromMany, pushReady } from "../../../src/lua/ready/ready.ts";
 import {
@@ -790,8 +790,8 @@ const lists: Scenario[] = [
     seed: seeded(listed, { args: {}, rows: [{ payload: "m" }, { payload: "n" }] }),
   },
   { script: requeue, seed: seeded(listed, { args: { limit: 10, maxBytes: 1000 } }) },
-  { script: setAside, seed: seeded(listed, { args: { bytes: "z" } }) },
-  ...[requeueAside, removeAside].map((script): Scenario => ({
+  { script: quarantineBytes, seed: seeded(listed, { args: { bytes: "z" } }) },
+  ...[requeueQuarantined, removeQuarantined].map((script): Scenario => ({
     script,
     seed: seeded(listed, {
       args: { mark: "a mark" },

@@ -260,7 +260,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     ],
   },
   {
-    name: "turn-forgotten",
+    name: "rank-forgotten",
     breaks:
       "A failed message loses its place: after a hand-over, later messages of its key come first.",
     worlds: ["exclusive"],
@@ -268,7 +268,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/deliveries.ts",
-        find: `local id = appendEntry(found, turnOf(entry, found))`,
+        find: `local id = appendEntry(found, rankOf(entry, found))`,
         replace: `local id = appendEntry(found)`,
       },
     ],
