@@ -262,7 +262,7 @@ export const EXCLUSIVE: readonly Mutant[] = [
   {
     name: "rank-forgotten",
     breaks:
-      "A failed message loses its place: after a hand-over, later messages of its key come first.",
+      "A failed message loses its rank: after a hand-over, later messages of its key come first.",
     worlds: ["exclusive"],
     tests: ["moves/partitions/strict.test.ts", "integration/partitions/exclusive.long.test.ts"],
     edits: [
