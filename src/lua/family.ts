@@ -1,5 +1,3 @@
-import type { RawReply } from "./reply.ts";
-
 /**
  * The elements of a queue's insertion-order LIST: addresses of 24 bytes, or copies of the ZSET's members, as Redisson
  * writes them (`interop: "redisson"`). Scripts take it as the argument `elementsAre`.
@@ -15,13 +13,5 @@ export interface Layout {
   readonly into: Into;
 }
 
-/** A script, or its forms for plain and reliable queues; see {@link pick}. */
+/** A script, or its forms for plain and reliable queues. */
 export type Family<Item> = Item | Readonly<Record<Into, Item>>;
-
-/** Returns the form of a script for a queue of this layout. */
-export function pick<Item extends { readonly reply: (raw: RawReply) => unknown }>(
-  family: Family<Item>,
-  layout: Layout,
-): Item {
-  return "reply" in family ? family : family[layout.into];
-}

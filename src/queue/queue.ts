@@ -1,5 +1,5 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
+import type { Family, Into, Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
 import { quarantineBytes } from "../lua/ready/quarantine.ts";
 import { guarded, heldFact } from "../lua/guarded.ts";
@@ -224,7 +224,7 @@ export class Queue {
     knownFact?: string,
     onUnknown?: () => void,
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
+    const script = this.#formOf(scripts);
     // Only offers say what to do when the script is unknown, and they have to keep their order.
     const isInTurn = onUnknown !== undefined;
     const all = this.#withElements(args);
@@ -248,11 +248,17 @@ export class Queue {
     knownFact?: string,
     most?: number,
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
+    const script = this.#formOf(scripts);
     const all = this.#withElements(args);
     if (knownFact === undefined) return runTogether(redis, script, this.keys, all, most);
     const checked = { ...all, knownFact, ofPartition: this.#partition };
     return this.#noting(knownFact, runTogether(redis, guarded(script), this.keys, checked, most));
+  }
+
+  #formOf<Form extends Pick<Script<never, never, unknown, never>, "reply">>(
+    family: Family<Form>,
+  ): Form {
+    return "reply" in family ? family : family[this.#layout.into];
   }
 
   /** What the insertion order of a queue holds never changes, and scripts that write it have to know. */
