@@ -1,3 +1,5 @@
+import { formatDuration } from "../session/format-time.ts";
+
 /** An order of the demo. Its business key is `order:<number>`. */
 export interface Order {
   readonly number: number;
@@ -17,8 +19,24 @@ export type Report =
       readonly attempt: number;
       /** When the handler had it, on the Redis server's clock (epoch ms). */
       readonly at: number;
+      /** Since when the worker had no other order, on the same clock. */
+      readonly freeSince: number;
     }
   | { readonly what: "handled"; readonly order: number };
+
+/**
+ * An order that a worker took, in words. Its lateness is from the deadline until a free worker has it; one that had to wait
+ * for a worker has none.
+ */
+export function takenInWords(
+  worker: string,
+  { order, at, freeSince }: Extract<Report, { what: "taken" }>,
+  deadline: number,
+): string {
+  if (freeSince > deadline)
+    return `${keyOf(order)} was due before: ${worker} has it as soon as it is free`;
+  return `${keyOf(order)} is due: ${worker} has it ${formatDuration(at - deadline)} later`;
+}
 
 /** How long a worker works on an order, in milliseconds: long enough to be killed meanwhile. */
 export const WORK = 1200;

@@ -6,7 +6,7 @@ import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import { formatCount, type Io, type Output } from "../session/output.ts";
 import { titleOf, type Crew, type CrewEvents, type CrewMember } from "./crew.ts";
-import { keyOf, LEASE_TIMEOUT, type Order, type Report } from "./order.ts";
+import { keyOf, LEASE_TIMEOUT, takenInWords, type Order, type Report } from "./order.ts";
 
 /** How many orders are placed at once; when the first is due, and the time from one to the next, in milliseconds. */
 const ORDERS = 10;
@@ -144,18 +144,13 @@ export class Story implements CrewEvents {
     if (!crew.kill()) this.#say("There is no worker to kill: w starts one");
   }
 
-  #tellTaken(
-    { name }: CrewMember,
-    { order, attempt, at }: Extract<Report, { what: "taken" }>,
-  ): void {
+  #tellTaken({ name }: CrewMember, taken: Extract<Report, { what: "taken" }>): void {
+    const { order, attempt } = taken;
     const fate = this.#fate(order);
     fate.deliveries++;
     if (attempt > 1)
       this.#say(`${keyOf(order)} is taken again, by ${name}: attempt ${attempt}`, "again");
-    else
-      this.#say(
-        `${keyOf(order)} is due: ${name} has it ${formatDuration(at - fate.deadline)} later`,
-      );
+    else this.#say(takenInWords(name, taken, fate.deadline));
   }
 
   /** Gives the account, once every order has met its fate and the queue is empty. */

@@ -18,11 +18,13 @@ export async function work(redis: string, queue: string, signal: AbortSignal): P
   // Redis may be gone for a moment. What is not acknowledged is delivered again.
   line.on("error", () => {});
   const orders = line.getReliableQueue<Order>(queue, { leaseTimeout: LEASE_TIMEOUT });
+  let freeSince = await line.serverTime();
   orders.subscribe(
     async ({ number: order }, { attempt }) => {
-      report({ what: "taken", order, attempt, at: await line.serverTime() });
+      report({ what: "taken", order, attempt, at: await line.serverTime(), freeSince });
       await sleepForNetwork(WORK);
       report({ what: "handled", order });
+      freeSince = await line.serverTime();
     },
     { concurrency: 1 },
   );
