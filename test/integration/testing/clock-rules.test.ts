@@ -100,6 +100,31 @@ test("a handler that never ends is named", async () => {
   await clock.advance("1 min");
 });
 
+test.each(["plain", "reliable"])(
+  "in a %s queue it is named before a test runner gives up",
+  async (kind) => {
+    const clock = await newClock();
+    const line = newLine();
+    const name = uniqueName("stuck");
+    const stuck = new EventEmitter();
+    const begun = new Promise<number>((resolve) => {
+      const handler = async () => {
+        resolve(performance.now());
+        await once(stuck, "end");
+      };
+      if (kind === "plain") line.getBlockingQueue(name).subscribe(handler);
+      else line.getReliableQueue(name).subscribe(handler);
+    });
+    await line.getDelayedQueue(name).offer("message", SECOND);
+    await expect(clock.advance("1 min")).rejects.toThrow(
+      `waits in vain for a handler of queue "${name}"`,
+    );
+    expect(performance.now() - (await begun)).toBeLessThan(4500);
+    stuck.emit("end");
+    await clock.settled();
+  },
+);
+
 test("handlers are waited for in real time", async () => {
   const clock = await newClock();
   const line = newLine();

@@ -52,15 +52,19 @@ export class Stillness {
   /** @throws {Error} that names what does not end, after some real seconds without progress. */
   async reached(): Promise<void> {
     let isQuiet = false;
-    let progressAt = REAL.now();
-    let progress = this.#progress;
+    let known = this.#events;
+    let waited = 0;
+    let lookedAt = REAL.now();
     for (let turn = 0; ; turn++) {
       await nextTurn();
       const awaited = this.#awaited;
-      if (this.#progress !== progress) {
-        progress = this.#progress;
-        progressAt = REAL.now();
-      } else if (REAL.now() - progressAt > this.#patience) {
+      const now = REAL.now();
+      waited += Math.min(now - lookedAt, LONGEST_TURN);
+      lookedAt = now;
+      if (this.#events !== known) {
+        known = this.#events;
+        waited = 0;
+      } else if (waited > this.#patience) {
         const vain = this.#observed.handlers.awake ?? awaited ?? "Redis";
         throw new Error(`the test clock waits in vain for ${vain}`);
       }
@@ -70,6 +74,7 @@ export class Stillness {
         if (turn > BUSY_TURNS) await realPause();
         continue;
       }
+      const progress = `${known} ${this.#readCount}`;
       const isNew = progress !== this.#known;
       this.#known = progress;
       if (isQuiet && !isNew) return;
@@ -79,13 +84,10 @@ export class Stillness {
     }
   }
 
-  /**
-   * Changes whenever something happens. A read that blocks may have its reply already: nobody knows before the next
-   * barrier.
-   */
-  get #progress(): string {
+  /** Changes whenever something happens. A blocking read that ends without a message and begins anew is nothing. */
+  get #events(): string {
     const { timeline, handlers, scriptCount } = this.#observed;
-    return `${timeline.changes} ${handlers.changes} ${scriptCount()} ${this.#readCount}`;
+    return `${timeline.changes} ${handlers.changes} ${scriptCount()}`;
   }
 
   /** What has to end first, in words. */
@@ -113,6 +115,9 @@ function nextTurn(): Promise<void> {
 function realPause(): Promise<void> {
   return new Promise((resolve) => REAL.network.setTimeout(resolve, 1));
 }
+
+/** Real milliseconds of one turn that count at most: a process that gets no processor is not one that makes no progress. */
+const LONGEST_TURN = 100;
 
 /** Turns of the event loop after which a wait is paced. */
 const BUSY_TURNS = 200;

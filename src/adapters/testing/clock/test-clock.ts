@@ -33,7 +33,7 @@ export interface TestClockOptions {
   readonly timers?: FakeTimers;
   /**
    * How many real milliseconds may pass without progress, before the clock rejects because a handler does not end.
-   * Defaults to 5000.
+   * Less than test runners wait for a test, so that the handler is named. Defaults to 2000.
    */
   readonly patience?: number;
 }
@@ -446,7 +446,7 @@ function describe(value: unknown): string {
 }
 
 /** Real milliseconds. */
-const PATIENCE = 5000;
+const PATIENCE = 2000;
 
 /** A pause of the library of up to so many real milliseconds belongs to the instant. */
 const SHORT_PAUSE = 50;
