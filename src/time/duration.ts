@@ -1,4 +1,7 @@
-/** The units of a duration, as their shortest name and their length in milliseconds, longest first. */
+/**
+ * The units in which a duration is printed, as their shortest name and their length in milliseconds, longest first. Weeks
+ * are read, but not printed: days are easier to compare.
+ */
 export const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],
@@ -8,7 +11,7 @@ export const UNITS = [
 ] as const;
 
 /**
- * Reads a duration such as `500ms`, `1h 30m`, `2 min` or `3 days`: parts of a number and a unit each. Returns
+ * Reads a duration such as `500ms`, `1h 30m`, `2 min`, `3 days` or `2 weeks`: parts of a number and a unit each. Returns
  * milliseconds; undefined if the text is not a duration.
  */
 export function durationIn(text: string): number | undefined {
@@ -20,7 +23,10 @@ export function durationIn(text: string): number | undefined {
   return sum;
 }
 
-const WORDS: Readonly<Record<(typeof UNITS)[number][0], readonly string[]>> = {
+const READ = [["w", 7 * 86_400_000], ...UNITS] as const;
+
+const WORDS: Readonly<Record<(typeof READ)[number][0], readonly string[]>> = {
+  w: ["w", "week", "weeks"],
   d: ["d", "day", "days"],
   h: ["h", "hour", "hours"],
   m: ["m", "min", "minute", "minutes"],
@@ -29,7 +35,7 @@ const WORDS: Readonly<Record<(typeof UNITS)[number][0], readonly string[]>> = {
 };
 
 const LENGTHS = new Map(
-  UNITS.flatMap(([unit, length]) => WORDS[unit].map((word) => [word, length])),
+  READ.flatMap(([unit, length]) => WORDS[unit].map((word) => [word, length])),
 );
 
 const UNIT = [...LENGTHS.keys()].toSorted((a, b) => b.length - a.length).join("|");

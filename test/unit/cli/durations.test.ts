@@ -7,11 +7,13 @@ test.each([
   ["1.5s", 1500],
   ["1h30m", 5_400_000],
   ["7d", 604_800_000],
+  ["2w", 1_209_600_000],
+  ["1w12h", 648_000_000],
 ])("%s is %i ms", (text, milliseconds) => {
   expect(parseDuration("--in", text)).toBe(milliseconds);
 });
 
-test.each(["", "15", "m", "-5m", "5 m", "1h-", "1w"])("%j is not a duration", (text) => {
+test.each(["", "15", "m", "-5m", "5 m", "1h-", "1y", "2 weeks"])("%j is not a duration", (text) => {
   expect(() => parseDuration("--in", text)).toThrow("--in must be a duration such as");
 });
 
@@ -23,6 +25,7 @@ test.each([
   [3_661_000, "1h 1m"],
   [86_700_000, "1d"],
   [90_061_000, "1d 1h"],
+  [1_209_600_000, "14d"],
   [Infinity, "forever"],
 ])("%i ms is printed as %s", (milliseconds, text) => {
   expect(formatDuration(milliseconds)).toBe(text);

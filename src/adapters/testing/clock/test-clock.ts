@@ -17,7 +17,7 @@ import { identityOf, TimedServer } from "./timed-server.ts";
 import { Timeline, VirtualTimer } from "./timeline.ts";
 import { virtualScript } from "./virtual-script.ts";
 
-/** A length of time: milliseconds, or text such as `"3 days"`, `"2 min"` or `"1h 30m"`. */
+/** A length of time: milliseconds, or text such as `"3 days"`, `"2 min"`, `"1h 30m"` or `"2 weeks"`. */
 export type Duration = number | string;
 
 /** Options of {@link testClock}. */

@@ -19,7 +19,7 @@ export class MachineError extends Error {
 }
 
 /** One word of the command line. */
-const COMPACT = /^(?:\d+(?:\.\d+)?(?:ms|[dhms]))+$/;
+const COMPACT = /^(?:\d+(?:\.\d+)?(?:ms|[wdhms]))+$/;
 
 /**
  * Parses a duration such as `15m`, `1h30m` or `500ms` into milliseconds.
@@ -30,7 +30,7 @@ export function parseDuration(option: string, text: string): number {
   const duration = COMPACT.test(text) ? durationIn(text) : undefined;
   if (duration !== undefined) return duration;
   throw new UsageError(
-    `${option} must be a duration such as 500ms, 30s, 15m, 1h30m or 7d, got ${JSON.stringify(text)}`,
+    `${option} must be a duration such as 500ms, 30s, 15m, 1h30m, 7d or 2w, got ${JSON.stringify(text)}`,
   );
 }
 

@@ -50,7 +50,7 @@ export function joinInstants(argv: readonly string[]): string[] {
 function readInstant(option: string, text: string, now: number): number | undefined {
   if (/^\d{12,}$/.test(text)) return Number(text);
   if (text === "now") return now;
-  if (/^\d[\d.]*(?:ms|[dhms])/.test(text)) return Math.round(now + parseDuration(option, text));
+  if (/^\d[\d.]*(?:ms|[wdhms])/.test(text)) return Math.round(now + parseDuration(option, text));
   const kinds = kindsOf(text);
   const [first = "", second = "", third = ""] = wordsOf(text);
   switch (kinds) {
