@@ -16,7 +16,10 @@ export interface CallLimit {
 export interface Wait {
   /** When it is over (`networkTime.now()`), unless it is put off. */
   readonly endsAt: number;
-  /** Whether it is over. Nothing is sent then. */
+  /**
+   * Whether it is over. Nothing is sent then. Not a getter: V8 makes a hidden class for each literal that has one, and
+   * that keeps what the literal refers to until a full garbage collection.
+   */
   hasEnded(): boolean;
   /** Called right before the command is sent for the first time; returns whether it is still wanted. */
   begin(): boolean;
