@@ -36,6 +36,14 @@ const LEAST_WITHIN = 1000;
  * @throws {TypeError | RangeError} naming the property and the rule, but no value: it may be confidential.
  */
 function checkedGuard(value: unknown): Guard {
+  if (typeof value !== "object" || value === null) {
+    const wayOut =
+      typeof value === "function"
+        ? "; Redis asks as it moves the message, and cannot call it: name a key and what it must hold"
+        : "";
+    const got = value === null ? "null" : `a ${typeof value}`;
+    throw new TypeError(`onlyIf must be an object such as { key, is }, got ${got}${wayOut}`);
+  }
   checkOptions("property of onlyIf", value, ["key", "field", "is", "isNot", "exists"]);
   const { key, field, is, isNot, exists } = value as Partial<Record<keyof Guard, unknown>>;
   checkText("key", key, 1);

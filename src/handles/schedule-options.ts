@@ -235,7 +235,7 @@ function checkedRule(
   const start = startAt === undefined ? undefined : checkInstant("startAt", startAt);
   const end = endAt === undefined ? undefined : checkInstant("endAt", endAt);
   if (start !== undefined && end !== undefined && end < start) {
-    throw new RangeError(`endAt must not be before startAt, got ${end} and ${start}`);
+    throw new RangeError(`endAt must not be before startAt, got ${dated(end)} and ${dated(start)}`);
   }
   if (limit !== undefined) checkWhole("limit", limit, 1, Number.MAX_SAFE_INTEGER);
   if (jitter !== undefined) checkWhole("jitter", jitter, 0, MAX_EVERY, " ms");
@@ -275,6 +275,19 @@ function checkedRule(
   };
 }
 
+/** An instant (epoch ms) in an error: whoever has written a number cannot read it either. */
+export function dated(instant: number): string {
+  return new Date(instant).toISOString();
+}
+
+/** Why a pattern never comes that croner can read. */
+function whyNever(pattern: string): string {
+  const hasYear = pattern.trim().split(/\s+/).length === 7;
+  return hasYear
+    ? "its year is over, or no month in it has such a day"
+    : "no month in it has such a day";
+}
+
 function checkedCalendar(value: object | null): Calendar {
   const { next } = (value ?? {}) as { readonly next?: unknown };
   if (typeof next === "function") return value as Calendar;
@@ -293,7 +306,7 @@ function checkedExceptions(except: unknown): (string | Span)[] {
     const from = checkInstant(`except[${i}].from`, span.from);
     const to = checkInstant(`except[${i}].to`, span.to);
     if (from < to) return { from, to };
-    throw new RangeError(`except[${i}].to must be after from, got ${to} and ${from}`);
+    throw new RangeError(`except[${i}].to must be after from, got ${dated(to)} and ${dated(from)}`);
   });
   if (all.length <= MAX_EXCEPTIONS) return all;
   throw new RangeError(`except must have at most ${MAX_EXCEPTIONS} items, got ${all.length}`);
@@ -317,7 +330,10 @@ export function checkTicks(name: string, rule: Rule, calendar: Calendar, now: nu
   const all = new Ticks(name, endless, calendar);
   const first = all.next(now);
   if (first === undefined) {
-    const got = rule.cron === undefined ? "a calendar without a date" : JSON.stringify(rule.cron);
+    const got =
+      rule.cron === undefined
+        ? "a calendar without a date"
+        : `${JSON.stringify(rule.cron)}, which never comes: ${whyNever(rule.cron)}`;
     throw new RangeError(`cron must come at some time, got ${got}`);
   }
   if (first <= endAt && new Ticks(name, rule, calendar).next(now) === undefined) {

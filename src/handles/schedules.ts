@@ -32,6 +32,7 @@ import {
   checkedSchedule,
   checkScheduleName,
   checkTicks,
+  dated,
   type BackfillOptions,
   type CheckedSchedule,
   type DeclareOptions,
@@ -323,7 +324,8 @@ export class Schedules<T = unknown> {
     const from = checkInstant("from", range.from);
     const to = checkInstant("to", range.to);
     const { limit = MOST_UNASKED + 1, dryRun = false } = range;
-    if (to <= from) throw new RangeError(`to must be after from, got ${to} and ${from}`);
+    if (to <= from)
+      throw new RangeError(`to must be after from, got ${dated(to)} and ${dated(from)}`);
     checkWhole("limit", limit, 1, 10_000);
     if (typeof dryRun !== "boolean") {
       throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);

@@ -225,8 +225,9 @@ export function checkMessageId(value: unknown, or = ""): asserts value is Messag
  */
 export function checkOptions(what: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) {
-    // A string is not shown: it may be a URL with a password.
-    const got = typeof options === "string" ? "a string" : String(options);
+    // A string is not shown: it may be a URL with a password. Nor is the source of a function.
+    const isPlain = typeof options !== "string" && typeof options !== "function";
+    const got = isPlain ? String(options) : `a ${typeof options}`;
     throw new TypeError(`${what}s must be an object, got ${got}; such as { ${known[0]} }`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));

@@ -239,6 +239,13 @@ export function queueKeys(name: string): QueueKeys {
   return Object.fromEntries(keys) as QueueKeys;
 }
 
+/** What to do with what has a name: a definition, or a handle. */
+function wayToName(value: unknown): string {
+  const { name, kind } = (value ?? {}) as { readonly name?: unknown; readonly kind?: unknown };
+  if (typeof name !== "string") return "";
+  return kind === undefined ? "; pass its name" : "; open a definition with line.open";
+}
+
 /**
  * Returns the name with braces around the part that Redis Cluster hashes.
  *
@@ -247,7 +254,7 @@ export function queueKeys(name: string): QueueKeys {
  */
 function hashTagged(name: unknown): string {
   if (typeof name !== "string") {
-    throw new TypeError(`queue name must be a string, got ${typeof name}`);
+    throw new TypeError(`queue name must be a string, got ${typeof name}${wayToName(name)}`);
   }
   if (name === "") throw new TypeError("queue name must not be empty");
   if (!name.isWellFormed()) {

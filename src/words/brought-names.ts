@@ -3,6 +3,8 @@ export const OWNERS: Readonly<Record<string, string>> = {
   redis: "new Delayline",
   callTimeout: "new Delayline",
   unreachableTimeout: "new Delayline",
+  heartbeat: "new Delayline",
+  onRestore: "new Delayline",
   codec: "new Delayline and of its queues",
   transfer: "new Delayline and of its queues",
   interop: "new Delayline and of its queues",
@@ -12,6 +14,7 @@ export const OWNERS: Readonly<Record<string, string>> = {
   group: "getReliableQueue",
   start: "getReliableQueue",
   leaseTimeout: "getReliableQueue",
+  keepHandled: "getReliableQueue",
   maxAttempts: "getReliableQueue",
   retry: "getReliableQueue",
   exclusive: "getReliableQueue",
@@ -22,6 +25,8 @@ export const OWNERS: Readonly<Record<string, string>> = {
   key: "an offer",
   onDuplicate: "an offer",
   maxWait: "an offer",
+  onlyIf: "an offer",
+  deliverWithin: "an offer",
   partitionKey: "an offer",
   headers: "an offer to a reliable queue",
   concurrency: "subscribe",
@@ -33,6 +38,7 @@ export const OWNERS: Readonly<Record<string, string>> = {
   handlerTimeout: "close",
   reason: "nack",
   dryRun: "cancelWhere",
+  timeZone: "schedules and local times",
 };
 
 /** What a name means that users bring from another library. */
@@ -46,6 +52,8 @@ export interface Brought {
   /** What to do where the option does not help. */
   readonly wayOut?: string;
 }
+
+const RECURRING = "messages that recur are offered by queue.schedules";
 
 /**
  * Names of other libraries: BullMQ, Bee-Queue, Agenda, pg-boss, Celery, Sidekiq, SQS, RabbitMQ, Kafka, NATS, ioredis.
@@ -159,10 +167,25 @@ export const BROUGHT: readonly Brought[] = [
     names: words("priority lifo"),
     wayOut: "there are no priorities: messages become ready in the order of their deadlines",
   },
+  { names: words("repeatEvery repeatInterval interval"), option: "every", wayOut: RECURRING },
   {
-    names: words("repeat repeatEvery every cron schedule interval"),
-    wayOut: "there are no repeated messages: let the handler offer the next one",
+    names: words("pattern cronExpression cronPattern cronTime crontab"),
+    option: "cron",
+    wayOut: RECURRING,
   },
+  { names: words("repeat schedule recurring every cron"), wayOut: RECURRING },
+  {
+    names: words("tz zone timeZoneId"),
+    option: "timeZone",
+  },
+  { names: words("start startDate startTime begin since"), option: "startAt", wayOut: RECURRING },
+  { names: words("start startDate startTime begin since"), option: "from" },
+  { names: words("end endDate endTime until stopAt"), option: "endAt", wayOut: RECURRING },
+  { names: words("end endDate endTime until stopAt"), option: "to" },
+  { names: words("offset"), option: "phase", wayOut: RECURRING },
+  { names: words("maxRuns maxRepeats"), option: "limit", wayOut: RECURRING },
+  { names: words("skipDays exclude exclusions holidays"), option: "except", wayOut: RECURRING },
+  { names: words("noOverlap preventOverrun protect"), option: "overlap", wayOut: RECURRING },
   {
     names: words("limiter rateLimit rateLimiter"),
     option: "concurrency",
@@ -170,7 +193,8 @@ export const BROUGHT: readonly Brought[] = [
   },
   {
     names: words("ttl expiration expires expiresIn expireAfter maxAge"),
-    wayOut: "messages do not expire: cancel them by key",
+    wayOut:
+      "messages do not expire; with deliverWithin, an option of an offer, one that comes too late is dropped",
   },
   { names: words("consumerGroup groupId groupName queueGroup durable"), option: "group" },
   {

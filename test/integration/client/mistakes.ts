@@ -927,7 +927,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "offer option",
       "must be one of key",
       'got "repeat"',
-      "there are no repeated messages: let the handler offer the next one",
+      "messages that recur are offered by queue.schedules",
     ],
   ],
   [
@@ -937,7 +937,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
       "offer option",
       "must be one of key",
       'got "ttl"',
-      "messages do not expire: cancel them by key",
+      "messages do not expire; with deliverWithin, an option of an offer, one that comes too late is dropped",
     ],
   ],
   [

@@ -177,7 +177,7 @@ test("where Redis does not let the mover look at the key, the message is deliver
 });
 
 test.each<[options: OfferOptions | object, error: string]>([
-  [{ onlyIf: "paid" }, "property of onlyIfs must be an object, got a string; such as { key }"],
+  [{ onlyIf: "paid" }, "onlyIf must be an object such as { key, is }, got a string"],
   [{ onlyIf: { is: "x" } }, "onlyIf.key must be a string, got undefined"],
   [{ onlyIf: { key: "k" } }, "onlyIf must have exactly one of is, isNot and exists, got none"],
   [
