@@ -22,6 +22,7 @@ import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
 import { describeFallBack, warn, warnOfRecovery, warnOfRestore } from "./warnings.ts";
 import { checkWhole } from "../queue/checks.ts";
+import { checkEvent } from "../words/brought-events.ts";
 import { nameOf, type Named } from "../queue/keys.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
 import { checkSetPartitions, type SetPartitionsOptions } from "../partitions/change/change.ts";
@@ -79,6 +80,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
   constructor(options: DelaylineOptions = {}) {
     super();
+    // Node tells of each listener before it is added, by whichever method.
+    (this as EventEmitter).on("newListener", checkEvent);
     const settings = clientSettings(options);
     queueSettings({}, options);
     this.#onRestore = settings.onRestore;
