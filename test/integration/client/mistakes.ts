@@ -1824,7 +1824,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a number for --in",
     "reschedule q k --in 5000",
-    ["--in", "must be a duration such as 500ms, 30s, 15m, 1h30m or 7d", 'got "5000"'],
+    ["--in", "must be a duration such as 500ms, 30s, 15m, 1h30m, 7d or 2w", 'got "5000"'],
   ],
   [
     "an instant for --in",
@@ -1880,7 +1880,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "a timeout without a unit",
     "queues --timeout 5000",
-    ["--timeout", "must be a duration such as 500ms, 30s, 15m, 1h30m or 7d", 'got "5000"'],
+    ["--timeout", "must be a duration such as 500ms, 30s, 15m, 1h30m, 7d or 2w", 'got "5000"'],
   ],
   [
     "a count that is none",
