@@ -209,6 +209,26 @@ end
 });
 
 /**
+ * `putNew(members, deadlines, elements)`: the same for messages that cannot be there yet, by one command less for each.
+ * Returns Redis's error if it refuses.
+ */
+export const putNew = defineFragment({
+  keys: ["timeouts", "order"],
+  lua: /* lua */ `
+local function putNew(members, deadlines, elements)
+  local pushed = redis.pcall("RPUSH", order, unpack(elements))
+  if type(pushed) == "table" then return pushed end
+  local pairs = {}
+  for i, member in ipairs(members) do pairs[2 * i - 1], pairs[2 * i] = deadlines[i], member end
+  local added = redis.pcall("ZADD", timeouts, "NX", unpack(pairs))
+  if type(added) == "number" then return nil end
+  redis.pcall("LTRIM", order, 0, -#elements - 1)
+  return added
+end
+`,
+});
+
+/**
  * `keysOf(members)`: the business keys whose index entries point to these messages. Reads only.
  * `dropDelayed(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
  * remove an entry, it stays and points to nothing, which does no harm.

@@ -7,7 +7,7 @@ import { unneededBut } from "../places/settle.ts";
 import { entryOf, heldBack } from "../places/stream.ts";
 import { packMember } from "../fragments/member.ts";
 import { withoutFailures } from "../fragments/failure.ts";
-import { putDelayed } from "../places/delayed.ts";
+import { putNew } from "../places/delayed.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
@@ -74,7 +74,7 @@ export const makePlain = defineScript({
     isAlive,
     may,
     packMember,
-    putDelayed,
+    putNew,
     unneededBut,
     wakeUp,
     withoutFailures,
@@ -121,7 +121,7 @@ end
 local function store(unread, payloads)
   if #unread > 0 then redis.call("RPUSH", unreadable, unpack(unread)) end
   if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
-  return #members > 0 and putDelayed(members, dues, elements)
+  return #members > 0 and putNew(members, dues, elements)
 end
 if retryCount > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)

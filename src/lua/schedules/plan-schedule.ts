@@ -3,7 +3,7 @@ import { deadlineOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { dropDelayed, locate, putDelayed, takeBack } from "../places/delayed.ts";
+import { dropDelayed, locate, putNew, takeBack } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -100,7 +100,7 @@ export const planSchedule = defineScript({
     may,
     mayBeElsewhere,
     packAddress,
-    putDelayed,
+    putNew,
     takeBack,
     dropDelayed,
     unpackMember,
@@ -169,8 +169,8 @@ write(function()
   if before then redis.pcall("ZADD", planning, before, name) else redis.pcall("ZREM", planning, name) end
 end, "ZADD", planning, planAt, name)
 if #members > 0 and not refused() then
-  local refusal, added = putDelayed(members, deadlines, elements)
-  wrote(function() takeBack(added) end, refusal or 0)
+  -- A copy of the call has found its own record.
+  wrote(function() takeBack(members) end, putNew(members, deadlines, elements) or 0)
 end
 try("HSET", schedules, name, record)
 if not refused() then withdraw() end
