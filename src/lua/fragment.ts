@@ -5,7 +5,7 @@
  * Foreign bytes, and no rollback: no function of a fragment raises an error for bytes that it cannot read.
  */
 export interface Fragment {
-  /** Names of the keys that it reads. Every script that needs it must declare them. */
+  /** Names of the keys that it reads. A script that needs it has them. */
   readonly keys: readonly string[];
   /** Fragments whose functions it calls. */
   readonly needs: readonly Fragment[];
@@ -27,6 +27,13 @@ export function defineFragment({
   return { keys, needs, rarely, lua: lua.trim() };
 }
 
+/** Returns the names of the keys that these fragments read, and all that they need: each once. */
+export function keysOf({ needs, rarely }: Needs): string[] {
+  const all = new Set(inOrder([...needs, ...rarely]));
+  for (const fragment of all) for (const other of inOrder(fragment.rarely)) all.add(other);
+  return [...new Set([...all].flatMap((fragment) => fragment.keys))];
+}
+
 /**
  * Returns the functions that stand in front of a body, which has these keys and calls these fragments.
  *
@@ -39,9 +46,7 @@ export function defineFragment({
  * `rare()`.
  */
 export function frontOf(keys: readonly string[], { needs, rarely }: Needs, body: string): string {
-  const all = new Set(inOrder([...needs, ...rarely]));
-  for (const fragment of all) for (const other of inOrder(fragment.rarely)) all.add(other);
-  for (const key of [...all].flatMap((fragment) => fragment.keys)) {
+  for (const key of keysOf({ needs, rarely })) {
     if (!keys.includes(key)) throw new TypeError(`a fragment reads the key "${key}"`);
   }
   return levelOf(keys, [], { needs, rarely }, body);

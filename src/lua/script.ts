@@ -3,7 +3,7 @@ import { channel } from "node:diagnostics_channel";
 import { replyOf } from "../failure.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Elements } from "./family.ts";
-import { frontOf, type Fragment, type Needs } from "./fragment.ts";
+import { frontOf, inOrder, keysOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 import { networkTime, serverStandIn } from "../time/runtime.ts";
 
@@ -50,7 +50,7 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  *
  * The body reads its keys and arguments by the names given here: `local timeouts = KEYS[1]` and so on are written in
  * front of it, followed by the functions of the fragments that it `needs`. So the order of the keys and arguments
- * exists once. What it needs `rarely`, it calls as `rare().name()`; see {@link frontOf}.
+ * exists once. The keys that only fragments read follow by themselves. What it needs `rarely`, it calls as `rare().name()`; see {@link frontOf}.
  *
  * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
  * loops over them with `for each row do ... end`, where every column is a local variable. All values are packed into one
@@ -60,7 +60,7 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * no loop. A column is a local variable that holds all its values, as a list in JSON; `cjson.decode` makes the list in a
  * fifth of the time that a loop takes. Defaults to "packed".
  *
- * @throws {TypeError} if a fragment reads a key that the script does not declare.
+ * @throws {TypeError} if a fragment needs itself, or no fragment defines what is called through `rare()`.
  */
 export function defineScript<
   const Key extends string,
@@ -75,11 +75,16 @@ export function defineScript<
     readonly rarely?: readonly Fragment[];
   },
 ): Script<Key, Arg, Reply, Column> {
-  const { name, keys, args, each = [], rowsAs = "packed", reply } = definition;
+  const { name, args, each = [], rowsAs = "packed", reply } = definition;
   const { needs = [], rarely = [], lua: body } = definition;
+  const keys = [...new Set([...definition.keys, ...keysOf({ needs, rarely })])] as Key[];
+  const keysAtOnce = new Set<string>([
+    ...definition.keys,
+    ...inOrder(needs).flatMap((fragment) => fragment.keys),
+  ]);
   const front = [
     `-- delayline: ${name}`,
-    ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
+    ...keys.flatMap((key, i) => (keysAtOnce.has(key) ? `local ${key} = KEYS[${i + 1}]` : [])),
     ...[...args, ...(rowsAs === "columns" ? each : [])].map(
       (arg, i) => `local ${arg} = ARGV[${i + 1}]`,
     ),
@@ -183,7 +188,13 @@ export function wordsOf<Key extends string, Arg extends string, Reply, Column ex
   rows: readonly Row<Column>[],
 ): ScriptArg[] {
   const words: ScriptArg[] = [script.keys.length];
-  for (const key of script.keys) words.push(keys[key]);
+  for (const key of script.keys) {
+    const name = keys[key];
+    if ((name as string | undefined) === undefined) {
+      throw new TypeError(`script "${script.name}" needs the key "${key}"`);
+    }
+    words.push(name);
+  }
   if (script.rowsAs === "keys") {
     for (const row of rows) for (const column of script.each) words.push(row[column]);
     words[0] = words.length - 1;

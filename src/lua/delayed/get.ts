@@ -26,7 +26,7 @@ export function asMembers(raw: RawReply | undefined): DelayedMember[] {
  */
 export const get = defineScript({
   name: "get",
-  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
+  keys: ["timeouts"],
   args: ["maxBytes"],
   each: ["id", "key"],
   needs: [resolve, replied],
@@ -60,7 +60,7 @@ export const DUE = { deadline: asDeadline, member: asBuffer, address: orNothing(
 /** Returns which of these business keys have a delayed or retrying message. */
 export const areHeld = defineScript({
   name: "are-held",
-  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
+  keys: ["timeouts"],
   args: [],
   each: ["key"],
   needs: [resolve],

@@ -44,7 +44,7 @@ export interface KeyedReply {
  */
 export const offerKeyed = defineScript({
   name: "offer-keyed",
-  keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+  keys: ["timeouts", "businessKeys"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
   needs: [

@@ -53,7 +53,7 @@ export interface OfferReply {
  */
 export const offer = defineScript({
   name: "offer",
-  keys: ["timeouts", "order"],
+  keys: ["timeouts"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline"],
   needs: [clock, deadlineAfter, packAddress, putDelayed],

@@ -31,7 +31,7 @@ const defineRemove = <const Column extends string>(
 ) =>
   defineScript({
     name,
-    keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+    keys: ["timeouts", "businessKeys"],
     args: ["elementsAre"],
     each: columns,
     needs: [needs, dropDelayed],

@@ -26,7 +26,7 @@ import { wakeUp } from "../fragments/wake-up.ts";
  */
 export const reschedule = defineScript({
   name: "reschedule",
-  keys: ["timeouts", "order", "compacted", "businessKeys", "stream", "retries", "retrying"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
   args: ["channel", "id", "key", "delay", "deadline", "elementsAre"],
   needs: [
     clock,

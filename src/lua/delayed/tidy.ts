@@ -154,7 +154,7 @@ export interface TidyReply {
  */
 export const tidyAddresses = defineScript({
   name: "tidy-addresses",
-  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
+  keys: ["timeouts", "order", "compacted"],
   args: ["step", "thorough"],
   needs: [deadBelow, dropAll, findNext, isLong, may, spending],
   lua: /* lua */ `
@@ -207,7 +207,7 @@ return thorough == "0" and 1 or 0
  */
 export const tidyMembers = defineScript({
   name: "tidy-members",
-  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
+  keys: ["timeouts", "order", "compacted"],
   args: ["step"],
   needs: [dropAll, findNext, hasStrays, may, spending],
   lua: /* lua */ `
@@ -249,7 +249,7 @@ return 0
  */
 export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",
-  keys: ["timeouts", "businessKeys", "stream", "retries", "retrying"],
+  keys: ["timeouts", "businessKeys", "retries"],
   args: ["cursor", "step"],
   needs: [isHeld],
   lua: /* lua */ `

@@ -485,7 +485,7 @@ const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
  */
 export const retire = defineScript({
   name: "retire",
-  keys: ["mover", "ready", "listed"],
+  keys: ["mover"],
   args: ["channel", "task"],
   needs: [claim, listed, wakeUp],
   lua: /* lua */ `

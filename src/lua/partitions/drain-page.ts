@@ -75,17 +75,7 @@ export interface DrainedPage extends Batch {
  */
 export const drainPage = defineScript({
   name: "drain-page",
-  keys: [
-    "timeouts",
-    "ready",
-    "quarantine",
-    "unreadable",
-    "stream",
-    "running",
-    "retries",
-    "dead",
-    "journal",
-  ],
+  keys: ["timeouts", "ready", "quarantine", "unreadable", "stream", "retries", "dead", "journal"],
   args: [
     "own",
     "limit",

@@ -33,7 +33,7 @@ export interface Inheritance {
  */
 export const inherit = defineScript({
   name: "inherit",
-  keys: ["stream", "running", "dead", "holder", "unreadable"],
+  keys: ["stream", "holder"],
   args: ["process", "fence", "group", "consumer", "maxAttempts", "limit"],
   each: ["orphan", "counted"],
   needs: [

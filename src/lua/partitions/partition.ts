@@ -20,7 +20,6 @@ export const isInUse = defineScript({
     "dead",
     "journal",
     "planning",
-    "mover",
     "paused",
   ],
   args: ["asked"],

@@ -135,7 +135,7 @@ end
  */
 export const pullOut = defineScript({
   name: "pull-out",
-  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
+  keys: ["timeouts"],
   args: ["own", "buckets"],
   each: ["id", "key", "member"],
   needs: [resolve, depart],
@@ -179,7 +179,7 @@ export const FIRST_PAGE = Buffer.alloc(0);
  */
 export const pullOutPage = defineScript({
   name: "pull-out-page",
-  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal", "stream"],
+  keys: ["timeouts", "retries"],
   args: ["own", "buckets", "cursor", "limit", "maxBytes"],
   needs: [compareBytes, depart],
   lua: /* lua */ `
@@ -247,7 +247,7 @@ return { number, batch, 0, next }
  */
 export const pullOutSchedules = defineScript({
   name: "pull-out-schedules",
-  keys: ["schedules", "planning", "journal"],
+  keys: ["schedules", "planning"],
   args: ["own"],
   each: ["schedule", "to"],
   needs: [journal, may],

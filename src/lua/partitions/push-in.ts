@@ -37,7 +37,6 @@ export const pushIn = defineScript({
     "quarantine",
     "unreadable",
     "stream",
-    "running",
     "dead",
     "schedules",
     "planning",

@@ -48,11 +48,9 @@ export const makePlain = defineScript({
   keys: [
     "timeouts",
     "order",
-    "businessKeys",
     "ready",
     "stream",
     "knownGroups",
-    "running",
     "returned",
     "retries",
     "retrying",

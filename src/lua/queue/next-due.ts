@@ -15,7 +15,7 @@ export const headDeadline = defineScript({
 /** The same for all delayed messages and retries. */
 export const nextDue = defineScript({
   name: "next-due",
-  keys: ["timeouts", "retries"],
+  keys: ["timeouts"],
   args: [],
   needs: [earliestDue, replied],
   lua: /* lua */ `

@@ -229,7 +229,7 @@ end
  */
 export const redrive = defineScript({
   name: "redrive",
-  keys: ["dead", "stream", "timeouts", "businessKeys", "retries", "retrying"],
+  keys: ["dead"],
   args: ["channel", "wanted", "after", "last", "limit", "maxBytes", "delay"],
   needs: [eachLetter, redriving],
   lua: /* lua */ `
@@ -250,7 +250,7 @@ return refusal or { count, cursor, now }
 /** Makes the messages of these letters retry, as {@link redrive} does; returns how many. O(log N) for each. */
 export const redriveLetters = defineScript({
   name: "redrive-letters",
-  keys: ["dead", "stream", "timeouts", "businessKeys", "retries", "retrying"],
+  keys: ["dead"],
   args: ["channel", "delay"],
   each: ["entry"],
   needs: [letter, redriving],

@@ -145,7 +145,7 @@ export interface AckAndNoteReply {
  */
 export const ackAndNote = defineScript({
   name: "ack-and-note",
-  keys: ["stream", "handled"],
+  keys: ["stream"],
   args: ["group", "consumer", "heldCount", "process", "keepFor"],
   each: ["entry", "own", "address", "key", "attempt", "took"],
   needs: [acknowledge, noteHandled],
@@ -182,16 +182,7 @@ return { reply, not isNoted and (type(why) == "table" and why.err or tostring(wh
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
-  keys: [
-    "stream",
-    "running",
-    "returned",
-    "timeouts",
-    "businessKeys",
-    "retries",
-    "retrying",
-    "unreadable",
-  ],
+  keys: ["stream", "returned"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
   needs: [appendEntry, settle],
@@ -251,7 +242,7 @@ export interface RetryLaterReply {
  */
 export const retryLater = defineScript({
   name: "retry-later",
-  keys: ["stream", "running", "timeouts", "businessKeys", "retries", "retrying", "unreadable"],
+  keys: ["stream"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
   needs: [clock, countFailure, deadlineAfter, earliestDue, putRetry, settle, tryRetries, wakeUp],
@@ -296,7 +287,7 @@ return refused or { now, settled }
  */
 export const again = defineScript({
   name: "again",
-  keys: ["stream", "running", "unreadable"],
+  keys: ["stream"],
   args: ["group", "consumer", "heldCount", "entry", "own", "delay", "reason"],
   needs: [appendEntry, clock, countFailure, deadlineAfter, keepInFlight, rankOf, settle],
   lua: /* lua */ `
@@ -331,7 +322,7 @@ return { #kept, kept[1] and redis.call("XRANGE", stream, kept[1], kept[1])[1] }
  */
 export const bury = defineScript({
   name: "bury",
-  keys: ["stream", "running", "dead", "unreadable"],
+  keys: ["stream"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "reason"],
   needs: [clock, countFailure, deadLetter, settle],

@@ -34,16 +34,7 @@ export interface ReclaimReply {
  */
 export const reclaim = defineScript({
   name: "reclaim",
-  keys: [
-    "stream",
-    "running",
-    "timeouts",
-    "businessKeys",
-    "retries",
-    "retrying",
-    "dead",
-    "unreadable",
-  ],
+  keys: ["stream"],
   args: ["channel", "group", "consumer", "idle", "maxAttempts", "limit"],
   needs: [consumersOf],
   rarely: [

@@ -21,7 +21,7 @@ export interface GroupRetry extends Retry {
 /** Returns the retries of the message with the address `wanted`, the earliest first. O(log N) for each group. */
 export const getRetries = defineScript({
   name: "get-retries",
-  keys: ["stream", "retries", "retrying"],
+  keys: ["stream"],
   args: ["wanted"],
   needs: [replied, retriesOf, retryBytes],
   lua: /* lua */ `

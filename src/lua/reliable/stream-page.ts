@@ -41,7 +41,7 @@ export interface StreamPage {
  */
 export const streamPage = defineScript({
   name: "stream-page",
-  keys: ["stream", "running"],
+  keys: ["stream"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
   needs: [clock, entryOf, inFlight, fieldsOf, readTrailer, streamId],
   lua: /* lua */ `

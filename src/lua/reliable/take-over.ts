@@ -24,7 +24,7 @@ export interface TakeOverReply {
  */
 export const takeOver = defineScript({
   name: "take-over",
-  keys: ["ready", "stream", "knownGroups", "running"],
+  keys: ["ready", "stream"],
   args: ["makes"],
   each: ["id"],
   needs: [clock, addressOf, appendAll, may],

@@ -68,17 +68,7 @@ export interface PlanReply {
  */
 export const planSchedule = defineScript({
   name: "plan-schedule",
-  keys: [
-    "timeouts",
-    "order",
-    "compacted",
-    "businessKeys",
-    "schedules",
-    "planning",
-    "running",
-    "dropped",
-    "partitions",
-  ],
+  keys: ["timeouts", "businessKeys", "schedules", "planning", "running", "dropped"],
   args: [
     "channel",
     "name",
@@ -193,7 +183,7 @@ return done({ 0, false, now })
  */
 export const raiseSet = defineScript({
   name: "raise-set",
-  keys: ["schedules", "partitions"],
+  keys: ["schedules"],
   args: ["set", "revision", "digest", "isOrdinary"],
   needs: [mayBeElsewhere],
   lua: /* lua */ `

@@ -63,7 +63,7 @@ end
 /** Returns the record of a schedule, whether Redis knows when to plan it, and the server's time (epoch ms). */
 export const readSchedule = defineScript({
   name: "read-schedule",
-  keys: ["schedules", "planning", "dropped"],
+  keys: ["schedules", "planning"],
   args: ["name"],
   needs: [clock, drops],
   lua: /* lua */ `
@@ -103,7 +103,7 @@ return redis.call("ZCARD", planning)
  */
 export const schedulesPage = defineScript({
   name: "schedules-page",
-  keys: ["schedules", "planning", "dropped"],
+  keys: ["schedules", "planning"],
   args: ["cursor", "count"],
   needs: [drops],
   lua: /* lua */ `

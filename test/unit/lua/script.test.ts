@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { defineFragment } from "../../../src/lua/fragment.ts";
 import { asNumber } from "../../../src/lua/reply.ts";
-import { defineScript, wordsOf, type Row, type ScriptArg } from "../../../src/lua/script.ts";
+import { defineScript, run, wordsOf, type Row, type ScriptArg } from "../../../src/lua/script.ts";
 
 const move = defineScript({
   name: "move",
@@ -82,7 +82,7 @@ test("rows may be columns, each behind the named arguments", () => {
   ]);
 });
 
-test("a script must declare the keys that its fragments read", () => {
+test("the keys that fragments read follow those that are declared; a key that is missing is named", async () => {
   const size = defineFragment({
     keys: ["list"],
     lua: `local function size() return redis.call("LLEN", list) end`,
@@ -91,12 +91,14 @@ test("a script must declare the keys that its fragments read", () => {
     needs: [size],
     lua: "local function twice() return 2 * size() end",
   });
-  const declare = (keys: string[]) =>
-    defineScript({ name: "size", keys, args: [], needs: [outer], lua: "", reply: asNumber });
-  expect(() => declare(["other"])).toThrow(
-    new TypeError('script "size": a fragment reads the key "list"'),
-  );
-  expect(declare(["other", "list"]).lua).toContain("size()");
+  const late = defineFragment({ keys: ["rare"], lua: "local function late() return 1 end" });
+  const declared = { name: "size", keys: ["other"], args: [], lua: "", reply: asNumber };
+  const script = defineScript({ ...declared, needs: [outer], rarely: [late] });
+  expect(script.keys).toEqual(["other", "list", "rare"]);
+  expect(script.lua).toContain("local list = KEYS[2]");
+  expect(script.lua).not.toContain("local rare = KEYS[3]");
+  const missing = run({} as never, script, { other: "a", list: "b" } as never, {});
+  await expect(missing).rejects.toThrow(new TypeError('script "size" needs the key "rare"'));
 });
 
 test("the digest covers the whole text", () => {
