@@ -5,7 +5,7 @@ export const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "
 
 export type Verb = (typeof VERBS)[number];
 
-interface PlaceRow {
+export interface PlaceRow {
   readonly label: string;
   /** What it means for a message to be there. */
   readonly meaning: string;
@@ -13,6 +13,8 @@ interface PlaceRow {
   readonly keys: readonly string[];
   /** How many messages are there. */
   readonly number: keyof QueueNumbers;
+  /** In which order they are listed, where that says something. */
+  readonly order?: string;
   readonly verbs: readonly Verb[];
 }
 
@@ -28,6 +30,7 @@ export const PLACES = {
     meaning: "Waiting for its deadline.",
     keys: ["timeouts", "order"],
     number: "delayed",
+    order: "by deadline",
     verbs: ["cancel", "promote", "reschedule"],
   },
   retrying: {
@@ -35,6 +38,7 @@ export const PLACES = {
     meaning: "An attempt failed. Waiting for the next one.",
     keys: ["retries", "retrying"],
     number: "retries",
+    order: "by next attempt",
     verbs: ["cancel", "promote", "reschedule"],
   },
   ready: {
@@ -42,6 +46,7 @@ export const PLACES = {
     meaning: "Due, and not taken yet.",
     keys: ["ready", "stream"],
     number: "ready",
+    order: "the longest ready first",
     verbs: [],
   },
   "in flight": {
@@ -49,6 +54,7 @@ export const PLACES = {
     meaning: "A consumer is handling it.",
     keys: ["stream"],
     number: "inFlight",
+    order: "the longest in flight first",
     verbs: [],
   },
   dead: {
@@ -56,6 +62,7 @@ export const PLACES = {
     meaning: "Not delivered again unless someone redrives it.",
     keys: ["dead"],
     number: "dead",
+    order: "the oldest first",
     verbs: ["redrive", "remove"],
   },
   quarantined: {
@@ -71,3 +78,8 @@ export type Place = keyof typeof PLACES;
 
 /** The names of the places, in the order of the table. */
 export const PLACE_NAMES = Object.keys(PLACES) as Place[];
+
+/** How many messages are in all places together. */
+export function messagesIn(numbers: Pick<QueueNumbers, (typeof PLACES)[Place]["number"]>): number {
+  return PLACE_NAMES.reduce((sum, place) => sum + numbers[PLACES[place].number], 0);
+}

@@ -265,7 +265,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/cli/session": {
     rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",
-    imports: ["tools/inspect", "queue", "observe", "errors.ts", "words", "time"],
+    imports: ["nouns", "tools/inspect", "queue", "observe", "errors.ts", "words", "time"],
   },
   "tools/dashboard/page": {
     rule: "The page in the browser: it reaches the server by HTTP alone.",

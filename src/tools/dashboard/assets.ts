@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SHOWN } from "../../nouns/numbers.ts";
-import { PLACES } from "../../nouns/places.ts";
+import { PLACES, type PlaceRow } from "../../nouns/places.ts";
 
 /** A file of the page. */
 export interface Asset {
@@ -58,10 +58,10 @@ function readAssets(): Record<string, Asset> {
 /** What the page has to know of the numbers and the places of a queue, as a module. `tables.d.ts` declares it. */
 function tables(): string {
   const numbers = SHOWN.map(({ name, label, unit }) => [name, { label, unit }]);
-  const places = Object.entries(PLACES).map(([name, { label, meaning, number, verbs }]) => [
-    name,
-    { label, meaning, number, verbs },
-  ]);
+  const places = Object.entries<PlaceRow>(PLACES).map(([name, row]) => {
+    const { label, meaning, number, order, verbs } = row;
+    return [name, { label, meaning, number, order, verbs }];
+  });
   return Object.entries({ NUMBERS: numbers, PLACES: places })
     .map(([name, rows]) => `export const ${name} = ${JSON.stringify(Object.fromEntries(rows))};\n`)
     .join("");

@@ -9,6 +9,7 @@ import type { DeadLetters } from "../../handles/dead-letters.ts";
 import type { ReliableQueue } from "../../handles/reliable-queue.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import { unchangedAmong } from "../../queue/unchanged.ts";
+import { messagesIn } from "../../nouns/places.ts";
 import { callWithin } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Server } from "../../redis/server.ts";
@@ -155,11 +156,9 @@ export class Inspector implements AsyncDisposable {
 
 /** Whether a queue holds nothing, is not paused, and as far as Redis shows, nobody has it open. */
 export function isEmpty(stats: QueueStats): boolean {
-  const { delayed, ready, inFlight, retries, dead, quarantined } = stats;
-  const count = delayed + ready + inFlight + retries + dead + quarantined;
   const { kind, isPaused, consumers = 0, listeners = 0, perPartition } = stats;
   const isOpen = consumers + listeners + perPartition.length > 0;
-  return count === 0 && !isOpen && kind === "plain" && !isPaused;
+  return messagesIn(stats) === 0 && !isOpen && kind === "plain" && !isPaused;
 }
 
 /** The causes for which Redis refuses writes and answers reads. */

@@ -14,6 +14,7 @@ import {
 import { parseChoice, parseDuration, UsageError } from "./arguments.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
+import { messagesIn } from "../../../nouns/places.ts";
 import { setImmediate } from "../../../time/runtime.ts";
 
 /** The values of `--timeout` and `--interop`. */
@@ -100,9 +101,8 @@ export class Session implements AsyncDisposable {
   async open(name: string): Promise<InspectedQueue> {
     const inspector = await this.inspector();
     const queue = await inspector.open(name, this.signal);
-    const { delayed, ready, inFlight, retries, dead, quarantined, kind } = queue.stats;
-    const count = delayed + ready + inFlight + retries + dead + quarantined;
-    if (count > 0 || kind === "reliable" || queue.partitions > 0) return queue;
+    const { kind } = queue.stats;
+    if (messagesIn(queue.stats) > 0 || kind === "reliable" || queue.partitions > 0) return queue;
     // An empty plain queue is still listed for a while after its last use.
     const names = await inspector.names(this.signal);
     if (names.includes(name)) return queue;

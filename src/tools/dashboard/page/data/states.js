@@ -9,6 +9,7 @@ const ORDER = Object.keys(NUMBERS);
  * - `slug`: the state's list in the address, and its colour in tokens.css
  * - `number`: the field that counts its messages in the numbers of a queue
  * - `meaning`: what it means for a message to be in it
+ * - `order`: in which order its list is
  * - `verbs`: what can be done with it
  */
 export const STATES = Object.fromEntries(
@@ -28,7 +29,7 @@ const ENDS = {
 /**
  * What there is to say of a state, by its name.
  *
- * @returns {{ slug: string, label: string, meaning: string, number?: string, verbs?: readonly string[] }}
+ * @returns {{ slug: string, label: string, meaning: string, number?: string, order?: string, verbs?: readonly string[] }}
  */
 export function stateOf(name) {
   return STATES[name] ?? ENDS[name] ?? { slug: "gone", label: name, meaning: "" };

@@ -9,6 +9,7 @@ export const PLACES: Readonly<
       readonly label: string;
       readonly meaning: string;
       readonly number: string;
+      readonly order?: string;
       readonly verbs: readonly string[];
     }
   >

@@ -20,15 +20,6 @@ import { ListActions } from "../sections/list-actions.js";
 import { Reasons } from "../sections/reasons.js";
 import { messageColumns } from "../sections/message-columns.js";
 
-/** In which order each list is. */
-const ORDERS = {
-  delayed: "by deadline",
-  ready: "the longest ready first",
-  "in flight": "the longest in flight first",
-  retrying: "by next attempt",
-  dead: "the oldest first",
-};
-
 /** The messages of a queue in one state, or those in all states whose keys begin with a prefix, a page at a time. */
 export function ListPage({ name, page, params }) {
   const { session } = useShell();
@@ -175,7 +166,7 @@ function captionOf(state, prefix) {
 }
 
 function orderOf(state, queue) {
-  const order = ORDERS[state];
+  const order = stateOf(state).order;
   return queue?.partitions > 0 && state !== "delayed" ? `${order} in each partition` : order;
 }
 

@@ -135,5 +135,5 @@ export const BUSY_COLUMNS = [
 
 /** The columns of the list of a queue's messages in a state; undefined stands for all states. */
 export function messageColumns(queue, wanted) {
-  return [message(queue), ...COLUMNS[wanted ?? ""]];
+  return [message(queue), ...(COLUMNS[wanted ?? ""] ?? COLUMNS[""])];
 }
