@@ -62,10 +62,10 @@ describe("what stands in front of a body", () => {
 
 test.for(HOT_SCRIPTS.map((script) => [script.name, script] as const))(
   "%s: the front makes a dozen functions at most, and each is called",
-  ([name, { lua, source }]) => {
+  ([script, { lua, source }]) => {
     const functions = functionsOf(source.front);
     // One settles, notes a failure, wakes, and puts a retry; one finds who holds a key, wakes, and puts.
-    const most = { [retryLater.name]: 19, [offerKeyed.name]: 13 }[name] ?? 12;
+    const most = { [retryLater.name]: 19, [offerKeyed.name]: 13 }[script] ?? 12;
     expect(functions.length).toBeLessThanOrEqual(most);
     const uses = (name: string) => lua.match(new RegExp(`\\b${name}\\b`, "g"))?.length ?? 0;
     expect(functions.filter((name) => uses(name) < 2)).toEqual([]);

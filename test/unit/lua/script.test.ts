@@ -97,7 +97,7 @@ test("the keys that fragments read follow those that are declared; a key that is
   expect(script.keys).toEqual(["other", "list", "rare"]);
   expect(script.lua).toContain("local list = KEYS[2]");
   expect(script.lua).not.toContain("local rare = KEYS[3]");
-  const missing = run({} as never, script, { other: "a", list: "b" } as never, {});
+  const missing = run({} as never, script, { other: "a", list: "b" }, {});
   await expect(missing).rejects.toThrow(new TypeError('script "size" needs the key "rare"'));
 });
 
