@@ -189,7 +189,8 @@ it("a plain queue without partitions needs nothing that only others need, except
   expect(await delayed.insertionOrder.readAll()).toContain(2);
   await delayed.pause();
   await delayed.resume();
-  await expect(delayed.stats()).rejects.toThrow("can't run this command");
+  // Redis 7 and later ones say it in other words.
+  await expect(delayed.stats()).rejects.toThrow(/can't run this command|permission/);
   expect(await delayed.clear()).toBeGreaterThan(0);
 });
 
