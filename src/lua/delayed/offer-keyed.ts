@@ -7,6 +7,7 @@ import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../places/retry-moves.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
+import { writes } from "../fragments/writes.ts";
 import { putDelayed, takeBack } from "../places/delayed.ts";
 import { PUT_AND_WAKE, refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
@@ -67,6 +68,7 @@ export const offerKeyed = defineScript({
     takeBack,
     wakeUp,
     wholeAt,
+    writes,
   ],
   lua: /* lua */ `
 local now = clock() / 1000
@@ -146,8 +148,9 @@ for i, put in ipairs(puts) do
   replaces = replaces or put.old
   replacesRetry = replacesRetry or put.old and put.old.retries
 end
-if replaces then rare().may("ZREM", timeouts) end
-if replacesRetry then rare().mayDropRetries() end
+if replaces then rare().attempt(rare().may, "ZREM", timeouts) end
+if replacesRetry then rare().attempt(rare().mayDropRetries) end
+if replaces and rare().refused() then return rare().refuseOffer(rare().refused(), offered) end
 
 local function putBack(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)

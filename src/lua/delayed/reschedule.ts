@@ -73,8 +73,7 @@ end
 if deadline == oldDeadline then return { replied(deadline), member, false } end
 local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
 local isIndexed = pointsTo(entry, ownId)
--- A message that stays the head and becomes later needs no wake-up: the timers
--- are armed for a time before it.
+-- A message that stays the head and becomes later needs no wake-up: the timers are armed for a time before it.
 local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
 -- What may be refused comes first: a probe of the ZSET, the wake-up, then the index and the insertion order.
 attempt(may, "ZADD", timeouts)

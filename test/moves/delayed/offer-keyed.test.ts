@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { IN_PART } from "../../../src/failure.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
 import {
@@ -10,7 +11,9 @@ import {
   newMoves,
   STAMP,
 } from "../../helpers/moves.ts";
+import { newAclUser } from "../../helpers/acl-user.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";
+import { newRedis } from "../../helpers/redis.ts";
 
 const KEY = "order 7";
 const [old, late] = [message("o", 2000, KEY), message("z", 9000)];
@@ -121,4 +124,28 @@ describe.each([
     });
     expect(await queue.snapshot()).toEqual(replaced);
   });
+});
+
+test("what may not replace says that a part may be done, if an earlier copy has stored another message", async () => {
+  const queue = await newMoves();
+  const sent = message("s", 5000);
+  await queue.seed({
+    timeouts: [old.delayed, sent.delayed],
+    order: [asAddress(old), asAddress(sent)],
+    businessKeys: { [KEY]: indexEntry(old) },
+  });
+  const { url } = await newAclUser(queue.redis, ["+@all", "-zrem", "~*", "&*"]);
+  const rows = [sent, later].map(({ member, deadline, key }) => ({
+    member: bytes(member),
+    delay: "",
+    deadline,
+    key,
+    rule: "replace",
+    maxWait: "",
+  }));
+  const args = { channel: queue.keys.channel };
+  const offered = run(newRedis(url.href), offerKeyed, queue.keys, args, rows);
+  await expect(offered).rejects.toThrow(IN_PART);
+  const alone = run(newRedis(url.href), offerKeyed, queue.keys, args, rows.slice(1));
+  await expect(alone).rejects.toThrow(/^(?!.*a part)/);
 });
