@@ -1,4 +1,6 @@
 import type { Redis } from "ioredis";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { createId, packAddress, packMember } from "../../src/queue/message/message.ts";
 
 /** One run of a script: its name, what has to be there before it, and its arguments. */
 export interface Move {
@@ -11,17 +13,8 @@ export interface Move {
 
 type Args = Readonly<Record<string, string | number | Buffer>>;
 
-const KEYS =
-  `timeouts order compacted businessKeys stream knownGroups running retries retrying unreadable returned dead
-  ready listed dropped mover paused`.split(/\s+/);
-
 /** The keys of a queue, by the names that scripts have for them. */
-export const keys = Object.fromEntries(
-  KEYS.map((name) => [
-    name,
-    name === "timeouts" ? "redisson_delay_queue_timeout:{q}" : `${name}:{q}`,
-  ]),
-);
+export const keys = queueKeys("fronts");
 
 const PAYLOAD = Buffer.alloc(100, "a");
 
@@ -33,9 +26,7 @@ export class Ground {
 
   /** A member with a new id, and with a business key if one is given. */
   member(key = ""): Buffer {
-    const length = Buffer.alloc(8);
-    length.writeBigUInt64LE(BigInt(PAYLOAD.length));
-    return Buffer.concat([Buffer.from([16]), this.#id(), length, PAYLOAD, Buffer.from(key)]);
+    return packMember(this.#id(), PAYLOAD, key);
   }
 
   /** A business key that no message has. */
@@ -47,18 +38,18 @@ export class Ground {
   async delay(count: number, deadline: number): Promise<Buffer[]> {
     const pipeline = this.redis.pipeline();
     const members = Array.from({ length: count }, () => this.member());
-    for (const member of members) pipeline.zadd(keys["timeouts"] ?? "", deadline, member);
+    for (const member of members) pipeline.zadd(keys.timeouts, deadline, member);
     await pipeline.exec();
-    return members.map((member) => addressOf(deadline, member.subarray(1, 17)));
+    return members.map((member) => packAddress(deadline, member.subarray(1, 17)));
   }
 
   /** Gives entries to the consumer `c` of the group `g`; returns their ids. */
   async deliver(count: number): Promise<string[]> {
     await this.openGroup();
-    const stream = keys["stream"] ?? "";
+    const { stream } = keys;
     const pipeline = this.redis.pipeline();
     for (let i = 0; i < count; i++) {
-      pipeline.xadd(stream, "*", "a", addressOf(1, this.#id()), "p", PAYLOAD);
+      pipeline.xadd(stream, "*", "a", packAddress(1, this.#id()), "p", PAYLOAD);
     }
     await pipeline.exec();
     const read = await this.redis.xreadgroup(
@@ -75,21 +66,12 @@ export class Ground {
   }
 
   async openGroup(): Promise<void> {
-    await this.redis.xgroup("CREATE", keys["stream"] ?? "", "g", "0", "MKSTREAM").catch(() => {});
+    await this.redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM").catch(() => {});
   }
 
   #id(): Buffer {
-    const id = Buffer.alloc(16);
-    id.writeBigUInt64BE(BigInt(Date.now()) * 1000n);
-    id.writeUInt32BE(this.#count++, 12);
-    return id;
+    return createId(Date.now() * 1000 + this.#count++);
   }
-}
-
-function addressOf(deadline: number, id: Buffer): Buffer {
-  const head = Buffer.alloc(8);
-  head.writeBigUInt64BE(BigInt(deadline));
-  return Buffer.concat([head, id]);
 }
 
 const offerArgs = { channel: "c", elementsAre: "addresses" };
