@@ -257,23 +257,24 @@ async function* allToBytes(
   }
 }
 
-function toBytes(found: DelayedMember | DueMember | undefined): DelayedBytes | undefined {
+function toBytes(
+  found: (DelayedMember & Partial<DueMember>) | undefined,
+): DelayedBytes | undefined {
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
-  const { deadline } = found;
+  const { deadline, place = "delayed", address } = found;
   const { id, payload, key, headers, onlyIf, deliverWithin } = message;
-  const common = {
+  const trailer = found.member.subarray(9 + id.length + payload.length);
+  return {
+    id: address === undefined ? formatMessageId(deadline, id) : messageIdAt(address),
     deadline,
     payload,
     key,
     headers,
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),
+    ...(place === "retrying" && { failures: failuresIn(trailer) }),
   };
-  const isRetrying = "address" in found && found.address !== undefined;
-  if (!isRetrying) return { id: formatMessageId(deadline, id), ...common };
-  const trailer = found.member.subarray(9 + id.length + payload.length);
-  return { id: messageIdAt(found.address), ...common, failures: failuresIn(trailer) };
 }
 
 /** Cancellations on their way to Redis. Those of one turn of the event loop share scripts. */

@@ -1,6 +1,16 @@
+import type { Place } from "../../nouns/places.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { asMember, resolve } from "../places/key-index.ts";
-import { asBuffer, asFlags, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
+import {
+  asBuffer,
+  asFlags,
+  asNumber,
+  asRow,
+  asRows,
+  asText,
+  orNothing,
+  type RawReply,
+} from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A delayed message as scripts return it. */
@@ -9,8 +19,12 @@ export interface DelayedMember {
   readonly member: Buffer;
 }
 
-/** A delayed or retrying message as scripts return it. */
+/** The places in which a message can be found, cancelled and rescheduled by its id or business key. */
+export type DuePlace = Extract<Place, "delayed" | "retrying">;
+
+/** A message as scripts return it that is in one of these places. */
 export interface DueMember extends DelayedMember {
+  readonly place: DuePlace;
   /** The address of a retrying message, which keeps its id; its deadline is when it is due next. */
   readonly address: Buffer | undefined;
 }
@@ -38,6 +52,7 @@ for each row do
   local place, member, due, all = resolve(id, key)
   if place then
     if all then member = rare().asMember(all[1]) end
+    messages[#messages + 1] = place
     messages[#messages + 1] = replied(due)
     messages[#messages + 1] = member
     messages[#messages + 1] = all and all[1].a or false
@@ -55,7 +70,12 @@ function asDueMembers(raw: RawReply | undefined): DueMember[] {
 }
 
 /** The columns of a {@link DueMember}. */
-export const DUE = { deadline: asDeadline, member: asBuffer, address: orNothing(asBuffer) };
+export const DUE = {
+  place: (raw: RawReply | undefined) => asText(raw) as DuePlace,
+  deadline: asDeadline,
+  member: asBuffer,
+  address: orNothing(asBuffer),
+};
 
 /** Returns which of these business keys have a delayed or retrying message. */
 export const areHeld = defineScript({

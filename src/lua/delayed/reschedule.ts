@@ -56,11 +56,11 @@ local function rescheduleRetries(all, now)
   local refusal = wakeUp(first, earliest)
   if refusal then return refusal end
   redis.call("ZADD", retries, "XX", unpack(changes))
-  return { replied(first), rare().asMember(all[1]), all[1].a }
+  return { "retrying", replied(first), rare().asMember(all[1]), all[1].a }
 end
 local place, member, oldDeadline, all = resolve(id, key)
-if not place then return false end
 if place == "retrying" then return rescheduleRetries(all, clock() / 1000) end
+if place ~= "delayed" then return false end
 local ownId, _, ownKey = unpackMember(member)
 -- A member of an unknown layout is not a message.
 if not ownId then return false end
@@ -70,7 +70,7 @@ if not deadline then
   deadline = delay ~= "" and deadlineAfter(now, delay) or math.min(oldDeadline, math.floor(now))
 end
 -- The address stays the same, so there is nothing to do. A second element would list the message twice.
-if deadline == oldDeadline then return { replied(deadline), member, false } end
+if deadline == oldDeadline then return { place, replied(deadline), member, false } end
 local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
 local isIndexed = pointsTo(entry, ownId)
 -- A message that stays the head and becomes later needs no wake-up: the timers are armed for a time before it.
@@ -101,7 +101,7 @@ if elementsAre == "members" then
   end
 end
 redis.call("ZADD", timeouts, "XX", deadline, member)
-return { replied(deadline), member, false }
+return { place, replied(deadline), member, false }
 `,
   reply: orNothing((raw) => asRow(raw, DUE)),
 });

@@ -85,7 +85,7 @@ export async function delayedIn(
   const parts = await partsOf(messages).all(call);
   const found = parts.map(async ({ label, queue }) => {
     const member = await new Lookup(queue).get(idOrKey, call);
-    if (member === undefined || member.address !== undefined) return [];
+    if (member?.place !== "delayed") return [];
     return sightDelayed({ queue: name, partition: label }, member) ?? [];
   });
   return (await Promise.all(found)).flat();
@@ -156,7 +156,7 @@ export async function* messagesWith(
         const found = await Promise.all(some.map((key) => lookup.get(key, call)));
         for (const member of found) {
           // A retrying message holds its key, and is found below, once for each of its groups.
-          if (member === undefined || member.address !== undefined) continue;
+          if (member?.place !== "delayed") continue;
           const sighting = sightDelayed({ queue: name, partition }, member);
           if (sighting === undefined || seen.has(sighting.id)) continue;
           seen.add(sighting.id);

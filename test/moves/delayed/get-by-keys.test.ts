@@ -52,7 +52,11 @@ test.each<Row>([
   const rows = asked.map((key) => ({ id: "", key }));
   expect(await run(queue.redis, get, queue.keys, { maxBytes }, rows)).toEqual({
     lookedUp,
-    messages: found.map(({ deadline, member }) => ({ deadline, member: bytes(member) })),
+    messages: found.map(({ deadline, member }) => ({
+      place: "delayed",
+      deadline,
+      member: bytes(member),
+    })),
   });
   expect(await queue.snapshot()).toEqual(before);
 });

@@ -28,7 +28,7 @@ test.each([
   const queue = await newMoves();
   await queue.seed(state);
   expect(await look(queue, wanted)).toEqual(
-    found && { deadline: found.deadline, member: bytes(found.member) },
+    found && { place: "delayed", deadline: found.deadline, member: bytes(found.member) },
   );
   expect(await queue.snapshot()).toEqual(state);
 });
