@@ -1,7 +1,7 @@
 import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
-import { delayedWith, retriesWith } from "../places/key-index.ts";
+import { resolve } from "../places/key-index.ts";
 import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
 import { forget } from "../fragments/forget.ts";
 import { dropRetries } from "../places/retry-moves.ts";
@@ -48,28 +48,8 @@ export const offerKeyed = defineScript({
   keys: ["timeouts", "businessKeys"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-  needs: [
-    clock,
-    deadlineAfter,
-    deadlineOf,
-    delayedWith,
-    putDelayed,
-    packAddress,
-    packOutcome,
-    replied,
-  ],
-  rarely: [
-    dropRetries,
-    forget,
-    may,
-    outcomeIn,
-    refuseOffer,
-    retriesWith,
-    takeBack,
-    wakeUp,
-    wholeAt,
-    writes,
-  ],
+  needs: [clock, deadlineAfter, deadlineOf, putDelayed, packAddress, packOutcome, replied, resolve],
+  rarely: [dropRetries, forget, may, outcomeIn, refuseOffer, takeBack, wakeUp, wholeAt, writes],
   lua: /* lua */ `
 local now = clock() / 1000
 local results, offered, elements, puts = {}, {}, {}, {}
@@ -77,36 +57,33 @@ local results, offered, elements, puts = {}, {}, {}, {}
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old)
-  local since = old.retries and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
+  local since = old.place == "retrying" and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
   return math.floor(math.min(since, now))
 end
 
 -- The messages that this script is about to put, by their keys.
 local puttingWith = {}
-local function delayedAs(member, deadline, entry, address)
-  return { id = member:sub(2, 17), address = address, member = member, deadline = deadline, entry = entry }
+-- An entry of the index that points to a message begins with the message's address.
+local function holderAt(place, name, due, all, entry)
+  return { place = place, name = name, deadline = due, all = all, entry = entry, id = entry:sub(9, 24) }
 end
 local function findHolder(key)
   if key == "" then return nil end
   local put = puttingWith[key]
-  if put then return delayedAs(put.member, put.deadline, put.entry, put.entry:sub(1, 24)) end
-  local member, deadline, entry, address = delayedWith(key)
-  if member then return delayedAs(member, deadline, entry, address) end
-  if not address then return nil end
-  local all = rare().retriesWith(key, address)
-  local first = all[1]
-  if not first then return nil end
-  -- Others may have written any score.
-  local due = math.min(math.max(math.ceil(first.due), 0), ${LAST_DEADLINE})
-  return { id = first.a:sub(9), address = first.a, retries = all, deadline = due, entry = entry }
+  if put then return holderAt("delayed", put.member, put.deadline, nil, put.entry) end
+  local place, name, due, all, entry = resolve("", key)
+  if not place then return nil end
+  -- Others may have written any score of a retry.
+  if place == "retrying" then due = math.min(math.max(math.ceil(due), 0), ${LAST_DEADLINE}) end
+  return holderAt(place, name, due, all, entry)
 end
 
 local function decide(member, delay, deadline, key, rule, maxWait)
   local old = findHolder(key)
   if old and old.id == member:sub(2, 17) then
-    return deadlineOf(old.address), rare().outcomeIn(old.entry), false
+    return deadlineOf(old.entry), rare().outcomeIn(old.entry), false
   end
-  if old and rule == "ignore" then return old.deadline, 1, old.address end
+  if old and rule == "ignore" then return old.deadline, 1, old.entry:sub(1, 24) end
 
   local since = old and sinceOf(old)
   local outcome = old and 2 or 0
@@ -146,7 +123,7 @@ for i, put in ipairs(puts) do
   members[i], deadlines[i] = put.member, put.deadline
   if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
   replaces = replaces or put.old
-  replacesRetry = replacesRetry or put.old and put.old.retries
+  replacesRetry = replacesRetry or put.old and put.old.place == "retrying"
 end
 if replaces then rare().attempt(rare().may, "ZREM", timeouts) end
 if replacesRetry then rare().attempt(rare().mayDropRetries) end
@@ -175,9 +152,10 @@ for _, i in ipairs(known) do
 end
 local replaced, replacedRetries = {}, {}
 for _, put in ipairs(replaces and puts or {}) do
-  if put.old and not put.isKnown then
-    replaced[#replaced + 1] = put.old.member
-    for _, one in ipairs(put.old.retries or {}) do replacedRetries[#replacedRetries + 1] = one.name end
+  local old = not put.isKnown and put.old or {}
+  if old.place == "delayed" then replaced[#replaced + 1] = old.name end
+  if old.place == "retrying" then
+    for _, one in ipairs(old.all) do replacedRetries[#replacedRetries + 1] = one.name end
   end
 end
 if #replaced > 0 then

@@ -2,6 +2,7 @@ import type { Fragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
 import { dropDelayed, findNext } from "../places/delayed.ts";
+import { countDue } from "../places/due.ts";
 import { dropRetries } from "../places/retry-moves.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -9,7 +10,7 @@ import { defineScript } from "../script.ts";
 /** How a row names a message. */
 interface Finding<Column extends string> {
   readonly columns: readonly Column[];
-  /** Finds the message: sets `name`, its name in its place, and `all`, its retries if it is retrying. */
+  /** Finds the message: sets `place`, `name`, its name there, and `all`, its retries if it is retrying. */
   readonly found: string;
   /** The business key by which it was found, whose index entry points to it; false if it was not found so. */
   readonly via: string;
@@ -39,20 +40,18 @@ const defineRemove = <const Column extends string>(
     lua: /* lua */ `
 local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
-  local name, all, _ = nil, nil, nil
+  local place, name, all, _ = nil, nil, nil, nil
 ${found}
   local isFirst = name and not isChosen[name]
-  if isFirst then
-    isChosen[name] = true
-    if all then
-      for _, one in ipairs(all) do
-        leaving[#leaving + 1] = one
-        names[#names + 1] = one.name
-      end
-    else
-      members[#members + 1] = name
-      local key = ${via}
-      if key then own[#own + 1] = key else others[#others + 1] = name end
+  if isFirst then isChosen[name] = true end
+  if isFirst and place == "delayed" then
+    members[#members + 1] = name
+    local key = ${via}
+    if key then own[#own + 1] = key else others[#others + 1] = name end
+  elseif isFirst and place == "retrying" then
+    for _, one in ipairs(all) do
+      leaving[#leaving + 1] = one
+      names[#names + 1] = one.name
     end
   end
   flags[#flags + 1] = isFirst and 1 or 0
@@ -74,7 +73,7 @@ return flags
 /** Removes messages by their addresses or business keys; the other column is empty. */
 export const remove = defineRemove("remove", {
   columns: ["id", "key"],
-  found: "  _, name, _, all = resolve(id, key)",
+  found: "  place, name, _, all = resolve(id, key)",
   via: `key ~= "" and key`,
   needs: resolve,
 });
@@ -82,23 +81,23 @@ export const remove = defineRemove("remove", {
 /** Removes messages by their elements in the insertion order. */
 export const removeElements = defineRemove("remove-elements", {
   columns: ["element"],
-  found: "  name = findNext(element)",
+  found: `  place, name = "delayed", findNext(element)`,
   via: "false",
   needs: findNext,
 });
 
 /**
  * Drops all delayed messages; returns how many there were. Redis frees the memory in the background. While there are
- * retries, which may hold keys, the index stays: its other entries point to nothing, and tidying removes them.
+ * others, which may hold keys, the index stays: its other entries point to nothing, and tidying removes them.
  */
 export const clearDelayed = defineScript({
   name: "clear-delayed",
-  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: [],
+  needs: [countDue],
   lua: /* lua */ `
 local count = redis.call("ZCARD", timeouts)
-local mayHoldKeys = redis.call("ZCARD", retries) > 0
-redis.call("UNLINK", timeouts, order, compacted, mayHoldKeys and order or businessKeys)
+redis.call("UNLINK", timeouts, order, compacted, countDue(timeouts) > 0 and order or businessKeys)
 return count
 `,
   reply: asNumber,

@@ -2,6 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { compareBytes, deadlineOf, isAddress } from "../fragments/address.ts";
 import { isHeld } from "../places/key-index.ts";
 import { findNext, spending } from "../places/delayed.ts";
+import { countDue } from "../places/due.ts";
 import { asFlag, asNumber, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
@@ -70,13 +71,13 @@ end
 `,
 });
 
-/** `dropAll()`: drops the insertion order of a queue without delayed messages, and the index, unless retries use it. */
+/** `dropAll()`: drops the insertion order of a queue without delayed messages, and the index, unless others may use it. */
 const dropAll = defineFragment({
-  keys: ["order", "compacted", "businessKeys", "retries"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  needs: [countDue],
   lua: /* lua */ `
 local function dropAll()
-  local mayHoldKeys = redis.call("ZCARD", retries) > 0
-  redis.call("UNLINK", order, compacted, mayHoldKeys and order or businessKeys)
+  redis.call("UNLINK", order, compacted, countDue(timeouts) > 0 and order or businessKeys)
 end
 `,
 });
@@ -97,21 +98,20 @@ export interface Untidy {
  * tidying reports the error.
  */
 export const untidy = defineFragment({
-  keys: ["timeouts", "order", "compacted", "businessKeys", "retries"],
-  needs: [hasStrays, isUntidy],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  needs: [countDue, hasStrays, isUntidy],
   lua: /* lua */ `
 local function untidy(elementsAre)
   local function look()
     local live = redis.call("ZCARD", timeouts)
     if live == 0 and redis.call("EXISTS", order, compacted, businessKeys) == 0 then return 0 end
     local isOrder
-    if live == 0 then isOrder = redis.call("EXISTS", order, compacted) > 0 or redis.call("ZCARD", retries) == 0
+    if live == 0 then isOrder = redis.call("EXISTS", order, compacted) > 0 or countDue(timeouts) == 0
     elseif redis.call("EXISTS", compacted) == 1 then isOrder = true
     elseif elementsAre == "members" then isOrder = hasStrays(live)
     else isOrder = isUntidy(live) end
     local keyCount = redis.call("HLEN", businessKeys)
-    -- Retries hold keys as well.
-    local areKeys = keyCount > live and keyCount > live + redis.call("ZCARD", retries)
+    local areKeys = keyCount > live and keyCount > live + countDue(timeouts)
     return (isOrder and 1 or 0) + (areKeys and 2 or 0)
   end
   local isDone, found = pcall(look)
@@ -249,12 +249,11 @@ return 0
  */
 export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",
-  keys: ["timeouts", "businessKeys", "retries"],
+  keys: ["businessKeys"],
   args: ["cursor", "step"],
-  needs: [isHeld],
+  needs: [countDue, isHeld],
   lua: /* lua */ `
-local function count() return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries) end
-if cursor == "0" and redis.call("HLEN", businessKeys) <= count() then return "0" end
+if cursor == "0" and redis.call("HLEN", businessKeys) <= countDue() then return "0" end
 local scanned = redis.call("HSCAN", businessKeys, cursor, "COUNT", step)
 for i = 1, #scanned[2], 2 do
   local key, entry = scanned[2][i], scanned[2][i + 1]

@@ -149,7 +149,9 @@ for each row do
   else
     local place, name, due, all = resolve(id, key)
     if place == "delayed" then addMessage(name, string.format("%.17g", due)) end
-    for _, one in ipairs(all or {}) do addRetry(one.name, string.format("%.17g", one.due)) end
+    if place == "retrying" then
+      for _, one in ipairs(all) do addRetry(one.name, string.format("%.17g", one.due)) end
+    end
   end
 end
 number, batch = depart()

@@ -1,8 +1,26 @@
 import { defineFragment } from "../fragment.ts";
 
 /*
- * The two places that are ordered by deadlines: delayed messages and retries, each a ZSET.
+ * The two places that are ordered by deadlines: delayed messages and retries, each a ZSET. Only their messages hold
+ * business keys.
  */
+
+/** The ZSETs of these places, as a list in Lua. */
+export const DUE_ZSETS = "{ timeouts, retries }";
+
+/** `countDue([but])`: how many messages are delayed or retrying; `but` is the ZSET of a place to leave out. O(1). */
+export const countDue = defineFragment({
+  keys: ["timeouts", "retries"],
+  lua: /* lua */ `
+local function countDue(but)
+  local count = 0
+  for _, zset in ipairs(${DUE_ZSETS}) do
+    if zset ~= but then count = count + redis.call("ZCARD", zset) end
+  end
+  return count
+end
+`,
+});
 
 /**
  * `earliestDue()`: the earliest deadline of all delayed messages and retries, or nil if there are none.
@@ -12,8 +30,8 @@ export const earliestDue = defineFragment({
   lua: /* lua */ `
 local function earliestDue()
   local earliest = nil
-  for _, key in ipairs({ timeouts, retries }) do
-    local due = tonumber(redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2])
+  for _, zset in ipairs(${DUE_ZSETS}) do
+    local due = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
     if due and (not earliest or due < earliest) then earliest = due end
   end
   return earliest

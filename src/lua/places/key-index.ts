@@ -61,18 +61,19 @@ end
  * `resolve(id, key)`: where the message is that has this address (with an id of 8 or 16 bytes) or, if that is empty, this
  * business key: its place, "delayed" or "retrying"; its name there, which is a member of the place's ZSET; and when it is
  * due. Of a retrying message these are the first retry's, and the fourth value is all of them, as `retriesOf` returns
- * them. Nil if it is in neither.
+ * them. The fifth is the entry of the key, which begins with the address; nil for an `id`. Nil if it is in neither.
  */
 export const resolve = defineFragment({
   needs: [delayedWith, locate],
   rarely: [retriesOf, retriesWith],
   lua: /* lua */ `
 local function resolve(id, key)
-  local member, deadline, address, _
-  if id ~= "" then member, deadline = locate(id) else member, deadline, _, address = delayedWith(key) end
-  if member then return "delayed", member, deadline end
+  local member, deadline, entry, address
+  if id ~= "" then member, deadline = locate(id) else member, deadline, entry, address = delayedWith(key) end
+  if member then return "delayed", member, deadline, nil, entry end
+  if id == "" and not address then return nil end
   local all = id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)
-  if all[1] then return "retrying", all[1].name, all[1].due, all end
+  if all[1] then return "retrying", all[1].name, all[1].due, all, entry end
 end
 `,
 });

@@ -1,6 +1,7 @@
 import { COUNTED, NUMBERS, type QueueNumbers } from "../../nouns/numbers.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
+import { DUE_ZSETS } from "../places/due.ts";
 import { inFlight } from "../places/in-flight.ts";
 import { scheduleNames } from "../places/schedules.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
@@ -81,11 +82,11 @@ local found = {
   consumers = 0,
 }
 local next
-for _, key in ipairs({ timeouts, retries }) do
-  local head = tonumber(redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2])
+for _, zset in ipairs(${DUE_ZSETS}) do
+  local head = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
   if head then
     next = math.min(next or head, head)
-    if head <= latest then found.overdue = found.overdue + redis.call("ZCOUNT", key, "-inf", latest) end
+    if head <= latest then found.overdue = found.overdue + redis.call("ZCOUNT", zset, "-inf", latest) end
   end
 end
 found.nextDeadline = next and replied(next)
@@ -216,14 +217,15 @@ export const forecast = defineScript({
   keys: ["timeouts", "retries"],
   args: ["from", "step", "count"],
   lua: /* lua */ `
-local counts = {}
-local hasRetries = redis.call("EXISTS", retries) == 1
+local counts, zsets = {}, {}
+for _, zset in ipairs(${DUE_ZSETS}) do
+  if redis.call("EXISTS", zset) == 1 then zsets[#zsets + 1] = zset end
+end
 for i = 0, count - 1 do
   local first = string.format("%.17g", from + i * step)
   local last = string.format("(%.17g", from + (i + 1) * step)
-  local due = redis.call("ZCOUNT", timeouts, first, last)
-  if hasRetries then due = due + redis.call("ZCOUNT", retries, first, last) end
-  counts[i + 1] = due
+  counts[i + 1] = 0
+  for _, zset in ipairs(zsets) do counts[i + 1] = counts[i + 1] + redis.call("ZCOUNT", zset, first, last) end
 end
 return counts
 `,

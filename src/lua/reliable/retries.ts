@@ -1,3 +1,4 @@
+import { countDue } from "../places/due.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { readTrailer } from "../fragments/trailer.ts";
 import {
@@ -96,16 +97,16 @@ return { lookedUp, found }
 
 /**
  * Removes all retries; returns how many. Redis frees their memory in the background. Entries of the index that point to
- * them stay, if there are delayed messages; tidying removes them.
+ * them stay, if there are other messages that may hold keys; tidying removes them.
  */
 export const clearRetries = defineScript({
   name: "clear-retries",
-  keys: ["timeouts", "businessKeys", "retries", "retrying"],
+  keys: ["businessKeys", "retries", "retrying"],
   args: [],
+  needs: [countDue],
   lua: /* lua */ `
 local count = redis.call("ZCARD", retries)
-local mayHoldKeys = redis.call("ZCARD", timeouts) > 0
-redis.call("UNLINK", retries, retrying, mayHoldKeys and retries or businessKeys)
+redis.call("UNLINK", retries, retrying, countDue(retries) > 0 and retries or businessKeys)
 return count
 `,
   reply: asNumber,
@@ -114,8 +115,9 @@ return count
 /** Returns the number of delayed messages and retries at one instant, so that none is counted twice. O(1). */
 export const sizeWithRetries = defineScript({
   name: "size-with-retries",
-  keys: ["timeouts", "retries"],
+  keys: ["timeouts"],
   args: [],
-  lua: /* lua */ `return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries)`,
+  needs: [countDue],
+  lua: /* lua */ `return countDue()`,
   reply: asNumber,
 });
