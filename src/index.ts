@@ -1,6 +1,4 @@
 export { Delayline } from "./client/delayline.ts";
-export type { DelaylineEvents } from "./client/delayline-events.ts";
-export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./handles/delayed-queue.ts";
 export { PlainQueue } from "./handles/plain-queue.ts";
 export {
@@ -11,7 +9,6 @@ export {
   type QueueDefinition,
 } from "./handles/queue-definition.ts";
 export type { InsertionOrder } from "./handles/insertion-order.ts";
-export type { DelayedHandle } from "./handles/delayed-handle.ts";
 export type {
   CancelWhereOptions,
   CancelWhereResult,
@@ -25,12 +22,7 @@ export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
-export type {
-  Forecast,
-  ForecastOptions,
-  PauseOptions,
-  QueueHandle,
-} from "./handles/queue-handle.ts";
+export type { Forecast, ForecastOptions, PauseOptions } from "./handles/queue-handle.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";
 export type { PartitionStats, QueueStats } from "./observe/queue-stats.ts";
 export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
@@ -44,18 +36,6 @@ export type { Calendar } from "./schedules/calendar.ts";
 export type { Misfire, Overlap, Span } from "./schedules/rule.ts";
 export type { Guard } from "./queue/message/guard.ts";
 export type { QueueCounters } from "./observe/counters.ts";
-export type { HistogramSnapshot } from "./observe/histogram.ts";
-export type {
-  DeliveredMessage,
-  DroppedEvent,
-  FallBack,
-  HandleEvent,
-  OfferEvent,
-  SettleEvent,
-  TakeEvent,
-  TransferEvent,
-} from "./observe/events.ts";
-export type { ScriptRun } from "./lua/script.ts";
 export type { Instant, LocalTime } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export { BlockingQueue, type FromQueue } from "./handles/blocking-queue.ts";

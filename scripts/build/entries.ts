@@ -1,6 +1,7 @@
 /** The package's entries: each name is a file of `dist`, made of this file of `src`. */
 export const ENTRIES: Readonly<Record<string, string>> = {
   index: "index.ts",
+  events: "events.ts",
   redisson: "adapters/redisson/index.ts",
   testing: "adapters/testing/index.ts",
   dashboard: "tools/dashboard/index.ts",

@@ -1,6 +1,6 @@
 import type { AnyDelaylineError } from "../errors.ts";
-import type { FallBack } from "../observe/events.ts";
-import type { Recovery } from "../redis/troubles.ts";
+import type { RestoredEvent } from "../observe/events.ts";
+import type { RecoveredEvent } from "../redis/troubles.ts";
 
 /** The events of a {@link Delayline}. A listener of another name is refused with a `TypeError`: it would wait for ever. */
 export interface DelaylineEvents {
@@ -24,7 +24,7 @@ export interface DelaylineEvents {
    *
    * Without a listener for this event or for `error`, it becomes a process warning.
    */
-  recovered: [recovery: Recovery];
+  recovered: [recovery: RecoveredEvent];
   /**
    * Redis went back to an older copy of its data, such as a restored backup. Emitted once for each time and server (on a
    * Cluster: for each queue that shows it), after the connection was lost and before anything is moved or taken again. See
@@ -32,5 +32,5 @@ export interface DelaylineEvents {
    *
    * Without a listener for this event or for `error`, it becomes a process warning.
    */
-  restored: [fallBack: FallBack];
+  restored: [fallBack: RestoredEvent];
 }

@@ -4,7 +4,7 @@ import { BlockingQueue } from "../handles/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { DelayedQueue } from "../handles/delayed-queue.ts";
 import type { QueueCounters } from "../observe/counters.ts";
-import { restores, type FallBack } from "../observe/events.ts";
+import { restores, type RestoredEvent } from "../observe/events.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
@@ -40,7 +40,7 @@ import {
 import { ReliableQueue } from "../handles/reliable-queue.ts";
 import type { Sign } from "../redis/fuse.ts";
 import type { Server, Servers } from "../redis/server.ts";
-import type { Recovery } from "../redis/troubles.ts";
+import type { RecoveredEvent } from "../redis/troubles.ts";
 import { nextTick } from "../time/runtime.ts";
 
 /** Returns the servers of a client. Not for users. */
@@ -368,7 +368,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   #reportFallBack(signs: readonly Sign[]): void {
     const instants = signs.map(({ foundAt }) => foundAt).filter((at) => at !== undefined);
-    const fallBack: FallBack = {
+    const fallBack: RestoredEvent = {
       queues: [...new Set(signs.map(({ queue }) => queue))],
       knownAt: Math.max(...signs.map(({ knownAt }) => knownAt)),
       foundAt: instants.length > 0 ? Math.max(...instants) : undefined,
@@ -388,7 +388,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     if (this.#onRestore === "pause") await this.#queues.pauseAll(server, this.#restored);
   }
 
-  #reportRecovery(recovery: Recovery): void {
+  #reportRecovery(recovery: RecoveredEvent): void {
     nextTick(() => {
       const isHeard = this.listenerCount("recovered") + this.listenerCount("error") > 0;
       if (isHeard) this.emit("recovered", recovery);

@@ -134,7 +134,7 @@ function eachPacked(position: number, columns: readonly string[]): string {
  * restart, a failover or `SCRIPT FLUSH`.
  *
  * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
- * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
+ * to us. It publishes each run as a {@link ScriptEvent} on the diagnostics channel `delayline:script`.
  *
  * Calls `onUnknown` before it sends the text of a script that Redis does not know: Redis runs whatever was sent in the
  * meantime before that text. If `onUnknown` throws, the text is not sent. With `isInTurn` the first run on a connection
@@ -172,7 +172,7 @@ export async function run<
   } finally {
     const key = String(words[1]);
     const duration = networkTime.now() - startedAt;
-    const ran: ScriptRun = { script: script.name, key, rows: rows.length, duration, isDone };
+    const ran: ScriptEvent = { script: script.name, key, rows: rows.length, duration, isDone };
     scriptRuns.publish(ran);
   }
 }
@@ -235,7 +235,7 @@ function packRows<Column extends string>(
 }
 
 /** One run of a script, published on the diagnostics channel `delayline:script`. It holds no payload. */
-export interface ScriptRun {
+export interface ScriptEvent {
   /** The script's name. */
   readonly script: string;
   /** The script's first key, which identifies the queue. */

@@ -108,7 +108,7 @@ export interface DroppedEvent {
 }
 
 /** `delayline:restored`: Redis went back to an older copy of its data, such as a restored backup. */
-export interface FallBack {
+export interface RestoredEvent {
   /** The queues whose data show it. The others on that server went back as well. */
   readonly queues: readonly string[];
   /** The newest instant that Redis had shown to this process (epoch ms on the server's clock). */
@@ -132,7 +132,7 @@ export const transfers = channel("delayline:transfer");
 /** The channel of {@link DroppedEvent}s. */
 export const drops = channel("delayline:dropped");
 
-/** The channel of {@link FallBack}s. */
+/** The channel of {@link RestoredEvent}s. */
 export const restores = channel("delayline:restored");
 
 /**

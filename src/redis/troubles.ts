@@ -4,7 +4,7 @@ import { EarlyEndError, isConnectionCut, isOfMovingSlot, isOfWholeServer } from 
 import { networkTime } from "../time/runtime.ts";
 
 /** A state of trouble that is over. */
-export interface Recovery {
+export interface RecoveredEvent {
   /** The error that was reported when the trouble began, or when its reason changed. */
   readonly error: RedisError;
   /** How long the trouble lasted, in milliseconds. */
@@ -14,7 +14,7 @@ export interface Recovery {
 /** Receives what {@link Troubles} reports. */
 export interface TroublesListener {
   readonly report: (error: DelaylineError) => void;
-  readonly onRecovered: (recovery: Recovery) => void;
+  readonly onRecovered: (recovery: RecoveredEvent) => void;
 }
 
 /** A background task that acts again and again. Its owner reports every outcome. */

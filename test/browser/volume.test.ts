@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { Redis } from "ioredis";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
-import type { ScriptRun } from "../../src/lua/script.ts";
+import type { ScriptEvent } from "../../src/lua/script.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -97,7 +97,7 @@ async function watchScripts(redisUrl: string) {
 function countRuns(): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   const note = (message: unknown) => {
-    const { script } = message as ScriptRun;
+    const { script } = message as ScriptEvent;
     counts.set(script, (counts.get(script) ?? 0) + 1);
   };
   subscribe("delayline:script", note);

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { DelaylineOptions, FallBack } from "../../src/index.ts";
+import type { RestoredEvent } from "../../src/events.ts";
+import type { DelaylineOptions } from "../../src/index.ts";
 import { BOUND } from "../../src/redis/fuse.ts";
 import { newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -14,7 +15,7 @@ const CANCELLED = 200;
 /** A client that records how often Redis went back. */
 function watch(server: OwnServer, options: DelaylineOptions = {}) {
   const line: TestLine = newLineThatMayFail({ redis: server.url, ...options });
-  const restored: FallBack[] = [];
+  const restored: RestoredEvent[] = [];
   line.on("restored", (fallBack) => restored.push(fallBack));
   return { line, restored };
 }

@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from "vitest";
 import { Delayline } from "../../src/index.ts";
-import type { DelaylineError, DelaylineOptions, Recovery } from "../../src/index.ts";
+import type { RecoveredEvent } from "../../src/events.ts";
+import type { DelaylineError, DelaylineOptions } from "../../src/index.ts";
 import { redisUrl } from "./redis.ts";
 
 /** A client that records what it reports. */
@@ -8,7 +9,7 @@ export class TestLine extends Delayline {
   /** The `error` events so far. */
   readonly errors: DelaylineError[] = [];
   /** The `recovered` events so far. */
-  readonly recoveries: Recovery[] = [];
+  readonly recoveries: RecoveredEvent[] = [];
 
   constructor(options: DelaylineOptions = {}) {
     super({ redis: redisUrl(), unreachableTimeout: 2_000, ...options });

@@ -1,6 +1,7 @@
 /** What a user's compiler makes of the package's types. It is compiled, and never run. */
 import * as main from "delayline";
 import * as dashboard from "delayline/dashboard";
+import * as events from "delayline/events";
 import * as prometheus from "delayline/prometheus";
 import * as redisson from "delayline/redisson";
 import * as testing from "delayline/testing";
@@ -9,7 +10,7 @@ interface Order {
   readonly id: number;
 }
 
-export const entries = [main, dashboard, prometheus, redisson, testing];
+export const entries = [main, dashboard, events, prometheus, redisson, testing];
 
 export function codecs(line: main.Delayline): void {
   const text: main.DelayedQueue<string> = line.getDelayedQueue("q", { codec: "string" });
@@ -73,4 +74,14 @@ export function told(error: unknown): string | number | undefined {
   // @ts-expect-error Another error has no such property.
   if (error.code === "REDIS") return error.stored;
   return error.code === "QUARANTINED" ? error.count : error.message;
+}
+
+/** Listeners that are declared apart from the call that adds them. */
+export function listen(line: main.Delayline): events.ScriptEvent[] {
+  const ran: events.ScriptEvent[] = [];
+  const recovered = ({ error, duration }: events.RecoveredEvent) => void [error.reply, duration];
+  const restored = ({ queues }: events.RestoredEvent) => void queues.length;
+  line.on("recovered", recovered).on("restored", restored);
+  line.on("error", (...[error]: events.DelaylineEvents["error"]) => void error.code);
+  return ran;
 }

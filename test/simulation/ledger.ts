@@ -6,7 +6,7 @@
  * queue, an offer that is sent again may be stored anew if its first copy has gone, and so on (`ledger/`).
  */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { DroppedEvent, TransferEvent } from "../../src/index.ts";
+import type { DroppedEvent, TransferEvent } from "../../src/events.ts";
 import { DelaylineError, OfferError, RedisError } from "../../src/errors.ts";
 import {
   again,

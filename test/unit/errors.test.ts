@@ -6,6 +6,7 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { IN_PART } from "../../src/failure.ts";
 import { UnreadableError } from "../../src/codecs/unreadable-error.ts";
 import { UnwritableError } from "../../src/codecs/unwritable-error.ts";
+import type { DelaylineEvents } from "../../src/events.ts";
 import {
   ClosedError,
   DecodeError,
@@ -21,7 +22,6 @@ import {
   ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,
-  type DelaylineEvents,
   type ErrorCode,
 } from "../../src/index.ts";
 

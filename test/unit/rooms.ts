@@ -2,7 +2,7 @@
 
 /** From the top down. A room imports itself and what is below its floor, and no neighbour. */
 export const FLOORS: readonly Readonly<Record<string, string>>[] = [
-  { "index.ts": "The public names." },
+  { "index.ts": "The public names.", "events.ts": "The public names of events: types alone." },
   { client: "What one process has open: the client, and its queues by name." },
   { handles: "The users' classes: check, encode, decode; nothing else." },
   {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { ReliableQueue } from "../../../src/index.ts";
 import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -63,7 +63,7 @@ async function takeAndAbort(queue: ReliableQueue<number>, id: number, arrival: {
 function watchReturns(): { count: number } {
   const returns = { count: 0 };
   const onScript = (message: unknown) => {
-    if ((message as ScriptRun).script === giveBackEntries.name) returns.count++;
+    if ((message as ScriptEvent).script === giveBackEntries.name) returns.count++;
   };
   subscribe("delayline:script", onScript);
   onTestFinished(() => void unsubscribe("delayline:script", onScript));

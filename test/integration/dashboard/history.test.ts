@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newDashboard } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -25,7 +25,7 @@ async function seeded() {
 function countNotes(): () => number {
   let notes = 0;
   const listener = (message: unknown) => {
-    if ((message as ScriptRun).script === "note-history") notes++;
+    if ((message as ScriptEvent).script === "note-history") notes++;
   };
   subscribe("delayline:script", listener);
   onTestFinished(() => void unsubscribe("delayline:script", listener));

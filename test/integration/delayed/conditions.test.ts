@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { DroppedEvent, OfferOptions } from "../../../src/index.ts";
+import type { DroppedEvent } from "../../../src/events.ts";
+import type { OfferOptions } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";

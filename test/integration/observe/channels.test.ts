@@ -2,13 +2,8 @@ import { channel, tracingChannel } from "node:diagnostics_channel";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import type {
-  BlockingQueue,
-  HandleEvent,
-  OfferEvent,
-  SettleEvent,
-  TakeEvent,
-} from "../../../src/index.ts";
+import type { HandleEvent, OfferEvent, SettleEvent, TakeEvent } from "../../../src/events.ts";
+import type { BlockingQueue } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";

@@ -1,7 +1,7 @@
 import { channel } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/index.ts";
+import type { ScriptEvent } from "../../../src/events.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
@@ -533,7 +533,7 @@ test("if Redis refuses what a holder has to inherit, the cause is told, and the 
   line.on("error", ({ message }) => void causes.push(message));
   const holds: number[] = [];
   const note = (run: unknown) => {
-    if ((run as ScriptRun).script === "hold-guarded") holds.push(performance.now());
+    if ((run as ScriptEvent).script === "hold-guarded") holds.push(performance.now());
   };
   const scripts = channel("delayline:script");
   scripts.subscribe(note);

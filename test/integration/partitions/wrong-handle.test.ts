@@ -1,6 +1,7 @@
 import { channel } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { DelaylineOptions, ScriptRun } from "../../../src/index.ts";
+import type { ScriptEvent } from "../../../src/events.ts";
+import type { DelaylineOptions } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
@@ -35,7 +36,7 @@ test("exclusive consumption that begins before another process creates the parti
   const name = uniqueName();
   const line = newLine();
   const looks: string[] = [];
-  const note = (run: unknown) => void looks.push((run as ScriptRun).script);
+  const note = (run: unknown) => void looks.push((run as ScriptEvent).script);
   const scripts = channel("delayline:script");
   scripts.subscribe(note);
   onTestFinished(() => {

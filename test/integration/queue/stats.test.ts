@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { QueueHandle, ReliableQueue } from "../../../src/index.ts";
+import type { QueueHandle } from "../../../src/handles/queue-handle.ts";
+import type { ReliableQueue } from "../../../src/index.ts";
 import { queueOf } from "../../../src/client/queue-names.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";

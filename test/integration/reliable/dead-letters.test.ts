@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { inspect } from "node:util";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { ClosedError, RedisError, type MessageId } from "../../../src/index.ts";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { createId, messageIdAt, packAddress } from "../../../src/queue/message/message.ts";
 import { queueSettings } from "../../../src/queue/options.ts";
@@ -347,7 +347,7 @@ test("illegal arguments are refused, and nothing changes", async () => {
 function runsOf(script: string, then = () => {}): () => number {
   let count = 0;
   const onRun = (run: unknown) => {
-    const { script: ran, key } = run as ScriptRun;
+    const { script: ran, key } = run as ScriptEvent;
     if (ran !== script || key !== keys.dead) return;
     count += 1;
     then();

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
 import { RedisError, RejectError, type Delivery } from "../../../src/index.ts";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
@@ -301,7 +301,7 @@ test("large messages that fail in one turn are sent in several scripts of about 
   while (deliveries.length < 25) deliveries.push(...(await queue.takeMany({ limit: 25 })));
   const counts: number[] = [];
   const onRun = (run: unknown) => {
-    const { script, key, rows } = run as ScriptRun;
+    const { script, key, rows } = run as ScriptEvent;
     if (script === "retry-later" && key === queueKeys(name).stream) counts.push(rows);
   };
   subscribe("delayline:script", onRun);

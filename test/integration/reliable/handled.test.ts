@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { handledIn, lifeOfHandled } from "../../../src/tools/inspect/handled.ts";
 import { Inspector } from "../../../src/tools/inspect/inspector.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -85,7 +85,7 @@ test("each group says that it has handled a message; a key finds the last messag
 
 test("without the option Redis remembers nothing, and an acknowledgement is the same script", async () => {
   const scripts: string[] = [];
-  const note = (run: unknown) => void scripts.push((run as ScriptRun).script);
+  const note = (run: unknown) => void scripts.push((run as ScriptEvent).script);
   subscribe("delayline:script", note);
   onTestFinished(() => void unsubscribe("delayline:script", note));
   const queue = newLine().getReliableQueue(uniqueName());

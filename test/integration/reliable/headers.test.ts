@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { packMember } from "../../../src/queue/message/message.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -43,7 +43,7 @@ test("replacing a message replaces its headers", async () => {
 test("large headers count towards the megabyte that a batch of offers may have", async () => {
   const { delayed } = newReliableParts(uniqueName());
   const rows: number[] = [];
-  const onRun = (run: unknown) => void rows.push((run as ScriptRun).rows);
+  const onRun = (run: unknown) => void rows.push((run as ScriptEvent).rows);
   subscribe("delayline:script", onRun);
   onTestFinished(() => void unsubscribe("delayline:script", onRun));
   const offering = { payload: Buffer.alloc(5_000), due, headers: { a: "x".repeat(8_000) } };

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/lua/script.ts";
+import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { connectionName } from "../../../src/redis/client.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -55,7 +55,7 @@ test("payloads that a plain client pushes arrive in the stream, in order", async
   await eventually(async () => (await streamed(redis, keys)).length === 3);
   let runs = 0;
   const count = (ran: unknown): void => {
-    if ((ran as ScriptRun).script === "take-over") runs++;
+    if ((ran as ScriptEvent).script === "take-over") runs++;
   };
   subscribe("delayline:script", count);
   onTestFinished(() => void unsubscribe("delayline:script", count));

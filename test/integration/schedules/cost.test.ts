@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { ScriptRun } from "../../../src/index.ts";
+import type { ScriptEvent } from "../../../src/events.ts";
 import { callsOf } from "../../helpers/calls.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -13,7 +13,7 @@ test("without schedules, no script and no command more: a sweep asks for both in
   const redis = newRedis(server.url);
   const orders = newLine({ redis: server.url }).getDelayedQueue<string>(uniqueName("cost"));
   const scripts: string[] = [];
-  const hear = (run: unknown) => scripts.push((run as ScriptRun).script);
+  const hear = (run: unknown) => scripts.push((run as ScriptEvent).script);
   subscribe("delayline:script", hear);
   onTestFinished(() => void unsubscribe("delayline:script", hear));
   const sweeps = () => scripts.filter((script) => script.startsWith("sweep")).length;

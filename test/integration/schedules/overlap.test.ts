@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
-import type { DroppedEvent } from "../../../src/index.ts";
+import type { DroppedEvent } from "../../../src/events.ts";
 import { callsOf } from "../../helpers/calls.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

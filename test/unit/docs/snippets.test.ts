@@ -61,6 +61,7 @@ const CONFIG = {
     experimentalDecorators: true,
     paths: {
       delayline: ["../../src/index.ts"],
+      "delayline/events": ["../../src/events.ts"],
       "delayline/dashboard": ["../../src/tools/dashboard/index.ts"],
       "delayline/nestjs": ["../../src/adapters/nestjs/index.ts"],
       "delayline/opentelemetry": ["../../src/adapters/opentelemetry/index.ts"],
