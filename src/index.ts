@@ -1,6 +1,6 @@
 export { Delayline } from "./client/delayline.ts";
-export { DelayedQueue } from "./handles/delayed-queue.ts";
-export { PlainQueue } from "./handles/plain-queue.ts";
+export type { DelayedQueue } from "./handles/delayed-queue.ts";
+export type { PlainQueue } from "./handles/plain-queue.ts";
 export {
   defineQueue,
   type DefineQueueOptions,
@@ -38,23 +38,23 @@ export type { Guard } from "./queue/message/guard.ts";
 export type { QueueCounters } from "./observe/counters.ts";
 export type { Instant, LocalTime } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
-export { BlockingQueue, type FromQueue } from "./handles/blocking-queue.ts";
+export type { BlockingQueue } from "./handles/blocking-queue.ts";
 export type {
   SubscribeOptions,
   TakeManyOptions,
   TakeOptions,
 } from "./queue/consuming/take-options.ts";
-export { ReliableQueue } from "./handles/reliable-queue.ts";
+export type { ReliableQueue } from "./handles/reliable-queue.ts";
 export type { GroupOptions, ReliableQueueOptions } from "./handles/reliable-options.ts";
 export type { ReliableNewMessage, ReliableOfferOptions } from "./handles/reliable-offer.ts";
 export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
-export { Delivery, type NackOptions } from "./reliable/consuming/delivery.ts";
+export type { Delivery } from "./reliable/consuming/delivery.ts";
 export {
   RejectError,
   type BatchHandler,
   type ReliableHandler,
 } from "./reliable/consuming/handling.ts";
-export { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
+export type { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
 export type { DeadLetter, DeadLetters, RedriveOptions } from "./handles/dead-letters.ts";
 export type { HandledMessage } from "./handles/handled-message.ts";
 export type {
@@ -65,7 +65,7 @@ export type {
 export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";
 export type { CloseOptions } from "./queue/consuming/consumer.ts";
-export { Subscription } from "./queue/consuming/subscription.ts";
+export type { Subscription } from "./queue/consuming/subscription.ts";
 export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/handler.ts";
 
 export type { CallOptions, FindOptions } from "./queue/call.ts";

@@ -76,12 +76,15 @@ export function told(error: unknown): string | number | undefined {
   return error.code === "QUARANTINED" ? error.count : error.message;
 }
 
-/** Listeners that are declared apart from the call that adds them. */
-export function listen(line: main.Delayline): events.ScriptEvent[] {
-  const ran: events.ScriptEvent[] = [];
-  const recovered = ({ error, duration }: events.RecoveredEvent) => void [error.reply, duration];
-  const restored = ({ queues }: events.RestoredEvent) => void queues.length;
-  line.on("recovered", recovered).on("restored", restored);
-  line.on("error", (...[error]: events.DelaylineEvents["error"]) => void error.code);
-  return ran;
+/** Listeners that are declared apart from the calls that add them. */
+export const listeners = {
+  recovered: ({ error, duration }: events.RecoveredEvent) => void [error.reply, duration],
+  restored: ({ queues }: events.RestoredEvent) => void queues.length,
+  error: (...[error]: events.DelaylineEvents["error"]) => void error.code,
+  script: (event: unknown) => void (event as events.ScriptEvent).duration,
+};
+
+export function listen(line: main.Delayline): void {
+  line.on("recovered", listeners.recovered).on("restored", listeners.restored);
+  line.on("error", listeners.error);
 }

@@ -1,4 +1,5 @@
-import { DelayedQueue, OfferManyError, type Guard, type ReliableQueue } from "../../src/index.ts";
+import { DelayedQueue } from "../../src/handles/delayed-queue.ts";
+import { OfferManyError, type Guard, type ReliableQueue } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 

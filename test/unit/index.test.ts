@@ -12,27 +12,20 @@ import * as delayline from "../../src/index.ts";
 const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonly string[] }>> = {
   index: {
     values: [
-      "BlockingQueue",
       "ClosedError",
       "DecodeError",
-      "DelayedQueue",
       "Delayline",
       "DelaylineError",
-      "Delivery",
       "EncodeError",
       "HandlerError",
       "LeftRunningError",
       "OfferError",
       "OfferManyError",
       "PayloadTooLargeError",
-      "PlainQueue",
       "QuarantineError",
       "RedisError",
       "RejectError",
-      "ReliableQueue",
-      "RoutedSubscription",
       "ScheduleError",
-      "Subscription",
       "WrongHandleError",
       "defineQueue",
       "nextWithin",
@@ -43,6 +36,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "Backoff",
       "BatchHandler",
       "BatchSubscribeOptions",
+      "BlockingQueue",
       "Calendar",
       "CallOptions",
       "CancelWhereOptions",
@@ -58,14 +52,15 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "Declared",
       "DefineQueueOptions",
       "DelayedMessage",
+      "DelayedQueue",
       "DelaylineOptions",
+      "Delivery",
       "Effect",
       "ErrorCode",
       "FailedAttempt",
       "FindOptions",
       "Forecast",
       "ForecastOptions",
-      "FromQueue",
       "GroupOptions",
       "Guard",
       "HandledMessage",
@@ -78,7 +73,6 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "MessageHeaders",
       "MessageId",
       "Misfire",
-      "NackOptions",
       "NewMessage",
       "OfferOptions",
       "OfferResult",
@@ -91,6 +85,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "PartitionStats",
       "PauseOptions",
       "PayloadOf",
+      "PlainQueue",
       "PlainResult",
       "Quarantine",
       "QueueCounters",
@@ -103,11 +98,13 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "ReliableHandler",
       "ReliableNewMessage",
       "ReliableOfferOptions",
+      "ReliableQueue",
       "ReliableQueueOptions",
       "ReliableSubscribeOptions",
       "Rescheduled",
       "RetryOptions",
       "RouteOptions",
+      "RoutedSubscription",
       "Schedule",
       "ScheduleOptions",
       "ScheduleResult",
@@ -116,6 +113,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "Span",
       "Stored",
       "SubscribeOptions",
+      "Subscription",
       "TakeManyOptions",
       "TakeOptions",
       "Tick",
@@ -216,24 +214,29 @@ function exportsOf(entry: string): Exported[] {
   );
 }
 
+function namesOf(exported: readonly Exported[], areTypes: boolean): string[] {
+  return exported
+    .filter(({ isType }) => isType === areTypes)
+    .map(({ name }) => name)
+    .toSorted();
+}
+
+function isDocumented({ name, file }: Exported): boolean {
+  const words = "(?:declare |abstract |async )*(?:interface|type|class|const|function)";
+  return new RegExp(`\\*/\\nexport ${words} ${name}\\b`).test(readFileSync(file, "utf8"));
+}
+
 describe.each(Object.keys(ENTRIES))("%s", (entry) => {
   const exported = exportsOf(entry);
 
   test("exports these names, and no others", () => {
-    const named = (areTypes: boolean) =>
-      exported.filter(({ isType }) => isType === areTypes).map(({ name }) => name);
-    expect({ values: named(false).toSorted(), types: named(true).toSorted() }).toEqual(
-      NAMES[entry],
-    );
+    const names = { values: namesOf(exported, false), types: namesOf(exported, true) };
+    expect(names).toEqual(NAMES[entry]);
   });
 
   test("has a docstring for each, from which the reference is made", () => {
-    const isDocumented = ({ name, file }: Exported) =>
-      new RegExp(
-        `\\*/\\nexport (?:declare |abstract |async )*(?:interface|type|class|const|function) ${name}\\b`,
-      ).test(readFileSync(file, "utf8"));
     expect(exported.length).toBeGreaterThan(0);
-    expect(exported.filter((one) => !isDocumented(one)).map(({ name }) => name)).toEqual([]);
+    expect(exported.filter((one) => !isDocumented(one))).toEqual([]);
   });
 });
 

@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { BlockingQueue, PlainQueue, ReliableQueue, defineQueue } from "../../../src/index.ts";
+import { BlockingQueue } from "../../../src/handles/blocking-queue.ts";
+import { PlainQueue } from "../../../src/handles/plain-queue.ts";
+import { ReliableQueue } from "../../../src/handles/reliable-queue.ts";
+import { defineQueue } from "../../../src/index.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { DelayedQueue } from "../../../src/index.ts";
+import { DelayedQueue } from "../../../src/handles/delayed-queue.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 

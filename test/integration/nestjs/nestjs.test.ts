@@ -2,15 +2,11 @@ import { EventEmitter, once } from "node:events";
 import { Inject, Injectable, Module, type DynamicModule, type LoggerService } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import { expect, expectTypeOf, onTestFinished, test } from "vitest";
-import {
-  BlockingQueue,
-  DelayedQueue,
-  Delayline,
-  defineQueue,
-  PlainQueue,
-  ReliableQueue,
-  type Subscription,
-} from "../../../src/index.ts";
+import { BlockingQueue } from "../../../src/handles/blocking-queue.ts";
+import { DelayedQueue } from "../../../src/handles/delayed-queue.ts";
+import { PlainQueue } from "../../../src/handles/plain-queue.ts";
+import { ReliableQueue } from "../../../src/handles/reliable-queue.ts";
+import { Delayline, defineQueue, type Subscription } from "../../../src/index.ts";
 import {
   DelaylineHealthIndicator,
   DelaylineModule,

@@ -1,11 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  HandlerError,
-  Subscription,
-  type BlockingQueue,
-  type DelayedQueue,
-} from "../../../src/index.ts";
+import { Subscription } from "../../../src/queue/consuming/subscription.ts";
+import { HandlerError, type BlockingQueue, type DelayedQueue } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

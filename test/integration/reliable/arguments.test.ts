@@ -1,7 +1,8 @@
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { DeadLetters } from "../../../src/handles/dead-letters.ts";
-import { Delivery, ReliableQueue } from "../../../src/index.ts";
+import { Delivery } from "../../../src/reliable/consuming/delivery.ts";
+import { ReliableQueue } from "../../../src/handles/reliable-queue.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
