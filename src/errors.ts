@@ -153,16 +153,6 @@ export class PayloadTooLargeError extends DelaylineError {
   }
 }
 
-/** The effect that a failed call may have had in Redis. */
-export type Effect =
-  /** Nothing: Redis refused it, or it was never sent. */
-  | "none"
-  /**
-   * It was sent, but no reply came, or Redis refused it half-way, or refused a second copy of it that was sent when the
-   * connection was lost: it may be done, in part or as a whole.
-   */
-  | "unknown";
-
 /**
  * A Redis command failed: the server refused it, or its reply never came. Where the cause is known, the message ends with
  * the way out.
@@ -178,14 +168,18 @@ export class RedisError extends DelaylineError {
    */
   readonly reply: string | undefined;
 
-  /** The effect that the command may have had in Redis. */
-  readonly effect: Effect;
+  /**
+   * The effect that the call may have had in Redis. `"none"`: Redis refused it, or it was never sent; an offer is not
+   * stored. `"unknown"`: it was sent, but no reply came, or Redis refused it half-way, or refused a second copy of it that
+   * was sent when the connection was lost; it may be done, in part or as a whole.
+   */
+  readonly effect: "none" | "unknown";
 
   constructor(
     doing: string,
     error: unknown,
     code: "REDIS" | "OFFER" = "REDIS",
-    effect: Effect = hadNoEffect(error) ? "none" : "unknown",
+    effect: RedisError["effect"] = hadNoEffect(error) ? "none" : "unknown",
   ) {
     const copy = withoutArguments(error);
     // The reason of an abort is the caller's own.
@@ -196,24 +190,13 @@ export class RedisError extends DelaylineError {
   }
 }
 
-/** Whether a failed offer may be in Redis. */
-export type Stored =
-  /** Redis refused it, or it was never sent. */
-  | "not-stored"
-  /** It was sent, but no reply came in time, or an earlier copy may be stored: it may be in Redis or not. */
-  | "unknown";
-
-/** Redis refused an offer, or its reply was lost. */
+/** Redis refused an offer, or its reply was lost. `effect` says whether the message may be in Redis nevertheless. */
 export class OfferError extends RedisError {
   static override readonly name: string = "OfferError";
   declare readonly code: "OFFER";
 
-  /** Whether the message may be in Redis nevertheless. */
-  readonly stored: Stored;
-
-  constructor(doing: string, error: unknown, effect?: Effect) {
+  constructor(doing: string, error: unknown, effect?: RedisError["effect"]) {
     super(doing, error, "OFFER", effect);
-    this.stored = this.effect === "none" ? "not-stored" : "unknown";
   }
 }
 

@@ -91,7 +91,5 @@ export {
   ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,
-  type Effect,
   type ErrorCode,
-  type Stored,
 } from "./errors.ts";

@@ -35,7 +35,7 @@ async function place(id: number): Promise<void> {
   } catch (error) {
     // The order stands. If its message is not stored, the sweep offers it.
     if (!(error instanceof OfferError)) throw error;
-    console.log(`order ${id}: its message is ${error.stored}`);
+    console.log(`order ${id} is left to the sweep: ${error.message}`);
   }
 }
 

@@ -78,7 +78,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * @throws {RangeError | TypeError} if `delay` is not a number, negative or of more than 30 years (see `anyTime`), or an
    * option is not legal.
    * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was sent.
-   * @throws {OfferError} if Redis did not accept the message; `stored` says whether it may be stored.
+   * @throws {OfferError} if Redis did not accept the message; `effect` says whether it may be stored.
    */
   async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
     checkDuration("delay", delay, this.#hints);

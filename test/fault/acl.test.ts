@@ -103,7 +103,7 @@ test("a permission is missing for a while, and no message is lost or duplicated"
         } catch (error) {
           if (!(error instanceof OfferError)) throw error;
           errors.push(error.message);
-          if (error.stored === "not-stored") refused.push(`ours ${i}`);
+          if (error.effect === "none") refused.push(`ours ${i}`);
           await sleep(50);
         }
       }
@@ -271,13 +271,13 @@ test.for(["none", "redisson"] as const)(
             ({ outcome }) => outcome,
             (error: unknown) => {
               if (!(error instanceof OfferError)) throw error;
-              return error.stored;
+              return error.effect;
             },
           );
         const there = (await theirs.insertionOrder.readAll()).toSorted().join();
         const isStored = there.includes("new");
         const note = (problem: string) => problems.push(`${how}, ${done}: ${problem}: ${there}`);
-        if (done === "not-stored" && isStored) note("it is stored");
+        if (done === "none" && isStored) note("it is stored");
         if (["added", "replaced", "updated"].includes(done) && !isStored) note("it is not stored");
         // Nothing but a refused wake-up comes after the message is stored.
         if (done === "unknown" && pair !== "publish zrem") note("it could be known");

@@ -63,7 +63,7 @@ describe("while Redis is away", () => {
     proxy.refuse();
     const error = await failure(queue.offer("a", 60_000));
     expect(error).toBeInstanceOf(OfferError);
-    expect(error).toMatchObject({ stored: "not-stored", effect: "none" });
+    expect(error).toMatchObject({ effect: "none" });
     expect(error.message).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
 
     await proxy.accept();
@@ -99,7 +99,7 @@ describe("while Redis is away", () => {
     const before = listeners();
     const line = newLineThatMayFail({ redis: lent, transfer: false, callTimeout: TIMEOUT });
     const queue = line.getDelayedQueue<string>(uniqueName());
-    expect(await failure(queue.offer("a", 0))).toMatchObject({ stored: "not-stored" });
+    expect(await failure(queue.offer("a", 0))).toMatchObject({ effect: "none" });
     await proxy.accept();
     await eventually(() => lent.status === "ready");
     await queue.offer("b", 60_000);
@@ -122,7 +122,7 @@ describe("while Redis does not reply", () => {
     const { roles, line, name } = await connectedClient();
     roles.only("commands").swallow("reply");
     const error = await failure(line.getDelayedQueue<string>(name).offer("a", 60_000));
-    expect(error).toMatchObject({ code: "OFFER", stored: "unknown", effect: "unknown" });
+    expect(error).toMatchObject({ code: "OFFER", effect: "unknown" });
     expect(await newRedis().zcard(queueKeys(name).timeouts)).toBe(1);
   });
 });
@@ -203,11 +203,11 @@ test("a signal ends a call, and the error of an offer says whether it was sent",
   const others = failure(queue.offerMany([{ payload: "b", delay: 60_000 }], { signal }));
   abort.abort(reason);
   for (const rejection of rejections) expect(await rejection).toBe(reason);
-  expect(await offer).toMatchObject({ code: "OFFER", stored: "not-stored", cause: reason });
+  expect(await offer).toMatchObject({ code: "OFFER", effect: "none", cause: reason });
   expect(await others).toMatchObject({ code: "OFFER_MANY" });
   // Also at once if it was aborted beforehand.
   expect(await failure(queue.size({ signal }))).toBe(reason);
-  expect(await failure(queue.offer("c", 0, { signal }))).toMatchObject({ stored: "not-stored" });
+  expect(await failure(queue.offer("c", 0, { signal }))).toMatchObject({ effect: "none" });
 
   await proxy.accept();
   await queue.offer("d", 60_000);

@@ -225,7 +225,7 @@ class Case {
       this.#queue.offer(`good ${payload}`, 0, options),
     );
     for (const offer of await Promise.allSettled(offers)) {
-      expect(offer).toMatchObject({ status: "rejected", reason: { stored: "not-stored" } });
+      expect(offer).toMatchObject({ status: "rejected", reason: { effect: "none" } });
     }
     await redis.del(key);
     if (isThere) await redis.rename(aside, key);

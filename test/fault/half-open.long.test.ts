@@ -128,7 +128,7 @@ test("offers that must not be sent again are rejected when their connection goes
   await queue.offer(0, 60_000);
   roles.only("commands").swallow();
 
-  const unknown = { code: "OFFER", stored: "unknown" };
+  const unknown = { code: "OFFER", effect: "unknown" };
   await expect(queue.offer(1, 60_000)).rejects.toMatchObject(unknown);
   await queue.offer(2, 60_000);
   expect(await queue.insertionOrder.readAll()).toEqual([0, 2]);

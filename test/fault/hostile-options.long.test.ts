@@ -102,7 +102,7 @@ class Subject {
       return true;
     } catch (error) {
       if (!(error instanceof OfferError)) throw error;
-      if (error.stored === "not-stored") this.refused.push(n);
+      if (error.effect === "none") this.refused.push(n);
       return false;
     }
   }
@@ -301,5 +301,5 @@ test("the error of an offer that was never sent says so", async () => {
     transfer: false,
   });
   const offer = line.getDelayedQueue(uniqueName()).offer("message", 0);
-  await expect(offer).rejects.toMatchObject({ code: "OFFER", stored: "not-stored" });
+  await expect(offer).rejects.toMatchObject({ code: "OFFER", effect: "none" });
 });

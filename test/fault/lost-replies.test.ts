@@ -102,7 +102,7 @@ test("without resending, the error says that the offer may be stored", async () 
   const lost = proxy.loseReplyTo("payload");
   const error = await queue.offer("payload", 60_000).catch((reason: OfferError) => reason);
   await lost;
-  expect(error).toMatchObject({ code: "OFFER", stored: "unknown", reply: undefined });
+  expect(error).toMatchObject({ code: "OFFER", effect: "unknown", reply: undefined });
   expect((await stored(name)).order).toBe(1);
 });
 

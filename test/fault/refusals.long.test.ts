@@ -32,7 +32,7 @@ function newQueue() {
 }
 
 const wrongType = { code: "REDIS", reply: "WRONGTYPE" };
-const refusedOffer = { code: "OFFER", reply: "WRONGTYPE", stored: "not-stored" };
+const refusedOffer = { code: "OFFER", reply: "WRONGTYPE", effect: "none" };
 
 test("WRONGTYPE on the timeouts ZSET rejects calls until the key is gone", async () => {
   const { name, redis, keys, delayed } = newQueue();
@@ -183,7 +183,7 @@ test("memory is full: offers are refused, and stored messages still move, are co
   await delayed.offerMany(sent.map((payload, i) => ({ payload, delay: 300 + i })));
 
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  const refused = { code: "OFFER", reply: "OOM", stored: "not-stored" };
+  const refused = { code: "OFFER", reply: "OOM", effect: "none" };
   await expect(delayed.offer("refused", 0)).rejects.toMatchObject(refused);
   const offers = await delayed
     .offerMany(["a", "b"].map((payload) => ({ payload, delay: 0 })))
@@ -264,7 +264,7 @@ test("on a replica that refuses writes calls reject, and everything goes on when
   await expect(delayed.offer("refused", 0)).rejects.toMatchObject({
     code: "OFFER",
     reply: "READONLY",
-    stored: "not-stored",
+    effect: "none",
   });
   const take = queue.take();
   await redis.replicaof("NO", "ONE");
@@ -278,7 +278,7 @@ test("with min-replicas-to-write, a master without replicas refuses offers, and 
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<string>(
     uniqueName(),
   );
-  const refused = { code: "OFFER", reply: "NOREPLICAS", stored: "not-stored" };
+  const refused = { code: "OFFER", reply: "NOREPLICAS", effect: "none" };
   await expect(queue.offer("plain", 0)).rejects.toMatchObject(refused);
   await expect(queue.offer("keyed", 0, { key: "k" })).rejects.toMatchObject(refused);
   expect(await queue.size()).toBe(0);

@@ -36,10 +36,10 @@ test.each([{}, { partitions: 2 }])(
       await newRedis(url).call("ACL", "SETUSER", "app", "-eval", "-evalsha");
     }
     for (const socket of sockets) socket.destroy();
-    await expect(offering).rejects.toMatchObject({ reply: "NOPERM", stored: "unknown" });
+    await expect(offering).rejects.toMatchObject({ reply: "NOPERM", effect: "unknown" });
 
     const next = queue.offer("payload", 3_600_000, of(3));
-    await expect(next).rejects.toMatchObject({ reply: "NOPERM", stored: "not-stored" });
+    await expect(next).rejects.toMatchObject({ reply: "NOPERM", effect: "none" });
     expect(await seen.size()).toBe(2);
   },
   60_000,

@@ -58,13 +58,13 @@ test.each([
       .catch((reason: unknown) => reason);
     await losing;
     expect(error).toBeInstanceOf(OfferError);
-    expect(error).toMatchObject({ reply: "NOPERM", stored: "unknown", effect: "unknown" });
+    expect(error).toMatchObject({ reply: "NOPERM", effect: "unknown" });
     const there = open(newLine({ transfer: false, codec: "string" }));
     expect(await there.size()).toBe(2);
 
     // The next one is sent once.
     const next = open(own).offer("payload-43", LONG, options);
-    await expect(next).rejects.toMatchObject({ reply: "NOPERM", stored: "not-stored" });
+    await expect(next).rejects.toMatchObject({ reply: "NOPERM", effect: "none" });
     expect(await there.size()).toBe(2);
   },
 );
@@ -80,7 +80,7 @@ test("a batch is stored, and its second copy refused: unknown for each", async (
   await losing;
   expect(error).toBeInstanceOf(OfferManyError);
   const { results } = error as OfferManyError;
-  expect(results.map((one) => (one as OfferError).stored)).toEqual(messages.map(() => "unknown"));
+  expect(results.map((one) => (one as OfferError).effect)).toEqual(messages.map(() => "unknown"));
   expect(await newLine({ transfer: false }).getDelayedQueue(name).size()).toBe(21);
 });
 
@@ -94,7 +94,7 @@ test("an offer of a lent client is stored, and its second copy refused: unknown"
   const queue = line.getDelayedQueue<string>(name);
   await queue.offer("warm", 0);
   const losing = loseAndRefuse("payload-42");
-  await expect(queue.offer("payload-42", LONG)).rejects.toMatchObject({ stored: "unknown" });
+  await expect(queue.offer("payload-42", LONG)).rejects.toMatchObject({ effect: "unknown" });
   await losing;
 });
 
@@ -121,7 +121,7 @@ test("the second copy is refused until the time is over, by a server that became
   const losing = loseAnd(proxy, "payload-42", () => admin.replicaof("127.0.0.1", "1"));
   const error = await queue.offer("payload-42", LONG).catch((reason: unknown) => reason);
   await losing;
-  expect(error).toMatchObject({ stored: "unknown" });
+  expect(error).toMatchObject({ effect: "unknown" });
   await admin.replicaof("NO", "ONE");
   expect(await queue.size()).toBe(2);
 });

@@ -78,7 +78,7 @@ async function failOver(cause: string, lend?: (options: SentinelGroup["options"]
     cause,
   ).toEqual([]);
   if (lend !== undefined) return;
-  for (const error of traffic.rejected.values()) expect(error.stored, cause).toBe("unknown");
+  for (const error of traffic.rejected.values()) expect(error.effect, cause).toBe("unknown");
 }
 
 // Some run side by side: each takes long and mostly waits.

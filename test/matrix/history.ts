@@ -16,8 +16,8 @@ export interface Offered {
   /** When Redis was told that it is not wanted any more, and when Redis had acknowledged that. */
   forbidSentAt?: number;
   forbiddenAt?: number;
-  /** Why it was rejected: `stored` of the error. */
-  rejected?: "not-stored" | "unknown";
+  /** Why it was rejected: `effect` of the error. */
+  rejected?: "none" | "unknown";
 }
 
 /** One run of a handler. */

@@ -81,7 +81,7 @@ export function judge(history: History, circumstances: Circumstances): Verdict {
   );
   const twice = repeats.filter(({ excuse }) => excuse === undefined);
 
-  const against = runs.filter(({ n }) => offers.get(n)?.rejected === "not-stored");
+  const against = runs.filter(({ n }) => offers.get(n)?.rejected === "none");
   const early = runs.filter(({ n, startedAt }) => {
     const offer = offers.get(n);
     if (offer?.deadline === undefined || mayBeStoredTwice(offer)) return false;

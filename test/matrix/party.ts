@@ -203,7 +203,7 @@ export class Party {
         if (offer) Object.assign(offer, { acknowledgedAt: note.at, deadline: note.deadline });
         return;
       case "rejected":
-        if (offer) offer.rejected = note.stored;
+        if (offer) offer.rejected = note.effect;
         return;
       case "forbid":
         if (offer) offer.forbidSentAt = note.at;

@@ -54,7 +54,7 @@ export type Note =
   | {
       readonly what: "rejected";
       readonly n: number;
-      readonly stored: "not-stored" | "unknown";
+      readonly effect: "none" | "unknown";
     }
   | {
       /** The message is not wanted any more: it has been sent to Redis, or Redis has acknowledged it. */

@@ -70,9 +70,9 @@ export function told(error: unknown): string | number | undefined {
   if (!(error instanceof main.DelaylineError)) return undefined;
   if (error.code === "HANDLER") return error.queue;
   if (error.code === "WRONG_HANDLE") return error.queue;
-  if (error.code === "OFFER") return error.stored;
+  if (error.code === "OFFER") return error.effect;
   // @ts-expect-error Another error has no such property.
-  if (error.code === "REDIS") return error.stored;
+  if (error.code === "REDIS") return error.queue;
   return error.code === "QUARANTINED" ? error.count : error.message;
 }
 

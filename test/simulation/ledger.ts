@@ -233,7 +233,7 @@ function codeOf(error: unknown): string {
 }
 
 function effectOf(error: unknown): "none" | "unknown" {
-  if (error instanceof OfferError) return error.stored === "unknown" ? "unknown" : "none";
+  if (error instanceof OfferError) return error.effect === "unknown" ? "unknown" : "none";
   if (error instanceof RedisError) return error.effect;
   return error instanceof DelaylineError ? "none" : "unknown";
 }

@@ -242,16 +242,16 @@ describe("a RedisError", () => {
 
 describe("an OfferError says what is known", () => {
   test('refused by Redis: stored is "no"', () => {
-    expect(new OfferError("cannot", refusal("OOM full")).stored).toBe("not-stored");
+    expect(new OfferError("cannot", refusal("OOM full")).effect).toBe("none");
   });
 
   test('refused after a part was done: stored is "unknown", and the reply is the refusal', () => {
     const error = new OfferError("cannot", refusal(`NOPERM no permission${IN_PART}`));
-    expect(error).toMatchObject({ stored: "unknown", effect: "unknown", reply: "NOPERM" });
+    expect(error).toMatchObject({ effect: "unknown", reply: "NOPERM" });
   });
 
   test('no reply: stored is "unknown"', () => {
-    expect(new OfferError("cannot", new Error("Connection is closed.")).stored).toBe("unknown");
+    expect(new OfferError("cannot", new Error("Connection is closed.")).effect).toBe("unknown");
   });
 });
 
@@ -300,7 +300,7 @@ const told = (error: AnyDelaylineError) => {
   switch (error.code) {
     case "OFFER":
       expectTypeOf(error).toEqualTypeOf<OfferError>();
-      return error.stored;
+      return error.effect;
     case "REDIS":
       expectTypeOf(error).toExtend<RedisError>();
       expectTypeOf(error).not.toExtend<OfferError>();
@@ -343,9 +343,9 @@ test("the code identifies the error, in TypeScript as well", () => {
 test("a Cluster client that gave up says whether the last attempt was refused, and with what", () => {
   expect(gaveUp("ReplyError: TRYAGAIN Multiple keys request")).toMatchObject({
     reply: "TRYAGAIN",
-    stored: "not-stored",
+    effect: "none",
   });
-  expect(gaveUp("Error: Connection is closed.").stored).toBe("unknown");
+  expect(gaveUp("Error: Connection is closed.").effect).toBe("unknown");
 });
 
 function gaveUp(last: string): OfferError {

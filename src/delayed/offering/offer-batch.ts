@@ -1,4 +1,4 @@
-import { OfferError, type Effect } from "../../errors.ts";
+import { OfferError, type RedisError } from "../../errors.ts";
 import { isLostInCluster } from "../../failure.ts";
 import { offer } from "../../lua/delayed/offer.ts";
 import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
@@ -140,7 +140,7 @@ export class OfferBatch {
     return (sentAs.id ??= createId(this.#queue.clock.nextStamp(), hash));
   }
 
-  #failure(error: unknown, effect?: Effect): OfferError {
+  #failure(error: unknown, effect?: RedisError["effect"]): OfferError {
     const reason = this.#connections.explain(error);
     return new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, effect);
   }

@@ -65,7 +65,7 @@ function mustArrive({ acknowledgedAt, wasCancelled = false, isWrittenOff }: Fort
 }
 
 function wasRefused({ rejection }: Fortune): boolean {
-  return rejection instanceof OfferError && rejection.stored === "not-stored";
+  return rejection instanceof OfferError && rejection.effect === "none";
 }
 
 /**

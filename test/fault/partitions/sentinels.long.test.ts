@@ -63,7 +63,7 @@ test("two Sentinel set-ups in one list: the master of one dies, and the other's 
   for (const [n, one] of settled.entries()) {
     if (one.status === "fulfilled") continue;
     // A call in progress during the death may have been carried out or not.
-    expect([(one.reason as OfferError).stored, serverOf(`key-${n}`)]).toEqual(["unknown", 0]);
+    expect([(one.reason as OfferError).effect, serverOf(`key-${n}`)]).toEqual(["unknown", 0]);
   }
   await eventually(() => missing(sent, arrived).length === 0);
 

@@ -24,12 +24,12 @@ test("the key holds another type: the first offer is rejected as later ones are"
   const queue = newLine({ transfer: false, codec: "json" }).getReliableQueue<number>(name);
   const error = await queue.offer(1, 0).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(OfferError);
-  expect(error).toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
+  expect(error).toMatchObject({ effect: "none", reply: "WRONGTYPE" });
   const failure = await queue
     .offerMany([1, 2].map((payload) => ({ payload, delay: 0 })))
     .catch((reason: unknown) => reason);
   expect(failure).toBeInstanceOf(OfferManyError);
-  const refused: unknown = expect.objectContaining({ stored: "not-stored", reply: "WRONGTYPE" });
+  const refused: unknown = expect.objectContaining({ effect: "none", reply: "WRONGTYPE" });
   expect((failure as OfferManyError).results).toEqual([refused, refused]);
 });
 
@@ -41,5 +41,5 @@ test("the first offer is aborted while stream and group are created, and is not 
   controller.abort(reason);
   const error = await offering.catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(OfferError);
-  expect(error).toMatchObject({ stored: "not-stored", cause: reason });
+  expect(error).toMatchObject({ effect: "none", cause: reason });
 });

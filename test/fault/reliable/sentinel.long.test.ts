@@ -61,6 +61,6 @@ for (const [cause, act] of Object.entries(causes)) {
     const { lostAt } = traffic;
     expect(lostAt.filter((lost) => lost < replicatedAt)).toEqual([]);
     expect(lostAt.filter((lost) => lost > at + SWITCHING)).toEqual([]);
-    for (const error of traffic.rejected.values()) expect(error.stored).toBe("unknown");
+    for (const error of traffic.rejected.values()) expect(error.effect).toBe("unknown");
   }, 150_000);
 }

@@ -148,7 +148,7 @@ function produce(line: Delayline, task: Task): void {
       await forbid(own);
     } catch (error) {
       if (!(error instanceof OfferError)) throw error;
-      note({ what: "rejected", n: own, stored: error.stored });
+      note({ what: "rejected", n: own, effect: error.effect });
     }
   };
   const timer = setInterval(() => {

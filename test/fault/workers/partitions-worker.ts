@@ -127,8 +127,8 @@ async function offer(
   } catch (error) {
     if (!(error instanceof OfferError)) throw error;
     rejected.push(`${error.message}: ${String(error.cause)}`);
-    entry[1] = error.stored === "unknown" ? "unknown" : "never";
-    if (error.stored === "unknown" && holder !== undefined) holder[1] = "unknown";
+    entry[1] = error.effect === "unknown" ? "unknown" : "never";
+    if (error.effect === "unknown" && holder !== undefined) holder[1] = "unknown";
     return { entry, id: "" };
   }
 }

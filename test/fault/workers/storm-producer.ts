@@ -69,9 +69,9 @@ async function offer(options: OfferOptions = {}, holder?: Entry): Promise<Entry>
     }
   } catch (error) {
     if (!(error instanceof OfferError)) throw error;
-    note(`offer: ${error.stored}`);
-    entry[1] = error.stored === "unknown" ? "unknown" : "never";
-    if (error.stored === "unknown" && holder !== undefined) holder[1] = "unknown";
+    note(`offer: ${error.effect}`);
+    entry[1] = error.effect === "unknown" ? "unknown" : "never";
+    if (error.effect === "unknown" && holder !== undefined) holder[1] = "unknown";
   }
   return entry;
 }

@@ -465,7 +465,7 @@ describe("an unreachable Redis", () => {
       message: `cannot reach Redis: ${reason}; start the server, or correct host and port`,
     });
     await expect(offer).rejects.toMatchObject({
-      stored: "not-stored",
+      effect: "none",
       message: `cannot offer to queue "${name}": Redis could not be reached within 1000 ms: ${reason}; start the server, or correct host and port`,
     });
     await expect(line.serverTime()).rejects.toThrow(reason);

@@ -96,6 +96,6 @@ test("the server cannot be reached: the offers say that nothing is stored, and c
   await line.close();
   for (const error of await Promise.all(offers)) {
     expect(error).toBeInstanceOf(OfferError);
-    expect(error).toMatchObject({ stored: "not-stored" });
+    expect(error).toMatchObject({ effect: "none" });
   }
 });

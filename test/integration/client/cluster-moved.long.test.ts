@@ -59,5 +59,5 @@ test("an offer that a half-moved slot refuses until its time is over is not stor
 const REFUSED = {
   code: "OFFER",
   reply: expect.stringMatching(/^(TRYAGAIN|MOVED|ASK)$/) as string,
-  stored: "not-stored",
+  effect: "none",
 };

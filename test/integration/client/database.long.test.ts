@@ -48,7 +48,7 @@ describe.each(Object.entries(FORMS))("a database that is not there, in %s", (_, 
     const taken = ready.poll(700);
     await expect(delayed.offer("a", 0)).rejects.toMatchObject({
       ...refused,
-      stored: "not-stored",
+      effect: "none",
     });
     await expect(delayed.size()).rejects.toMatchObject(refused);
     await expect(ready.put("a")).rejects.toMatchObject(refused);
@@ -149,7 +149,7 @@ test("what a lent client sends again to database 0 is told", async () => {
   proxy.moveTo(small.url);
   proxy.cut();
   await expect(offer).rejects.toMatchObject({
-    stored: "unknown",
+    effect: "unknown",
     message: expect.stringContaining("sent the command again to database 0") as string,
   });
   large.resume();

@@ -400,7 +400,7 @@ it("takes everything back when one of its keys has another type", async () => {
       await redis.del(keys.order);
       await redis.set(keys.order, "a string");
       const failing = delayed.offer("second", LONG, { key: "k", onDuplicate: "replace" });
-      await expect(failing).rejects.toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
+      await expect(failing).rejects.toMatchObject({ effect: "none", reply: "WRONGTYPE" });
       await redis.del(keys.order);
       await redis.rpush(keys.order, ...saved);
       expect(await delayed.get("k")).toMatchObject({ id: first.id, payload: "first" });
@@ -408,7 +408,7 @@ it("takes everything back when one of its keys has another type", async () => {
       await redis.del(keys.businessKeys);
       await redis.set(keys.businessKeys, "a string");
       const failing = delayed.offer("second", LONG, { key: "other" });
-      await expect(failing).rejects.toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
+      await expect(failing).rejects.toMatchObject({ effect: "none", reply: "WRONGTYPE" });
       await redis.del(keys.businessKeys);
     }
     expect(await delayed.insertionOrder.readAll()).toEqual(["first"]);

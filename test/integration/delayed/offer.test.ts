@@ -167,7 +167,7 @@ describe("offer", () => {
     await redis.set(queueKeys(name).timeouts, "no ZSET");
     const error: unknown = await queue.offer("a secret", MINUTE).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(OfferError);
-    expect(error).toMatchObject({ code: "OFFER", stored: "not-stored", reply: "WRONGTYPE" });
+    expect(error).toMatchObject({ code: "OFFER", effect: "none", reply: "WRONGTYPE" });
     expect((error as Error).message).toContain(`cannot offer to queue "${name}": WRONGTYPE`);
   });
 

@@ -146,7 +146,7 @@ it("without the channel an offer that would be the first is refused, and the doc
   const queue = line.getDelayedQueue("orders");
   const refused = await queue.offer(1, HOUR).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(OfferError);
-  expect(refused).toMatchObject({ stored: "not-stored" });
+  expect(refused).toMatchObject({ effect: "none" });
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(0, 1000);
   await queue.offer(2, HOUR);
   const [access] = (await diagnosis({ redis: url })).filter(({ check }) => check === "access");

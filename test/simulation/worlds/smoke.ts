@@ -1,4 +1,4 @@
-import { DelaylineError } from "../../../src/index.ts";
+import { DelaylineError, OfferError } from "../../../src/index.ts";
 import { FAULT_KINDS, type Note, type Sim, type SimProcess, type World } from "../sim.ts";
 
 /**
@@ -51,7 +51,7 @@ export const smoke: World = {
     for (const n of all as Set<string>) {
       const its = (what: string) =>
         events.filter((event) => event["n"] === n && event["what"] === what);
-      const [stored, unknown, refused] = [its("stored"), its("unknown"), its("not-stored")];
+      const [stored, unknown, refused] = [its("stored"), its("unknown"), its("none")];
       const [taken, cancelled] = [its("taken"), its("cancelled")];
       const ends = taken.length + cancelled.length;
       // An offer that was sent again is stored twice if its first copy had been moved already.
@@ -126,7 +126,7 @@ async function attempt(
     sim.note({ n, due, what: await act() });
   } catch (error) {
     if (!(error instanceof DelaylineError)) throw error;
-    const what = "stored" in error ? error.stored : "unknown";
+    const what = error instanceof OfferError ? error.effect : "unknown";
     sim.note({ n, due, what });
   }
 }

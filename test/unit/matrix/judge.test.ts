@@ -152,7 +152,7 @@ test("a handler that starts before the deadline is early", () => {
 
 test("a message that was certainly not stored must not be delivered", () => {
   const { acknowledgedAt: _, deadline: __, ...rejected } = offer(1);
-  const offers: Offered[] = [{ ...rejected, rejected: "not-stored" }];
+  const offers: Offered[] = [{ ...rejected, rejected: "none" }];
   expect(verdictOf({ offers, runs: [run(1)] }).faults).toEqual([
     "1 not stored, and delivered: message 1",
   ]);
