@@ -375,6 +375,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       isPausing: this.#onRestore === "pause",
     };
     this.#restored = describeFallBack(fallBack);
+    this.#queues.noteRestored(fallBack.queues, fallBack.foundAt);
     restores.publish(fallBack);
     nextTick(() => {
       const isHeard = this.listenerCount("restored") + this.listenerCount("error") > 0;

@@ -72,6 +72,15 @@ export class OpenQueues {
     }
   }
 
+  /** Notes in the logs of these queues that Redis went back to an older copy, whose last claim was at `foundAt` (epoch ms). */
+  noteRestored(names: readonly string[], foundAt: number | undefined): void {
+    const detail = foundAt === undefined ? undefined : `to ${new Date(foundAt).toISOString()}`;
+    for (const { name, parts } of this.all) {
+      if (!names.includes(name)) continue;
+      void parts.activity.note({ what: "restored", detail, shared: `restored@${foundAt ?? 0}` });
+    }
+  }
+
   /** The open queues, and those that are being closed. */
   get all(): readonly OpenQueue[] {
     return [...Array.from(this.#open.values(), ({ open }) => open), ...this.#leaving.keys()];

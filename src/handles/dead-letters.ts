@@ -15,6 +15,7 @@ import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import { messageIdAt, parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
+import type { Part } from "../partitions/parts/part.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
@@ -121,12 +122,14 @@ export class DeadLetters<T = unknown> {
     checkSignal(options.signal);
     const call = callOf(options);
     const wanted = id === "all" ? "" : parseMessageId(id);
-    return await this.#eachLetter(async (queue, cursor) => {
+    const count = await this.#eachLetter(async (queue, cursor) => {
       const { channel } = queue.keys;
       const args = { channel, wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES, delay };
       const page = await queue.change("redrive the dead letters of", redrive, args, call);
       return { count: page.redriven, next: page.next };
     }, call);
+    await this.#parts.activity.note({ what: "redriven", count, detail: id });
+    return count;
   }
 
   /**
@@ -146,6 +149,7 @@ export class DeadLetters<T = unknown> {
       const page = await queue.change(doing, removeDead, args, call);
       return { count: page.removed, next: page.next };
     }, call);
+    await this.#parts.activity.note({ what: "letters removed", count, detail: id });
     return count > 0;
   }
 
@@ -153,7 +157,10 @@ export class DeadLetters<T = unknown> {
   async clear(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     const doing = "clear the dead letters of";
-    return await this.#parts.sum(({ queue }) => queue.change(doing, clearDead, {}, call), call);
+    const clear = ({ queue }: Part) => queue.change(doing, clearDead, {}, call);
+    const count = await this.#parts.sum(clear, call);
+    await this.#parts.activity.note({ what: "letters removed", count, detail: "all" });
+    return count;
   }
 
   /**

@@ -35,7 +35,7 @@ import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** What a handle of either kind reaches of its queue. */
-type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules">;
+type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activity">;
 
 /**
  * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
@@ -187,6 +187,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
       keys.push(...page.slice(0, MOST_KEYS - keys.length));
       if (page.length > 0) await onKeys?.(page);
     }
+    if (!dryRun) await this.#reach.activity.note({ what: "cancelled", count, detail: prefix });
     return { count, keys };
   }
 
@@ -315,7 +316,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * schedule goes on with the ticks behind them.
    */
   async clear(options?: CallOptions): Promise<number> {
-    return await this.#reach.delayed.clear(checkCall(options));
+    const count = await this.#reach.delayed.clear(checkCall(options));
+    await this.#reach.activity.note({ what: "cleared", count });
+    return count;
   }
 
   async #reschedule(

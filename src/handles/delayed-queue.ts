@@ -60,7 +60,9 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
    * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
    */
   async makePlain(options?: CallOptions): Promise<PlainResult> {
-    return await this.#open.plain.delayed.makePlain(checkCall(options));
+    const result = await this.#open.plain.delayed.makePlain(checkCall(options));
+    if (result.isPlain) await this.#open.plain.activity.note({ what: "made plain" });
+    return result;
   }
 }
 

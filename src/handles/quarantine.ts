@@ -65,16 +65,19 @@ export class Quarantine {
         moved += count;
       }
     }
+    await this.#parts.activity.note({ what: "requeued", count: moved });
     return moved;
   }
 
   /** Drops everything in it; returns how many payloads and messages that were. */
   async clear(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
-    return await this.#parts.sum(
+    const count = await this.#parts.sum(
       ({ queue }) => queue.change("clear the quarantine of", clearQuarantine, {}, call),
       call,
     );
+    await this.#parts.activity.note({ what: "quarantine cleared", count });
+    return count;
   }
 }
 

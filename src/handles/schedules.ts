@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import type { PlainReach } from "../partitions/reach.ts";
+import type { Deed } from "../queue/activity.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
@@ -111,7 +112,7 @@ export interface Schedule extends Rule {
 }
 
 /** What schedules reach of their queue. */
-type SchedulesReach = Pick<PlainReach, "offers" | "schedules">;
+type SchedulesReach = Pick<PlainReach, "offers" | "schedules" | "activity">;
 
 /**
  * The schedules of a queue: messages that recur.
@@ -233,6 +234,10 @@ export class Schedules<T = unknown> {
       }
       isOutdated ||= outcome === "outdated";
     });
+    const { added, changed, removed } = result;
+    const count = added.length + changed.length + removed.length;
+    const detail = `revision ${revision} of ${set}`;
+    if (!dryRun) await this.#reach.activity.note({ what: "declared", count, detail });
     return { outcome: isOutdated ? "outdated" : "declared", ...result };
   }
 
@@ -269,14 +274,14 @@ export class Schedules<T = unknown> {
    * if there is none.
    */
   async pause(name: string, options?: CallOptions): Promise<boolean> {
-    return await this.#change(name, options, (record, now) =>
+    return await this.#change(name, "schedule paused", options, (record, now) =>
       record.isPaused ? undefined : pause(record, now),
     );
   }
 
   /** Ends the pause of a schedule. What would have come meanwhile does not. Returns false if there is none. */
   async resume(name: string, options?: CallOptions): Promise<boolean> {
-    return await this.#change(name, options, (record, now) =>
+    return await this.#change(name, "schedule resumed", options, (record, now) =>
       record.isPaused ? resume(record, now) : undefined,
     );
   }
@@ -284,7 +289,7 @@ export class Schedules<T = unknown> {
   /** Removes a schedule, and its messages. One that has become ready is delivered. Returns false if there is none. */
   async remove(name: string, options?: CallOptions): Promise<boolean> {
     const code = this.#reach.schedules.codes.get(name);
-    const wasThere = await this.#change(name, options, () => "remove");
+    const wasThere = await this.#change(name, "schedule removed", options, () => "remove");
     // Unless it was declared again meanwhile.
     if (this.#reach.schedules.codes.get(name) === code) this.#reach.schedules.codes.delete(name);
     return wasThere;
@@ -447,9 +452,10 @@ export class Schedules<T = unknown> {
     return { ...result, next: stillThere(ahead, await this.#present(name, ahead, call)) };
   }
 
-  /** Changes a schedule; returns whether there is one. */
+  /** Changes a schedule, and notes that; returns whether there is one. */
   async #change(
     name: string,
+    what: Deed["what"],
     options: CallOptions | undefined,
     decide: (record: StoredRecord, now: number) => Decision,
   ): Promise<boolean> {
@@ -460,7 +466,8 @@ export class Schedules<T = unknown> {
       isThere ||= record !== undefined;
       return record && decide(record, now);
     };
-    await this.#reach.schedules.change(name, decideFor, checkCall(options));
+    const changed = await this.#reach.schedules.change(name, decideFor, checkCall(options));
+    if (changed === "changed") await this.#reach.activity.note({ what, detail: name });
     return isThere;
   }
 }

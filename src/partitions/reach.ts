@@ -5,6 +5,7 @@ import type { Group, GroupSettings } from "../reliable/group/group.ts";
 import { AllSchedules, OrdinarySchedules } from "./all-schedules.ts";
 import { Messages } from "./messages.ts";
 import { OrdinaryOffers } from "./ordinary-offers.ts";
+import type { ActivityLog } from "./parts/activity-log.ts";
 import type { Duties } from "./parts/duties.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -41,6 +42,11 @@ abstract class Reach {
   constructor(within: Within, messagesOf: (part: Part) => DelayedMessages) {
     this.within = within;
     this.#messagesOf = messagesOf;
+  }
+
+  /** What was done to the queue. */
+  get activity(): ActivityLog {
+    return this.within.parts.activity;
   }
 
   /** To be called when the queue has become a partitioned one, and when this client begins or ends to move messages. */

@@ -80,7 +80,14 @@ export const KEYS = {
     prefix: "delayline_dropped:",
     type: "hash",
     holds:
-      "how many messages were dropped when they were due: `onlyIf`, whose condition did not hold; `deliverWithin`, which were too late; `overlap`, since another run of their schedule was ready or in flight",
+      "how many messages were dropped when they were due: `onlyIf`, whose condition did not hold; `deliverWithin`, which were too late; `overlap`, since another run of their schedule was ready or in flight; and `#0` to `#999`, the last of them: address, key, when and why",
+  },
+  /** See `lua/queue/activity.ts`. */
+  activity: {
+    prefix: "delayline_activity:",
+    type: "list",
+    holds:
+      "the last 200 things that somebody did to the queue, the newest first: when, which process, what; expires after 90 days",
   },
   /** See `schedules/record.ts`. */
   schedules: {

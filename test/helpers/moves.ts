@@ -20,7 +20,7 @@ export interface QueueState {
   readonly quarantine?: readonly Bytes[];
   readonly businessKeys?: Readonly<Record<string, Bytes>>;
   readonly unreadable?: readonly Bytes[];
-  /** How many messages were dropped, by the condition. */
+  /** How many messages were dropped, by the condition; and the last of them. */
   readonly dropped?: Readonly<Record<string, string>>;
   /** Records of schedules, and the revisions of sets. */
   readonly schedules?: Readonly<Record<string, Bytes>>;
@@ -28,6 +28,8 @@ export interface QueueState {
   readonly planning?: readonly (readonly [name: string, score: number])[];
   /** The newest entry of each schedule that must not overlap. */
   readonly running?: Readonly<Record<string, string>>;
+  /** The log, the newest entry first: without the times that a script has written. */
+  readonly activity?: readonly string[];
   readonly mover?: string;
   readonly listed?: string;
   readonly paused?: string;
@@ -94,7 +96,7 @@ export async function newMoves(url?: string): Promise<Moves> {
 async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
   const { timeouts = [], businessKeys = {}, mover, listed, paused, receipts = [] } = state;
   for (const [member, score] of timeouts) await redis.zadd(keys.timeouts, score, bytes(member));
-  for (const list of ["order", "compacted", "ready", "quarantine", "unreadable"] as const) {
+  for (const list of LISTS) {
     for (const element of state[list] ?? []) await redis.rpush(keys[list], bytes(element));
   }
   for (const [key, entry] of Object.entries(businessKeys))
@@ -131,6 +133,8 @@ async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): 
   for (const member of state.members ?? []) await redis.zadd(keys.members, Date.now(), member);
 }
 
+const LISTS = ["order", "compacted", "ready", "quarantine", "unreadable", "activity"] as const;
+
 const HASHES = ["journal", "arrivals", "holder", "dropped", "schedules", "running"] as const;
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
@@ -151,6 +155,7 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     ready: await list(keys.ready),
     quarantine: await list(keys.quarantine),
     unreadable: await list(keys.unreadable),
+    activity: (await list(keys.activity)).map((entry) => entry.replace(/^\d{16} /, "")),
     businessKeys: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
     // The instant of the claim is another one each time.
     ...(mover !== null && { mover: mover.replace(/@\d+$/, "") }),

@@ -5,6 +5,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { asClaimedAt, claim } from "../fragments/claim.ts";
 import { condition } from "../fragments/condition.ts";
+import { DROP_REASONS, noteDrops, type DropReason } from "../places/drops.ts";
 import { appendAll } from "../places/stream.ts";
 import { forget } from "../fragments/forget.ts";
 import { keysOfRetries } from "../places/key-index.ts";
@@ -48,9 +49,6 @@ import { wakeUp } from "../fragments/wake-up.ts";
  * stream takes one entry at a time. If it refuses one, the messages before it have moved, and the next run returns the
  * refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
-
-/** Why a message was dropped: the condition that it was offered with, or another run of its schedule. */
-export type DropReason = "onlyIf" | "deliverWithin" | "overlap";
 
 /** A message that was due, and was dropped because of a condition. */
 export interface DroppedMessage {
@@ -110,11 +108,11 @@ export interface TransferReply {
  *
  * `noteUnfit(unfit, due, i, one)`: adds the member at `i`, if it is unfit; returns whether it is. `due` has the `members`,
  * their `scores` and `now`; `one` the member's `id`, `key`, `trailer` and conditions, and the `rest` of the trailer without these.
- * `drop(unfit)`: removes the unfit, and counts them.
+ * `drop(unfit, now)`: removes the unfit, and counts and remembers them.
  */
 const unfitness = defineFragment({
   keys: ["timeouts", "dropped"],
-  needs: [addressOf, condition, overlaps],
+  needs: [addressOf, condition, noteDrops, overlaps],
   lua: /* lua */ `
 local function scoreAt(due, i)
   local scores = due.scores
@@ -136,16 +134,18 @@ local function noteUnfit(unfit, due, i, one)
   end
   return true
 end
-local function drop(unfit)
+local function drop(unfit, now)
   redis.call("ZREM", timeouts, unpack(unfit))
-  local counts = { 0, 0, 0 }
+  local counts, total = { 0, 0, 0 }, 0
   for i = 2, #unfit.rows, 3 do counts[unfit.rows[i]] = counts[unfit.rows[i]] + 1 end
   -- For people: a refusal must not turn a done removal into an error.
   local reasons = { "onlyIf", "deliverWithin", "overlap" }
   for i, before in ipairs(redis.pcall("HMGET", dropped, unpack(reasons))) do
     local sum = (tonumber(before or 0) or 0) + counts[i]
+    total = total + sum - counts[i]
     if counts[i] > 0 then redis.pcall("HSET", dropped, reasons[i], string.format("%.0f", sum)) end
   end
+  noteDrops(unfit.rows, total, now)
   for i, name in pairs(unfit.runs) do
     local field = reasons[unfit.rows[3 * i - 1]] .. "\\0" .. name
     local sum = (tonumber(redis.pcall("HGET", dropped, field) or 0) or 0) + 1
@@ -286,7 +286,7 @@ local messages, readable, poison, unfit, own, since = unpackDue(members, scores,
 
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then rare().quarantineAll(poison) end
-if #unfit > 0 then rare().drop(unfit) end
+if #unfit > 0 then rare().drop(unfit, now) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and rare().appendAll or pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
@@ -353,7 +353,7 @@ if #names > 0 then
 end
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then rare().quarantineAll(poison) end
-if #unfit > 0 then rare().drop(unfit) end
+if #unfit > 0 then rare().drop(unfit, now) end
 local moved, quarantined, gone, refusal = 0, #poison, members, nil
 if #messages > 0 then moved, refusal = (isStream and appendAll or rare().pushAll)(messages) end
 if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
@@ -473,8 +473,6 @@ function asNextDeadline(raw: RawReply | undefined): number {
 function asDropReason(raw: RawReply | undefined): DropReason {
   return DROP_REASONS[asNumber(raw) - 1] ?? "onlyIf";
 }
-
-const DROP_REASONS: readonly DropReason[] = ["onlyIf", "deliverWithin", "overlap"];
 
 /** The meaning of `wentInto` in a reply. */
 const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];

@@ -98,11 +98,13 @@ export class Change {
         if (state === "stable" && to === count) {
           if (hasTakenIn || !(await this.#isOrdinaryLeft())) break;
           await this.#begin(fact, count, FROM_ORDINARY);
+          await this.#noteDeed(count);
         } else if (hasComeTrue && to !== count) {
           // This number has been reached, and another process has changed it since.
           break;
         } else if (state === "stable") {
           await this.#begin(fact, count, to);
+          await this.#noteDeed(count, to);
         } else {
           await this.#finish(fact);
         }
@@ -116,6 +118,11 @@ export class Change {
       }
     }
     await this.#recover();
+  }
+
+  async #noteDeed(count: number, before?: number): Promise<void> {
+    const detail = before === undefined ? String(count) : `${count} instead of ${before}`;
+    await this.#parts.activity.note({ what: "partitions set", detail });
   }
 
   /** Finishes the change under way, which another process has begun. */

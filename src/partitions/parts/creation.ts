@@ -1,6 +1,7 @@
 import { advanceFact, createFact, readFact } from "../../lua/partitions/fact.ts";
 import { isInUse } from "../../lua/partitions/partition.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
+import { noteDeed } from "../../queue/activity.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { sleepForNetwork } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";
@@ -118,6 +119,8 @@ async function create(
   // A process may have the ordinary queue open that has never used it. Nobody waits for this: if it fails, the next
   // change of the number tells.
   void tellOrdinary(at(ORDINARY).queue, created).catch(() => {});
+  const isOurs = created === args.fact;
+  if (isUsed && isOurs) await noteDeed(first, { what: "partitions set", detail: `${partitions}` });
   return created;
 }
 

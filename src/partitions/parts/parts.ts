@@ -9,6 +9,7 @@ import type { Server, Servers } from "../../redis/server.ts";
 import type { Codes } from "../../schedules/recipes.ts";
 import { activeOf, destinationOf, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
 import { PartitionNames } from "../ring/ring.ts";
+import { ActivityLog } from "./activity-log.ts";
 import { Following } from "./following.ts";
 import { Part } from "./part.ts";
 import { WrongUses } from "./wrong-uses.ts";
@@ -41,6 +42,7 @@ export class Parts {
   readonly codes: Codes = new Map();
   /** What this client knows of the queue's partitions. */
   readonly following: Following;
+  readonly activity: ActivityLog = new ActivityLog(this);
   readonly #servers: Servers;
   readonly #elements: Elements;
   readonly #names: PartitionNames;

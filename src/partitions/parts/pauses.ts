@@ -13,6 +13,7 @@ export class Pauses {
 
   async pause(call?: Call, reason?: string): Promise<void> {
     await this.#onAll((pauses) => pauses.pause(call, reason), call);
+    await this.#parts.activity.note({ what: "paused", detail: reason });
   }
 
   /**
@@ -27,6 +28,7 @@ export class Pauses {
 
   async resume(call?: Call): Promise<void> {
     await this.#onAll((pauses) => pauses.resume(call), call);
+    await this.#parts.activity.note({ what: "resumed" });
   }
 
   /** Whether any part is paused. A call that failed half way may have paused only some of them. */

@@ -35,7 +35,8 @@ test("runs that overlap has dropped are counted for their schedule, until it is 
   expect(await jobs.schedules.get("hung")).toMatchObject({ droppedOverlap: 18, missed: 0 });
   expect(await jobs.schedules.get("other")).toMatchObject({ droppedOverlap: 0, missed: 0 });
   await jobs.schedules.remove("hung");
-  expect(await newRedis().hkeys(`delayline_dropped:{${name}}`)).toEqual(["overlap"]);
+  const fields = await newRedis().hkeys(`delayline_dropped:{${name}}`);
+  expect(fields.filter((field) => !field.startsWith("#"))).toEqual(["overlap"]);
 });
 
 test("next is what still waits: without what was cancelled, or cleared; then it goes on", async () => {

@@ -32,6 +32,7 @@ import {
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { removeRemains } from "../../../src/lua/partitions/partition.ts";
+import { noteActivity } from "../../../src/lua/queue/activity.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
@@ -751,6 +752,10 @@ const whole: Scenario[] = [
     script: setPaused,
     when: "resuming",
     seed: seeded({ paused: "1" }, { args: { ...CHANNEL, isPaused: 0, reason: "" } }),
+  },
+  {
+    script: noteActivity,
+    seed: seeded({ activity: ["a"] }, { args: { entry: "b" } }),
   },
   {
     script: noteHistory,

@@ -41,6 +41,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     retrying: "delayline_retrying:{orders}",
     dead: "delayline_dead:{orders}",
     dropped: "delayline_dropped:{orders}",
+    activity: "delayline_activity:{orders}",
     handled: "delayline_handled:{orders}",
     history: "delayline_history:{orders}",
     partitions: "delayline_partitions:{orders}",
