@@ -3,7 +3,7 @@ import type { Call } from "./call.ts";
 import { isMessageId, messageIdAt } from "./message/message.ts";
 import type { Queue } from "./queue.ts";
 
-export type { Drop, DropReason } from "../lua/places/drops.ts";
+export type { Drop } from "../lua/places/drops.ts";
 
 /**
  * The last time that a message was dropped when it was due, by its id or business key; undefined if it was not among the

@@ -35,7 +35,7 @@ end
  * `retriesOf` returns them; none if that is not a retrying message with this key. Ask for a delayed message first: then
  * a message that is found there costs nothing more.
  */
-export const retriesWith = defineFragment({
+const retriesWith = defineFragment({
   needs: [readTrailer, retriesOf],
   lua: /* lua */ `
 local function retriesWith(key, address)
