@@ -1,5 +1,5 @@
 import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
-import { lengthOf } from "../queue/quarantine-elements.ts";
+import { QuarantineElements } from "../queue/quarantine-elements.ts";
 import { checkCall, type CallOptions } from "../queue/call.ts";
 import { checkWhole } from "../queue/checks.ts";
 import { elementsOf } from "../queue/list-elements.ts";
@@ -24,7 +24,8 @@ export class Quarantine {
   async size(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     return await this.#parts.sum(async ({ queue }) => {
-      const sizes = LISTS.map((list) => lengthOf(queue, list, call));
+      const elements = new QuarantineElements(queue);
+      const sizes = LISTS.map((list) => elements.size(list, call));
       const [payloads = 0, messages = 0] = await Promise.all(sizes);
       return payloads + messages;
     }, call);
@@ -56,7 +57,7 @@ export class Quarantine {
     if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
     let moved = 0;
     for (const { queue } of await this.#parts.all(call)) {
-      const there = await lengthOf(queue, "quarantine", call);
+      const there = await new QuarantineElements(queue).size("quarantine", call);
       const last = moved + Math.min((limit ?? Infinity) - moved, there);
       while (moved < last) {
         const args = { limit: Math.min(last - moved, STEP), maxBytes: PAGE_BYTES };

@@ -1,9 +1,7 @@
 import type { QueueNumbers } from "./numbers.ts";
 
 /** What people can do with the messages in a place. */
-export const VERBS = ["cancel", "promote", "reschedule", "redrive", "requeue", "remove"] as const;
-
-export type Verb = (typeof VERBS)[number];
+export type Verb = "cancel" | "promote" | "reschedule" | "redrive" | "requeue" | "remove";
 
 export interface PlaceRow {
   readonly label: string;
@@ -75,11 +73,3 @@ export const PLACES = {
 } as const satisfies Readonly<Record<string, PlaceRow>>;
 
 export type Place = keyof typeof PLACES;
-
-/** The names of the places, in the order of the table. */
-export const PLACE_NAMES = Object.keys(PLACES) as Place[];
-
-/** How many messages are in all places together. */
-export function messagesIn(numbers: Pick<QueueNumbers, (typeof PLACES)[Place]["number"]>): number {
-  return PLACE_NAMES.reduce((sum, place) => sum + numbers[PLACES[place].number], 0);
-}

@@ -24,62 +24,73 @@ export interface QuarantineElement {
   readonly size: number;
 }
 
+/**
+ * The single elements of the quarantine of an ordinary queue, or of a partition. Changes are made in batches; what was
+ * done before a refusal is done.
+ */
+export class QuarantineElements {
+  readonly #queue: Queue;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** See {@link digestOf}. */
+  digestOf(element: Uint8Array): string {
+    return digestOf(element);
+  }
+
+  /** How many elements a LIST has; O(1). */
+  async size(list: QuarantineList, call?: Call): Promise<number> {
+    const doing = "measure the quarantine of";
+    return asNumber(await this.#queue.call(doing, (redis, keys) => redis.llen(keys[list]), call));
+  }
+
+  /** Counts those of the elements that still are there. */
+  async count(
+    list: QuarantineList,
+    elements: readonly QuarantineElement[],
+    call?: Call,
+  ): Promise<number> {
+    const doing = "look into the quarantine of";
+    return await inBatches(elements, false, (rows) =>
+      this.#queue.call(
+        doing,
+        (redis, keys) => run(redis, countQuarantined, { quarantine: keys[list] }, {}, rows),
+        call,
+      ),
+    );
+  }
+
+  /** Makes these payloads ready again, oldest first; returns how many still were there. */
+  async requeue(elements: readonly QuarantineElement[], call?: Call): Promise<number> {
+    const doing = "requeue the quarantine of";
+    return await inBatches(elements, true, (rows) =>
+      this.#queue.change(doing, requeueQuarantined, { mark: newMark() }, { ...call, rows }),
+    );
+  }
+
+  /** Removes these elements for good; returns how many still were there. */
+  async remove(
+    list: QuarantineList,
+    elements: readonly QuarantineElement[],
+    call?: Call,
+  ): Promise<number> {
+    const doing = "remove from the quarantine of";
+    return await inBatches(elements, true, (rows) =>
+      this.#queue.callOnce(
+        doing,
+        (redis, keys) =>
+          run(redis, removeQuarantined, { quarantine: keys[list] }, { mark: newMark() }, rows),
+        call,
+      ),
+    );
+  }
+}
+
 /** The SHA-1 digest of an element, in hexadecimal, as Redis computes it. */
 export function digestOf(element: Uint8Array): string {
   return createHash("sha1").update(element).digest("hex");
-}
-
-/** Counts those of the elements that still are there. */
-export async function countThere(
-  queue: Queue,
-  list: QuarantineList,
-  elements: readonly QuarantineElement[],
-  call?: Call,
-): Promise<number> {
-  const doing = "look into the quarantine of";
-  return await inBatches(elements, false, (rows) =>
-    queue.call(
-      doing,
-      (redis, keys) => run(redis, countQuarantined, { quarantine: keys[list] }, {}, rows),
-      call,
-    ),
-  );
-}
-
-/** How many elements a LIST has; O(1). */
-export async function lengthOf(queue: Queue, list: QuarantineList, call?: Call): Promise<number> {
-  const doing = "measure the quarantine of";
-  return asNumber(await queue.call(doing, (redis, keys) => redis.llen(keys[list]), call));
-}
-
-/** Makes these payloads ready again, oldest first; returns how many still were there. */
-export async function requeueThere(
-  queue: Queue,
-  elements: readonly QuarantineElement[],
-  call?: Call,
-): Promise<number> {
-  const doing = "requeue the quarantine of";
-  return await inBatches(elements, true, (rows) =>
-    queue.change(doing, requeueQuarantined, { mark: newMark() }, { ...call, rows }),
-  );
-}
-
-/** Removes these elements for good; returns how many still were there. */
-export async function removeThere(
-  queue: Queue,
-  list: QuarantineList,
-  elements: readonly QuarantineElement[],
-  call?: Call,
-): Promise<number> {
-  const doing = "remove from the quarantine of";
-  return await inBatches(elements, true, (rows) =>
-    queue.callOnce(
-      doing,
-      (redis, keys) =>
-        run(redis, removeQuarantined, { quarantine: keys[list] }, { mark: newMark() }, rows),
-      call,
-    ),
-  );
 }
 
 /** What is in no queue. */

@@ -148,6 +148,18 @@ it("every import, file and folder follows the rules, except for known violations
   expect({ broken, mended }).toEqual({ broken: [], mended: [] });
 });
 
+const isTool = (file: string) => file.startsWith("tools/");
+
+it("the tools reach the core through its public names and one door", () => {
+  const doors = ["index.ts", "inside.ts", "adapters/testing/index.ts"];
+  const others = [...readImports()].flatMap(([from, imported]) =>
+    imported
+      .filter((to) => isTool(from) && !isTool(to) && !doors.includes(to))
+      .map((to) => `${from} imports ${to}`),
+  );
+  expect(others).toEqual([]);
+});
+
 it.each([
   ["index.ts", "errors.ts", true],
   ["client", "client", true],
@@ -174,6 +186,11 @@ it.each([
   ["adapters/redisson", "codecs", true],
   ["adapters/redisson", "errors.ts", false],
   ["index.ts", "adapters/redisson", false],
+  ["index.ts", "inside.ts", false],
+  ["client", "inside.ts", false],
+  ["adapters/nestjs", "inside.ts", false],
+  ["tools/doctor/checks", "inside.ts", true],
+  ["tools/doctor/checks", "errors.ts", false],
   ["tools/dashboard/page/pages", "tools/dashboard/page/parts", true],
   ["tools/dashboard/page/data", "tools/dashboard/page/parts", false],
   ["tools/dashboard/page/data", "tools/dashboard/readings", false],

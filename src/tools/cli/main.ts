@@ -1,8 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
-import { causeOf } from "../../cause.ts";
-import { DelaylineError, RedisError } from "../../errors.ts";
-import { optionFor, suggest } from "../../words/did-you-mean.ts";
+import { DelaylineError, RedisError } from "../../index.ts";
+import { causeOf, optionFor, suggest } from "../../inside.ts";
 import { escapeControl } from "../inspect/text.ts";
 import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { SHOWN } from "../../nouns/numbers.ts";
-import { PLACES, type PlaceRow } from "../../nouns/places.ts";
+import { PLACES, SHOWN } from "../../inside.ts";
 
 /** A file of the page. */
 export interface Asset {
@@ -58,9 +57,9 @@ function readAssets(): Record<string, Asset> {
 /** What the page has to know of the numbers and the places of a queue, as a module. `tables.d.ts` declares it. */
 function tables(): string {
   const numbers = SHOWN.map(({ name, label, unit }) => [name, { label, unit }]);
-  const places = Object.entries<PlaceRow>(PLACES).map(([name, row]) => {
-    const { label, meaning, number, order, verbs } = row;
-    return [name, { label, meaning, number, order, verbs }];
+  const places = Object.entries(PLACES).map(([name, row]) => {
+    const { keys: _, ...told } = row;
+    return [name, told];
   });
   return Object.entries({ NUMBERS: numbers, PLACES: places })
     .map(([name, rows]) => `export const ${name} = ${JSON.stringify(Object.fromEntries(rows))};\n`)

@@ -1,5 +1,5 @@
-import { checkFunction, checkOptions, checkWhole } from "../../queue/checks.ts";
-import { clientSettings, queueSettings, type DelaylineOptions } from "../../queue/options.ts";
+import type { DelaylineOptions } from "../../index.ts";
+import { checkClientOptions, checks } from "../../inside.ts";
 
 /** Options of {@link dashboard}. */
 export interface DashboardOptions {
@@ -88,15 +88,17 @@ const NAMES = [
  * @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal.
  */
 export function dashboardSettings(options: DashboardOptions = {}): DashboardSettings {
-  checkOptions("dashboard option", options, NAMES);
+  checks.checkOptions("dashboard option", options, NAMES);
   const { redis, readOnly = true, payloads = false, authorize, basePath = "/" } = options;
   const { interop, callTimeout, keepHistory = !readOnly } = options;
-  clientSettings({ ...(callTimeout !== undefined && { callTimeout }) });
-  queueSettings({}, { ...(interop !== undefined && { interop }) });
+  checkClientOptions({
+    ...(callTimeout !== undefined && { callTimeout }),
+    ...(interop !== undefined && { interop }),
+  });
   checkBoolean("readOnly", readOnly);
   checkBoolean("payloads", payloads);
   checkBoolean("keepHistory", keepHistory);
-  if (authorize !== undefined) checkFunction("authorize", authorize);
+  if (authorize !== undefined) checks.checkFunction("authorize", authorize);
   checkText("basePath", basePath, (text) => text.startsWith("/"), 'that begins with "/"');
   return {
     ...(redis !== undefined && { redis }),
@@ -120,10 +122,10 @@ export function serveSettings(options: ServeOptions = {}): {
   readonly port: number;
   readonly dashboard: DashboardOptions;
 } {
-  checkOptions("dashboard option", options, [...NAMES, "host", "port"]);
+  checks.checkOptions("dashboard option", options, [...NAMES, "host", "port"]);
   const { host = "127.0.0.1", port = 0, ...dashboard } = options;
   checkText("host", host, (text) => text !== "", "that is not empty");
-  checkWhole("port", port, 0, 65_535);
+  checks.checkWhole("port", port, 0, 65_535);
   return { host, port, dashboard };
 }
 

@@ -1,4 +1,4 @@
-import { DelaylineError } from "../../errors.ts";
+import { DelaylineError } from "../../index.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { ASSETS } from "./assets.ts";
 import { ApiCall, type Running } from "./calls/api-call.ts";

@@ -1,10 +1,7 @@
 import { setMaxListeners } from "node:events";
-import { openServers } from "../../client/open-servers.ts";
-import { queueKeys } from "../../queue/keys.ts";
-import { DEFAULTS, type DelaylineOptions } from "../../queue/options.ts";
-import { sleepForNetwork } from "../../time/sleep.ts";
+import type { DelaylineOptions } from "../../index.ts";
+import { layout, sleepForNetwork, suggest } from "../../inside.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
-import { suggest } from "../../words/did-you-mean.ts";
 import { shellWord, type CommandWord } from "../inspect/text.ts";
 import { checkAccess } from "./checks/access.ts";
 import { inBackticks, type CommandLine, type Finding } from "./checks/finding.ts";
@@ -67,17 +64,12 @@ async function* examine(
   // Many calls listen to it at once. Node would warn of a leak from the eleventh listener on.
   if (signal !== undefined) setMaxListeners(0, signal);
   // Refuse an invalid name before connecting.
-  for (const name of options.queues ?? []) queueKeys(name);
-  const listener = { report: () => {}, onRecovered: () => {} };
+  for (const name of options.queues ?? []) layout.queueKeys(name);
   const timeouts = { callTimeout: CALL_TIMEOUT, unreachableTimeout: CALL_TIMEOUT };
-  const limits = { ...timeouts, heartbeat: DEFAULTS.heartbeat };
-  const sites: readonly Site[] = openServers(redis, limits, listener).map(
-    (one) => new Site(one, signal),
-  );
-  told.hasPassword = sites.some((site) => site.hasPassword);
-  const inspector = new Inspector({ ...redis, ...timeouts });
   // The awaited calls meet the same failures, and report them.
-  inspector.line.on("error", () => {});
+  const inspector = new Inspector({ ...redis, ...timeouts, onError: () => {} });
+  const sites: readonly Site[] = inspector.servers.map((server) => new Site(server, signal));
+  told.hasPassword = sites.some((site) => site.hasPassword);
   try {
     const views: SiteView[] = [];
     for (const site of sites) {
@@ -94,7 +86,6 @@ async function* examine(
     throw error;
   } finally {
     await inspector.close();
-    for (const site of sites) site.close();
   }
 }
 
@@ -173,7 +164,7 @@ function commandFor(commandLine: DiagnoseOptions["commandLine"]): CommandLine {
 /** Whether a queue can have this name. A key that another program made may resemble the key of an impossible queue. */
 function isLegal(name: string): boolean {
   try {
-    return queueKeys(name).ready === name;
+    return layout.queueKeys(name).ready === name;
   } catch {
     return false;
   }

@@ -1,4 +1,4 @@
-import { causeOf } from "../../cause.ts";
+import { causeOf } from "../../inside.ts";
 import { checkCluster } from "./checks/cluster.ts";
 import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkClocks, checkServer, checkUsable, hidden, unreachable } from "./checks/server.ts";

@@ -1,5 +1,4 @@
-import { causeOf } from "../../cause.ts";
-import { partitionsOf } from "../../partitions/ring/fact.ts";
+import { causeOf, facts } from "../../inside.ts";
 import type { Inspector } from "../inspect/inspector.ts";
 import { checkSlots } from "./checks/cluster.ts";
 import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
@@ -53,7 +52,7 @@ export class QueueExam {
   /** How many partitions it has; 0 if it is an ordinary queue, or that is not known. */
   get partitions(): number {
     const fact = this.#first?.fact;
-    return fact === undefined ? 0 : partitionsOf(fact);
+    return fact === undefined ? 0 : facts.partitionsOf(fact);
   }
 
   /** Whether the user may not ask for the types of its keys. */

@@ -1,15 +1,4 @@
-import { partsOf } from "../../handles/queue-handle.ts";
-import {
-  countThere,
-  digestOf,
-  lengthOf,
-  removeThere,
-  requeueThere,
-  type QuarantineList,
-  type QuarantineElement,
-} from "../../queue/quarantine-elements.ts";
-import { checkCall, type CallOptions } from "../../queue/call.ts";
-import { elementsOf } from "../../queue/list-elements.ts";
+import type { CallOptions } from "../../index.ts";
 import type { InspectedQueue } from "./inspector.ts";
 
 /** A payload without id and key: ready in a plain queue, or in the quarantine. */
@@ -43,17 +32,17 @@ export const MOST_BARE = 10_000;
  * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function* payloadsIn(
-  { messages }: InspectedQueue,
+  { inside }: InspectedQueue,
   state: BareState,
-  options?: CallOptions,
+  call?: CallOptions,
 ): AsyncGenerator<BarePayload, void, void> {
-  const call = checkCall(options);
-  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
+  for (const part of await inside.parts(call)) {
+    const { label: partition } = part;
     for (const list of LISTS[state]) {
       let position = 0;
-      for await (const bytes of elementsOf(queue, list, call)) {
+      for await (const bytes of part.elements(list, call)) {
         const { length: size } = bytes;
-        const words = [partition ?? "", list, position++, size, digestOf(bytes)];
+        const words = [partition ?? "", list, position++, size, part.quarantine.digestOf(bytes)];
         const isUnreadable = list === "unreadable";
         yield { place: words.join(":"), partition, position, isUnreadable, size, bytes };
         if (position >= MOST_BARE) break;
@@ -69,41 +58,36 @@ export async function* payloadsIn(
  * @throws {RedisError} if Redis refuses or does not reply. What was done before is done.
  */
 export async function changeQuarantined(
-  { messages }: InspectedQueue,
+  { inside, messages }: InspectedQueue,
   change: "requeue" | "remove",
   spots: readonly string[] | undefined,
-  { isDry = false, ...options }: CallOptions & { readonly isDry?: boolean } = {},
+  { isDry = false, ...call }: CallOptions & { readonly isDry?: boolean } = {},
 ): Promise<number> {
-  const call = checkCall(options);
   const { quarantine } = messages;
   if (spots === undefined && !isDry) {
     return change === "requeue"
-      ? await quarantine.requeue(undefined, options)
-      : await quarantine.clear(options);
+      ? await quarantine.requeue(undefined, call)
+      : await quarantine.clear(call);
   }
   const lists = change === "requeue" ? (["quarantine"] as const) : LISTS.quarantined;
   let count = 0;
-  for (const { label, queue } of await partsOf(messages).all(call)) {
+  for (const { label, quarantine: there } of await inside.parts(call)) {
     for (const list of lists) {
       if (spots === undefined) {
-        count += await lengthOf(queue, list, call);
+        count += await there.size(list, call);
         continue;
       }
       const chosen = spots.flatMap((spot) => elementAt(spot, label, list) ?? []);
-      if (isDry) count += await countThere(queue, list, chosen, call);
-      else if (change === "requeue") count += await requeueThere(queue, chosen, call);
-      else count += await removeThere(queue, list, chosen, call);
+      if (isDry) count += await there.count(list, chosen, call);
+      else if (change === "requeue") count += await there.requeue(chosen, call);
+      else count += await there.remove(list, chosen, call);
     }
   }
   return count;
 }
 
 /** The element of one LIST that a spot names; undefined for a spot elsewhere, and for any other text. */
-function elementAt(
-  spot: string,
-  partition: number | undefined,
-  list: QuarantineList,
-): QuarantineElement | undefined {
+function elementAt(spot: string, partition: number | undefined, list: string) {
   const [, at, name, position, size, digest = ""] =
     /^(|-1|\d{1,3}):([a-z]+):(\d{1,5}):(\d{1,10}):([\da-f]{40})$/.exec(spot) ?? [];
   if (at !== String(partition ?? "") || name !== list) return undefined;

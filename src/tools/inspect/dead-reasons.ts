@@ -1,8 +1,5 @@
-import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
-import { checkDuration } from "../../queue/checks.ts";
-import { messageIdAt, type MessageId } from "../../queue/message/message.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { Letters, type LetterHead } from "../../reliable/letters.ts";
+import type { CallOptions, MessageId } from "../../index.ts";
+import { checks, ids, type InsidePart, type LetterHead } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { entryAt } from "./sighting.ts";
 
@@ -83,7 +80,7 @@ export interface DeadReasonsOptions extends CallOptions {
  */
 export async function* deadByReason(
   queue: InspectedQueue,
-  { filter = {}, most = 100_000, ...options }: DeadReasonsOptions = {},
+  { filter = {}, most = 100_000, ...call }: DeadReasonsOptions = {},
 ): AsyncGenerator<DeadReasons, void, void> {
   const groups = new Map<string, Tally>();
   let [read, others, total] = [0, 0, 0];
@@ -91,7 +88,6 @@ export async function* deadByReason(
     const sorted = [...groups.values()].toSorted((a, b) => b.count - a.count);
     return { groups: sorted.map((group) => ({ ...group })), others, read, total };
   };
-  const call = checkCall(options);
   const all = await lettersOf(queue, call);
   for (const { letters } of all) total += await letters.size(call);
   yield state();
@@ -118,7 +114,7 @@ function tally(groups: Map<string, Tally>, head: LetterHead): boolean {
   const { group, isReadable } = head;
   const name = JSON.stringify([isReadable, group, reason]);
   const diedAt = diedAtOf(head);
-  const latest = { id: messageIdAt(head.address), key: head.key };
+  const latest = { id: ids.messageIdAt(head.address), key: head.key };
   const known = groups.get(name);
   if (known === undefined) {
     if (groups.size >= MOST_GROUPS) return false;
@@ -171,10 +167,9 @@ export async function* changeLetters(
   queue: InspectedQueue,
   change: "redrive" | "remove",
   filter: LetterFilter,
-  { delay = 0, isDry = false, ...options }: LetterChangeOptions = {},
+  { delay = 0, isDry = false, ...call }: LetterChangeOptions = {},
 ): AsyncGenerator<LetterChange, void, void> {
-  checkDuration("delay", delay);
-  const call = checkCall(options);
+  checks.checkDuration("delay", delay);
   let [looked, matched, done] = [0, 0, 0];
   for (const { letters } of await lettersOf(queue, call)) {
     for await (const heads of letters.heads(call)) {
@@ -206,10 +201,9 @@ export async function changeLettersAt(
   queue: InspectedQueue,
   change: "redrive" | "remove",
   spots: readonly string[],
-  { delay = 0, ...options }: Omit<LetterChangeOptions, "isDry"> = {},
+  { delay = 0, ...call }: Omit<LetterChangeOptions, "isDry"> = {},
 ): Promise<number> {
-  checkDuration("delay", delay);
-  const call = checkCall(options);
+  checks.checkDuration("delay", delay);
   let done = 0;
   for (const { partition, letters } of await lettersOf(queue, call)) {
     const entries = spots.flatMap((spot) => entryAt(spot, partition) ?? []);
@@ -221,11 +215,11 @@ export async function changeLettersAt(
 }
 
 async function changed(
-  letters: Letters,
+  letters: InsidePart["letters"],
   change: "redrive" | "remove",
   entries: readonly string[],
   delay: number,
-  call: Call | undefined,
+  call: CallOptions,
 ): Promise<number> {
   return change === "redrive"
     ? await letters.redrive(entries, delay, call)
@@ -255,10 +249,10 @@ const BATCH_BYTES = 65_536;
 const FEW_UNKNOWN = 5;
 
 /** The dead letters of each part; none of a plain queue. */
-async function lettersOf({ messages, deadLetters }: InspectedQueue, call: Call | undefined) {
+async function lettersOf({ inside, deadLetters }: InspectedQueue, call: CallOptions) {
   if (deadLetters === undefined) return [];
-  const parts = await partsOf(messages).all(call);
-  return parts.map(({ label, queue }) => ({ partition: label, letters: new Letters(queue) }));
+  const parts = await inside.parts(call);
+  return parts.map(({ label, letters }) => ({ partition: label, letters }));
 }
 
 function matches(head: LetterHead, { reason, group, diedBefore, prefix }: LetterFilter): boolean {

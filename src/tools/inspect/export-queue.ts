@@ -1,10 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { DeadlineOrder } from "../../delayed/deadline-order.ts";
-import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
-import { elementsOf } from "../../queue/list-elements.ts";
-import type { Part } from "../../partitions/parts/part.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { Contents } from "../../reliable/contents.ts";
+import type { CallOptions } from "../../index.ts";
+import type { InsidePart } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import {
   listRecord,
@@ -36,13 +32,12 @@ export async function* exportQueue(
   queue: InspectedQueue,
   options: ExportOptions = {},
 ): AsyncGenerator<ExportHead | MessageRecord | ExportEnd, void, void> {
-  const { onUnknown = () => {}, ...rest } = options;
-  const call = checkCall(rest);
-  const { name, partitions, stats, deadLetters, messages } = queue;
-  const parts = await partsOf(messages).all(call);
+  const { onUnknown = () => {}, ...call } = options;
+  const { name, partitions, stats, deadLetters, inside } = queue;
+  const parts = await inside.parts(call);
   const groups = new Set<string>();
   for (const part of deadLetters === undefined ? [] : parts) {
-    for (const group of await new Contents(part.queue).groups(call)) groups.add(group);
+    for (const group of await part.contents.groups(call)) groups.add(group);
   }
   yield {
     delayline: 1,
@@ -69,26 +64,26 @@ export async function* exportQueue(
  */
 async function* exportPart(
   name: string,
-  { queue, label: partition }: Part,
+  part: InsidePart,
   isReliable: boolean,
   onUnknown: () => void,
-  call?: Call,
+  call: CallOptions,
 ): AsyncGenerator<MessageRecord, void, void> {
+  const { label: partition, contents } = part;
   const origin = { queue: name, partition };
-  for await (const found of new DeadlineOrder(queue).members(undefined, call, onUnknown)) {
+  for await (const found of part.delayed(call, onUnknown)) {
     const seen = sightDelayed(origin, found);
     if (seen !== undefined) yield recordOf(seen);
   }
-  const contents = new Contents(queue);
   if (isReliable) {
     for await (const one of contents.retries("", call)) yield recordOf(sight(origin, one));
     for await (const one of contents.stream("", call)) yield recordOf(sight(origin, one));
   }
-  for await (const bytes of elementsOf(queue, "ready", call)) yield listRecord("listed", bytes);
+  for await (const bytes of part.elements("ready", call)) yield listRecord("listed", bytes);
   if (isReliable) {
     for await (const one of contents.letters("", call)) yield recordOf(sight(origin, one));
   }
   for (const list of ["quarantine", "unreadable"] as const) {
-    for await (const bytes of elementsOf(queue, list, call)) yield listRecord(list, bytes);
+    for await (const bytes of part.elements(list, call)) yield listRecord(list, bytes);
   }
 }

@@ -1,8 +1,5 @@
-import { checkCall, type CallOptions } from "../../queue/call.ts";
-import { checkIdOrKey } from "../../queue/checks.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { handledMessage, type HandledMessage } from "../../handles/handled-message.ts";
-import { Handled, type HandledNote } from "../../reliable/handled.ts";
+import type { CallOptions, HandledMessage } from "../../index.ts";
+import { checks } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { inOrder, type Moment } from "./life.ts";
 import { offeredAt } from "./sighting.ts";
@@ -36,23 +33,20 @@ export interface HandledReport {
  * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function handledIn(
-  { name, messages, deadLetters }: InspectedQueue,
+  { name: queue, inside, deadLetters }: InspectedQueue,
   idOrKey: string,
-  options?: CallOptions,
+  call?: CallOptions,
 ): Promise<HandledReport> {
-  checkIdOrKey(idOrKey);
-  const call = checkCall(options);
+  checks.checkIdOrKey(idOrKey);
   const found: HandledSighting[] = [];
   if (deadLetters === undefined) return { found, since: undefined };
   let since: number | undefined;
-  for (const { label, queue } of await partsOf(messages).all(call)) {
-    const handled = new Handled(queue);
-    const range = await handled.range(call);
-    if (range.since === undefined) continue;
+  for (const part of await inside.parts(call)) {
+    const remembered = await part.remembers(idOrKey, call);
+    if (remembered.since === undefined) continue;
     // A part that remembers less decides what the whole queue can tell.
-    since = Math.max(since ?? 0, range.since);
-    const notes = await handled.of(idOrKey, call);
-    found.push(...notes.map((note) => seen(name, label, note)));
+    since = Math.max(since ?? 0, remembered.since);
+    found.push(...remembered.found.map((one) => ({ queue, partition: part.label, ...one })));
   }
   return { found: found.toSorted((a, b) => b.handledAt - a.handledAt), since };
 }
@@ -70,8 +64,4 @@ export function lifeOfHandled(handled: HandledSighting): Moment[] {
     { what: "handled", at: handledAt, attempt, group, ...who },
   ];
   return inOrder(at, moments);
-}
-
-function seen(queue: string, partition: number | undefined, note: HandledNote): HandledSighting {
-  return { queue, partition, ...handledMessage(note), handledAt: note.handledAt };
 }

@@ -1,9 +1,5 @@
-import { Arrivals, type Arrival, type Destination } from "../../queue/arrivals.ts";
-import { callOf, type Call } from "../../queue/call.ts";
-import { bucketOf } from "../../queue/message/message.ts";
-import type { Part } from "../../partitions/parts/part.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { Contents } from "../../reliable/contents.ts";
+import type { CallOptions } from "../../index.ts";
+import { ids, type arrivals, type InsidePart } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { isEnd, parseEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";
 
@@ -50,9 +46,9 @@ export async function importQueue(
   lines: AsyncIterable<string>,
   { signal, dryRun = false, onProgress = () => {} }: ImportOptions = {},
 ): Promise<ImportProgress> {
-  const call = callOf({ signal });
-  const parts = partsOf(queue.messages);
-  if (!dryRun && head.kind === "reliable") await makeGroups(await parts.all(call), head, call);
+  const call = { signal };
+  const { inside } = queue;
+  if (!dryRun && head.kind === "reliable") await makeGroups(await inside.parts(call), head, call);
   const iterator = lines[Symbol.asyncIterator]();
   const inlets = new Map<string, Inlet>();
   const progress = { put: 0, known: 0, isWhole: false };
@@ -85,11 +81,12 @@ export async function importQueue(
     }
     const { arrival, id } = parsed;
     // Messages without ids are spread by line number, so that another run sends them to the same partitions.
-    const destination = await parts.of((id && bucketOf(id)) ?? line % 1024, call);
-    let inlet = inlets.get(destination.queue.name);
+    const bucket = (id && ids.bucketOf(id)) ?? line % 1024;
+    const at = await inside.arrivals(bucket, `import ${head.export}`, call);
+    let inlet = inlets.get(at.name);
     if (inlet === undefined) {
-      inlet = await Inlet.open(destination, `import ${head.export}`, call);
-      inlets.set(destination.queue.name, inlet);
+      inlet = new Inlet(at.arrivals, await at.arrivals.last(call));
+      inlets.set(at.name, inlet);
     }
     if (line <= inlet.last) progress.known++;
     else if (inlet.add(arrival, line)) await flush(inlet);
@@ -110,23 +107,19 @@ async function refuseRest(lines: AsyncIterable<string>, end: number): Promise<vo
 /** A partition, and the batch that goes into it next. */
 class Inlet {
   readonly last: number;
-  readonly #arrivals: Arrivals;
-  #rows: Arrival[] = [];
+  readonly #arrivals: arrivals.Arrivals;
+  #rows: arrivals.Arrival[] = [];
   #bytes = 0;
   #line = 0;
 
-  private constructor(arrivals: Arrivals, last: number) {
-    this.#arrivals = arrivals;
+  /** @param last the line that it received last, of this export. */
+  constructor(into: arrivals.Arrivals, last: number) {
+    this.#arrivals = into;
     this.last = last;
   }
 
-  static async open(destination: Destination, source: string, call?: Call): Promise<Inlet> {
-    const arrivals = new Arrivals(destination, source);
-    return new Inlet(arrivals, await arrivals.last(call));
-  }
-
   /** Adds a line; returns whether the batch is full. */
-  add(arrival: Arrival, line: number): boolean {
+  add(arrival: arrivals.Arrival, line: number): boolean {
     this.#rows.push(arrival);
     this.#bytes += arrival.name.length + arrival.value.length;
     this.#line = line;
@@ -141,7 +134,7 @@ class Inlet {
   }
 
   /** Imports a batch; returns how many of its messages were new. */
-  async put({ rows, line }: Batch, call?: Call): Promise<number> {
+  async put({ rows, line }: Batch, call?: CallOptions): Promise<number> {
     if (rows.length === 0) return 0;
     return (await this.#arrivals.put(rows, line, call)) ? rows.length : 0;
   }
@@ -149,18 +142,18 @@ class Inlet {
 
 /** The rows that go into one partition in one script, and the number of the last one's line. */
 interface Batch {
-  readonly rows: readonly Arrival[];
+  readonly rows: readonly arrivals.Arrival[];
   readonly line: number;
 }
 
 /** Creates the consumer groups. They come first, so that no process takes the queue for a plain one. */
 async function makeGroups(
-  parts: readonly Part[],
+  parts: readonly InsidePart[],
   { groups }: ExportHead,
-  call?: Call,
+  call?: CallOptions,
 ): Promise<void> {
-  for (const { queue } of parts) {
-    for (const group of groups) await new Contents(queue).makeGroup(group, call);
+  for (const { contents } of parts) {
+    for (const group of groups) await contents.makeGroup(group, call);
   }
 }
 

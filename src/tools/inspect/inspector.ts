@@ -1,24 +1,31 @@
-import { causeOf, type Cause, type CauseKind } from "../../cause.ts";
-import { Delayline, queuesOf, serversOf } from "../../client/delayline.ts";
-import type { DelayedQueue } from "../../handles/delayed-queue.ts";
-import type { AnyDelaylineError } from "../../errors.ts";
-import type { QueueStats } from "../../observe/queue-stats.ts";
-import type { DelaylineOptions } from "../../queue/options.ts";
-import type { BlockingQueue } from "../../handles/blocking-queue.ts";
-import type { DeadLetters } from "../../handles/dead-letters.ts";
-import type { ReliableQueue } from "../../handles/reliable-queue.ts";
-import { queueKeys } from "../../queue/keys.ts";
-import { unchangedAmong } from "../../queue/unchanged.ts";
-import { messagesIn } from "../../nouns/places.ts";
-import { callWithin } from "../../redis/call.ts";
-import type { RedisClient } from "../../redis/client.ts";
-import type { Server } from "../../redis/server.ts";
+import {
+  Delayline,
+  type AnyDelaylineError,
+  type BlockingQueue,
+  type DeadLetters,
+  type DelayedQueue,
+  type DelaylineOptions,
+  type QueueStats,
+  type ReliableQueue,
+} from "../../index.ts";
+import {
+  causeOf,
+  insideClient,
+  insideOf,
+  layout,
+  type Cause,
+  type InsideQueue,
+  type InsideServer,
+} from "../../inside.ts";
+import { messagesIn } from "./places.ts";
 
 /** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
 export interface InspectedQueue {
   readonly name: string;
   /** How many partitions it has; 0 for an ordinary queue. */
   readonly partitions: number;
+  /** Its parts, and what is in them. */
+  readonly inside: InsideQueue;
   /** Finds, cancels and reschedules its messages. */
   readonly messages: DelayedQueue<Uint8Array> | ReliableQueue<Uint8Array>;
   /** The ready messages of a plain queue. */
@@ -52,6 +59,11 @@ export class Inspector implements AsyncDisposable {
     if (onError !== undefined) this.line.on("error", onError);
   }
 
+  /** The servers that the options name; a queue without partitions is on the first. */
+  get servers(): readonly [InsideServer, ...InsideServer[]] {
+    return insideClient(this.line).servers;
+  }
+
   /** The names of all queues, in alphabetical order. Scans the names of all keys. */
   async names(signal?: AbortSignal): Promise<string[]> {
     const names: string[] = [];
@@ -76,7 +88,7 @@ export class Inspector implements AsyncDisposable {
    * @throws as {@link open} does.
    */
   async look(name: string, most: number): Promise<QueueStats> {
-    return await queuesOf(this.line).stats(name, { together: most });
+    return await insideClient(this.line).stats(name, most);
   }
 
   /**
@@ -89,10 +101,7 @@ export class Inspector implements AsyncDisposable {
     before: Iterable<readonly [string, QueueStats]>,
     most: number,
   ): Promise<string[]> {
-    const { connections, expiries, isCluster } = serversOf(this.line)[0];
-    if (isCluster) return [];
-    const send = (redis: RedisClient) => unchangedAmong(redis, before, most);
-    return await connections.call("commands", { expiries }, send);
+    return await insideClient(this.line).unchanged(before, most);
   }
 
   /** Opens a queue that has these numbers. */
@@ -110,11 +119,13 @@ export class Inspector implements AsyncDisposable {
     const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
     if (!isReliable) {
       const ready = this.line.getBlockingQueue(name, options);
-      return { name, partitions, messages: delayed, ready, deadLetters: undefined, stats };
+      const inside = insideOf(delayed);
+      return { name, partitions, inside, messages: delayed, ready, deadLetters: undefined, stats };
     }
     const messages = this.line.getReliableQueue(name, options);
     const { deadLetters } = messages;
-    return { name, partitions, messages, ready: undefined, deadLetters, stats };
+    const inside = insideOf(messages);
+    return { name, partitions, inside, messages, ready: undefined, deadLetters, stats };
   }
 
   /**
@@ -125,16 +136,13 @@ export class Inspector implements AsyncDisposable {
    */
   async refusal(queue = "delayline", signal?: AbortSignal): Promise<Cause | undefined> {
     // No script uses this key, and XX writes only to one that exists. Redis refuses it like any other write.
-    const key = queueKeys(queue).timeouts.replace(/^[^:]*/, "delayline_probe");
-    const ask = async ({ connections: { commands }, expiries }: Server) => {
+    const key = layout.queueKeys(queue).timeouts.replace(/^[^:]*/, "delayline_probe");
+    const ask = async (server: InsideServer) => {
       // Not sent again after a refusal: that is the answer.
-      const sent = callWithin({ expiries, signal }, async (wait) => {
-        wait.begin();
-        await commands.set(key, "", "XX");
-      });
+      const sent = server.within(async () => await server.client.set(key, "", "XX"), { signal });
       return await sent.then(() => undefined, causeOf);
     };
-    const causes = await Promise.all(serversOf(this.line).map(ask));
+    const causes = await Promise.all(this.servers.map(ask));
     signal?.throwIfAborted();
     return causes.find((cause) => cause !== undefined && OF_WRITES.has(cause.kind));
   }
@@ -162,7 +170,7 @@ export function isEmpty(stats: QueueStats): boolean {
 }
 
 /** The causes for which Redis refuses writes and answers reads. */
-const OF_WRITES: ReadonlySet<CauseKind> = new Set<CauseKind>([
+const OF_WRITES: ReadonlySet<Cause["kind"]> = new Set<Cause["kind"]>([
   "disk",
   "memory",
   "replica",

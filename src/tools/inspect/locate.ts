@@ -1,11 +1,12 @@
-import { Lookup } from "../../delayed/lookup.ts";
-import { checkCall, type Call, type CallOptions } from "../../queue/call.ts";
-import { checkIdOrKey } from "../../queue/checks.ts";
-import { isMessageId } from "../../queue/message/message.ts";
-import { packTrailer, unpackTrailer } from "../../queue/message/trailer.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { processOf } from "../../reliable/group/consumer-name.ts";
-import { Contents, type Content } from "../../reliable/contents.ts";
+import type { CallOptions } from "../../index.ts";
+import {
+  checks,
+  consumerNames,
+  ids,
+  trailers,
+  type Content,
+  type InsidePart,
+} from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightDelayed, sightMessage, type MessageState, type Sighting } from "./sighting.ts";
 
@@ -34,19 +35,18 @@ export interface Location {
 export async function locate(
   queue: InspectedQueue,
   idOrKey: string,
-  options?: CallOptions,
+  call?: CallOptions,
 ): Promise<Location> {
-  checkIdOrKey(idOrKey);
-  const call = checkCall(options);
+  checks.checkIdOrKey(idOrKey);
   const isReliable = queue.deadLetters !== undefined;
-  const parts = await partsOf(queue.messages).all(call);
-  const all = parts.map(({ label, queue: at }) => ({
+  const parts = await queue.inside.parts(call);
+  const all = parts.map(({ label, contents }) => ({
     origin: { queue: queue.name, partition: label },
-    contents: new Contents(at),
+    contents,
   }));
   const seek = async (read: (one: (typeof all)[number]) => Promise<Sighting[]>) =>
     (await Promise.all(all.map(read))).flat();
-  const among = (read: (contents: Contents) => AsyncIterable<Content>) =>
+  const among = (read: (contents: InsidePart["contents"]) => AsyncIterable<Content>) =>
     seek(async ({ origin, contents }) => {
       const found: Sighting[] = [];
       for await (const content of read(contents)) found.push(sight(origin, content));
@@ -55,7 +55,7 @@ export async function locate(
 
   const delayed = await delayedIn(queue, idOrKey, call);
   // An id belongs to one message, and a delayed message is nowhere else.
-  if (delayed.length > 0 && (isMessageId(idOrKey) || !isReliable)) {
+  if (delayed.length > 0 && (ids.isMessageId(idOrKey) || !isReliable)) {
     return { sightings: delayed, mayBeReady: false };
   }
   if (!isReliable) return { sightings: [], mayBeReady: queue.stats.ready > 0 };
@@ -78,13 +78,13 @@ export async function locate(
  * found among the retries.
  */
 export async function delayedIn(
-  { name, messages }: InspectedQueue,
+  { name, inside }: InspectedQueue,
   idOrKey: string,
-  call: Call | undefined,
+  call: CallOptions | undefined,
 ): Promise<Sighting[]> {
-  const parts = await partsOf(messages).all(call);
-  const found = parts.map(async ({ label, queue }) => {
-    const member = await new Lookup(queue).get(idOrKey, call);
+  const parts = await inside.parts(call);
+  const found = parts.map(async ({ label, lookup }) => {
+    const member = await lookup.get(idOrKey, call);
     if (member?.place !== "delayed") return [];
     return sightDelayed({ queue: name, partition: label }, member) ?? [];
   });
@@ -99,23 +99,21 @@ export async function delayedIn(
  * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function* messagesIn(
-  { name, messages, deadLetters }: InspectedQueue,
+  { name, inside, messages, deadLetters }: InspectedQueue,
   state: MessageState,
-  options?: CallOptions,
+  call?: CallOptions,
 ): AsyncGenerator<Sighting, void, void> {
-  const call = checkCall(options);
   if (state === "delayed") {
     for await (const { payload, ...message } of messages.soonest(undefined, call)) {
       const { key = "", headers = {}, onlyIf, deliverWithin } = message;
-      const trailer = packTrailer({ key, headers, onlyIf, deliverWithin });
+      const trailer = trailers.packTrailer({ key, headers, onlyIf, deliverWithin });
       const origin = { queue: name, partition: undefined };
       yield sightMessage(origin, { ...message, payload: Buffer.from(payload), trailer });
     }
     return;
   }
   if (deadLetters === undefined) return;
-  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
-    const contents = new Contents(queue);
+  for (const { label: partition, contents } of await inside.parts(call)) {
     const found: AsyncIterable<Content> =
       state === "retrying"
         ? contents.retries("", call)
@@ -142,14 +140,12 @@ export async function* messagesIn(
  */
 export async function* messagesWith(
   prefix: string,
-  { name, messages, deadLetters }: InspectedQueue,
-  options?: CallOptions,
+  { name, inside, deadLetters }: InspectedQueue,
+  call?: CallOptions,
 ): AsyncGenerator<Sighting | undefined, void, void> {
-  const call = checkCall(options);
-  const parts = await partsOf(messages).all(call);
+  const parts = await inside.parts(call);
   const seen = new Set<string>();
-  for (const { label: partition, queue } of parts) {
-    const lookup = new Lookup(queue);
+  for (const { label: partition, lookup } of parts) {
     for await (const keys of lookup.keysWith(prefix, call)) {
       for (let i = 0; i < keys.length; i += STEP) {
         const some = keys.slice(i, i + STEP);
@@ -167,15 +163,14 @@ export async function* messagesWith(
     }
   }
   if (deadLetters === undefined) return;
-  for (const { label: partition, queue } of parts) {
-    const contents = new Contents(queue);
+  for (const { label: partition, contents } of parts) {
     for (const read of [
       contents.retries("", call),
       contents.stream("", call),
       contents.letters("", call),
     ]) {
       for await (const content of read) {
-        const { key = "" } = unpackTrailer(content.trailer);
+        const { key = "" } = trailers.unpackTrailer(content.trailer);
         yield key.startsWith(prefix) ? sight({ queue: name, partition }, content) : undefined;
       }
     }
@@ -207,17 +202,15 @@ interface SeenConsumer {
  * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function consumers(
-  { messages, deadLetters }: InspectedQueue,
-  options?: CallOptions,
+  { inside, deadLetters }: InspectedQueue,
+  call?: CallOptions,
 ): Promise<SeenConsumer[]> {
-  const call = checkCall(options);
   if (deadLetters === undefined) return [];
   const found = new Map<string, SeenConsumer>();
-  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
-    const contents = new Contents(queue);
+  for (const { label: partition, contents } of await inside.parts(call)) {
     for (const group of await contents.groups(call)) {
       for (const { name: own, idle, inFlight } of await contents.consumers(group, call)) {
-        const process = partition === undefined ? undefined : processOf(own);
+        const process = partition === undefined ? undefined : consumerNames.processOf(own);
         const name = process === undefined ? own : `${process.host}/${process.pid}`;
         const id = JSON.stringify([group, name]);
         const known = found.get(id);

@@ -1,17 +1,13 @@
+import type { FailedAttempt, MessageHeaders } from "../../index.ts";
 import {
-  deadArrival,
-  delayedArrival,
-  listArrival,
-  readyArrival,
-  retryArrival,
-  type Arrival,
-} from "../../queue/arrivals.ts";
-import { checkInstant, checkKey } from "../../queue/checks.ts";
-import { MAX_FAILURES, type FailedAttempt } from "../../queue/message/failed-attempt.ts";
-import { checkedHeaders, type MessageHeaders } from "../../queue/message/headers.ts";
-import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
-import { packTrailer, unpackTrailer } from "../../queue/message/trailer.ts";
-import { LAST_DATE } from "../../time/last-date.ts";
+  LAST_DATE,
+  LIMITS,
+  arrivals,
+  checkedHeaders,
+  checks,
+  ids,
+  trailers,
+} from "../../inside.ts";
 import { isUnreadable, type MessageState, type Sighting } from "./sighting.ts";
 
 /** The first line of an export. */
@@ -70,9 +66,9 @@ export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
   const { failures, heldBackUntil } = seen;
   if (isUnreadable(seen)) return listRecord("unreadable", payload);
-  const isReproducible = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(
-    trailer,
-  );
+  const isReproducible = trailers
+    .packTrailer({ key: key ?? "", headers: headers ?? {}, failures })
+    .equals(trailer);
   return {
     state,
     id,
@@ -134,7 +130,7 @@ export function parseEnd(line: string): number | undefined {
 /** A parsed line of an export. */
 export interface ParsedRecord {
   /** The row to write into the queue. */
-  readonly arrival: Arrival;
+  readonly arrival: arrivals.Arrival;
   /** The id, which decides the partition; undefined if the message may go into any. */
   readonly id: Buffer | undefined;
 }
@@ -148,14 +144,14 @@ export function parseRecord(line: string): ParsedRecord {
   const record = parseObject(line) as Partial<MessageRecord>;
   const { state, group, reason = "", deadline, attempts = 0 } = record;
   const payload = bytesOf("payload", record.payload);
-  if (state === "listed") return { arrival: listArrival("ready", payload), id: undefined };
+  if (state === "listed") return { arrival: arrivals.listArrival("ready", payload), id: undefined };
   if (state === "quarantine" || state === "unreadable") {
-    return { arrival: listArrival(state, payload), id: undefined };
+    return { arrival: arrivals.listArrival(state, payload), id: undefined };
   }
-  if (typeof record.id !== "string" || !isMessageId(record.id)) {
+  if (typeof record.id !== "string" || !ids.isMessageId(record.id)) {
     throw new TypeError("id must be a message id (<deadline>-<hex>)");
   }
-  const address = parseMessageId(record.id);
+  const address = ids.parseMessageId(record.id);
   const id = address.subarray(8);
   if (!Number.isInteger(attempts) || attempts < 0 || attempts >= 2 ** 32 - 1) {
     throw new RangeError("attempts must be a whole number");
@@ -164,38 +160,41 @@ export function parseRecord(line: string): ParsedRecord {
   const message = { address, payload, trailer, attempts };
   if (state === "delayed") {
     const at = instantOf(deadline);
-    return { arrival: delayedArrival(message, { id, deadline: at, hasKey }), id };
+    return { arrival: arrivals.delayedArrival(message, { id, deadline: at, hasKey }), id };
   }
   if (group !== undefined && (typeof group !== "string" || group === "")) {
     throw new TypeError("group must be the name of a consumer group");
   }
   const isHeldBack = state === "in flight" && deadline !== undefined;
   if (state === "ready" || (state === "in flight" && !isHeldBack)) {
-    return { arrival: readyArrival(message, group), id };
+    return { arrival: arrivals.readyArrival(message, group), id };
   }
   if (group === undefined) throw new TypeError("group must be the name of a consumer group");
   if (state === "retrying" || isHeldBack) {
-    return { arrival: retryArrival(message, group, instantOf(deadline)), id };
+    return { arrival: arrivals.retryArrival(message, group, instantOf(deadline)), id };
   }
   if (typeof reason !== "string") throw new TypeError("reason must be a string");
-  if (state === "dead") return { arrival: deadArrival(message, group, reason), id };
+  if (state === "dead") return { arrival: arrivals.deadArrival(message, group, reason), id };
   throw new TypeError("state is unknown");
 }
 
 function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: boolean } {
   if (record.trailer !== undefined) {
     const trailer = bytesOf("trailer", record.trailer);
-    return { trailer, hasKey: unpackTrailer(trailer).key !== undefined };
+    return { trailer, hasKey: trailers.unpackTrailer(trailer).key !== undefined };
   }
   const { key } = record;
-  if (key !== undefined) checkKey(key);
+  if (key !== undefined) checks.checkKey(key);
   const headers = checkedHeaders(record.headers) ?? {};
   const failures = checkedFailures(record.failures);
-  return { trailer: packTrailer({ key: key ?? "", headers, failures }), hasKey: key !== undefined };
+  return {
+    trailer: trailers.packTrailer({ key: key ?? "", headers, failures }),
+    hasKey: key !== undefined,
+  };
 }
 
 function checkedFailures(failures: unknown = []): readonly FailedAttempt[] {
-  if (Array.isArray(failures) && failures.every(isFailure)) return failures.slice(-MAX_FAILURES);
+  if (Array.isArray(failures) && failures.every(isFailure)) return failures.slice(-LIMITS.failures);
   throw new TypeError("failures must be an array of { attempt, at, reason }");
 }
 
@@ -210,7 +209,7 @@ function instantOf(deadline: unknown): number {
   // A score that another program wrote: the message is never due.
   if (deadline === "Infinity") return Infinity;
   // An export repeats what Redis held, whoever wrote it there and however long ago.
-  return checkInstant("deadline", deadline, { anyTime: true });
+  return checks.checkInstant("deadline", deadline, { anyTime: true });
 }
 
 function bytesOf(name: string, text: unknown): Buffer {

@@ -1,7 +1,7 @@
-import type { Schedule } from "../../handles/schedules.ts";
+import type { Schedule } from "../../index.ts";
 import type { InspectedQueue } from "./inspector.ts";
 
-export type { Schedule } from "../../handles/schedules.ts";
+export type { Schedule } from "../../index.ts";
 
 /**
  * What there is to know of a schedule at once:

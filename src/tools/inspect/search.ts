@@ -1,8 +1,5 @@
-import { checkCall, type CallOptions } from "../../queue/call.ts";
-import { checkIdOrKey } from "../../queue/checks.ts";
-import { isMessageId } from "../../queue/message/message.ts";
-import { partsOf } from "../../handles/queue-handle.ts";
-import { Contents, type ContentPage } from "../../reliable/contents.ts";
+import type { CallOptions } from "../../index.ts";
+import { checks, ids, type InsidePart } from "../../inside.ts";
 import { handledIn, type HandledSighting } from "./handled.ts";
 import type { InspectedQueue, Inspector } from "./inspector.ts";
 import { delayedIn } from "./locate.ts";
@@ -64,22 +61,21 @@ export interface SearchOptions extends CallOptions {
 export async function* search(
   inspector: Inspector,
   idOrKey: string,
-  { names, most = 20_000, ...options }: SearchOptions = {},
+  { names, most = 20_000, ...call }: SearchOptions = {},
 ): AsyncGenerator<Sighting | undefined, SearchReport, void> {
-  checkIdOrKey(idOrKey);
-  const call = checkCall(options);
+  checks.checkIdOrKey(idOrKey);
   const unread: Unread[] = [];
   const unsearchable: string[] = [];
   const failed: { queue: string; error: Error }[] = [];
   const handled: HandledSighting[] = [];
   const forgetful: string[] = [];
   const reliable: InspectedQueue[] = [];
-  const all = names ?? (await inspector.names(call?.signal));
+  const all = names ?? (await inspector.names(call.signal));
   const queues = all.length;
   const report = () => ({ queues, unread, unsearchable, failed, handled, forgetful });
 
   const fail = (queue: string, error: unknown) => {
-    call?.signal?.throwIfAborted();
+    call.signal?.throwIfAborted();
     failed.push({ queue, error: error instanceof Error ? error : new Error(String(error)) });
   };
   let isFound = false;
@@ -88,7 +84,7 @@ export async function* search(
     const found = await Promise.all(
       some.map(async (name) => {
         try {
-          const queue = await inspector.open(name, call?.signal);
+          const queue = await inspector.open(name, call.signal);
           if (queue.deadLetters !== undefined) reliable.push(queue);
           else if (queue.stats.ready > 0) unsearchable.push(name);
           return await delayedIn(queue, idOrKey, call);
@@ -104,10 +100,10 @@ export async function* search(
     }
     yield undefined;
   }
-  if (isFound && isMessageId(idOrKey)) return { ...report(), unsearchable: [] };
+  if (isFound && ids.isMessageId(idOrKey)) return { ...report(), unsearchable: [] };
   for (const queue of reliable) {
     try {
-      for await (const found of contentsIn(queue, idOrKey, { ...options, most, unread })) {
+      for await (const found of contentsIn(queue, idOrKey, { ...call, most, unread })) {
         isFound ||= found !== undefined;
         yield found;
       }
@@ -118,7 +114,7 @@ export async function* search(
   if (isFound) return report();
   for (const queue of reliable) {
     try {
-      const { found, since } = await handledIn(queue, idOrKey, options);
+      const { found, since } = await handledIn(queue, idOrKey, call);
       handled.push(...found);
       if (since === undefined) forgetful.push(queue.name);
     } catch (error) {
@@ -131,34 +127,26 @@ export async function* search(
 
 /** Reads a reliable queue in the order in which a message passes through it; undefined after each step. */
 async function* contentsIn(
-  { name, messages, stats }: InspectedQueue,
+  { name, inside, stats }: InspectedQueue,
   idOrKey: string,
-  { most, unread, ...options }: CallOptions & { readonly most: number; readonly unread: Unread[] },
+  { most, unread, ...call }: CallOptions & { readonly most: number; readonly unread: Unread[] },
 ): AsyncGenerator<Sighting | undefined, void, void> {
-  const call = checkCall(options);
-  const places = [
-    ["retries", stats.retries, 20, (one: Contents) => one.retryPages(idOrKey, call)],
-    [
-      "stream",
-      stats.ready + stats.inFlight,
-      100,
-      (one: Contents) => one.streamPages(idOrKey, call),
-    ],
-    ["dead letters", stats.dead, 50, (one: Contents) => one.letterPages(idOrKey, call)],
-  ] as const;
-  for (const { label: partition, queue } of await partsOf(messages).all(call)) {
-    const contents = new Contents(queue);
+  type Read = (contents: InsidePart["contents"]) => ReturnType<typeof contents.streamPages>;
+  const places: readonly (readonly [Unread["place"], count: number, step: number, Read])[] = [
+    ["retries", stats.retries, 20, (one) => one.retryPages(idOrKey, call)],
+    ["stream", stats.ready + stats.inFlight, 100, (one) => one.streamPages(idOrKey, call)],
+    ["dead letters", stats.dead, 50, (one) => one.letterPages(idOrKey, call)],
+  ];
+  for (const { label: partition, contents } of await inside.parts(call)) {
     for (const [place, count, step, read] of places) {
       if (count === 0) continue;
       let looked = 0;
-      let last: ContentPage | undefined;
       for await (const page of read(contents)) {
         for (const content of page.contents) yield sight({ queue: name, partition }, content);
         yield undefined;
-        last = page;
         looked += step;
         if (looked >= most && page.readTo !== Infinity) {
-          unread.push({ queue: name, partition, place, from: last.readTo });
+          unread.push({ queue: name, partition, place, from: page.readTo });
           break;
         }
       }

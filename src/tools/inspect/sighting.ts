@@ -1,17 +1,6 @@
-import { PLACE_NAMES, type Place } from "../../nouns/places.ts";
-import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
-import type { MessageHeaders } from "../../queue/message/headers.ts";
-import {
-  formatMessageId,
-  messageIdAt,
-  parseMessageId,
-  unpackMember,
-  type MessageId,
-} from "../../queue/message/message.ts";
-import { failuresIn, unpackTrailer } from "../../queue/message/trailer.ts";
-import { processOf } from "../../reliable/group/consumer-name.ts";
-import type { Content } from "../../reliable/contents.ts";
-import { LAST_DATE } from "../../time/last-date.ts";
+import type { FailedAttempt, MessageHeaders, MessageId } from "../../index.ts";
+import { LAST_DATE, consumerNames, ids, trailers, type Content, type Place } from "../../inside.ts";
+import { PLACE_NAMES } from "./places.ts";
 
 /** The state of a message that has an id: its place. */
 export type MessageState = Exclude<Place, "quarantined">;
@@ -82,11 +71,11 @@ export function sightDelayed(
   origin: Origin,
   { deadline, member }: { readonly deadline: number; readonly member: Buffer },
 ): Sighting | undefined {
-  const found = unpackMember(member);
+  const found = ids.unpackMember(member);
   if (found === undefined) return undefined;
   const { payload } = found;
   const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
-  const id = formatMessageId(deadline, found.id);
+  const id = ids.formatMessageId(deadline, found.id);
   return sightMessage(origin, { ...found, id, deadline, trailer });
 }
 
@@ -110,20 +99,20 @@ export function sightMessage(
     deadline,
     offeredAt: offeredAt(id),
     attempts: 0,
-    failures: failuresIn(trailer),
+    failures: trailers.failuresIn(trailer),
   };
 }
 
 /** Makes a sighting of a message in a reliable queue that is not delayed. */
 export function sight(origin: Origin, content: Content): Sighting {
   const { address, payload, trailer, due, entryId, ...others } = content;
-  const { key, headers } = unpackTrailer(trailer);
-  const id = messageIdAt(address);
+  const { key, headers } = trailers.unpackTrailer(trailer);
+  const id = ids.messageIdAt(address);
   return {
     ...origin,
     ...ABSENT,
     ...others,
-    ...processOf(others.consumer ?? ""),
+    ...consumerNames.processOf(others.consumer ?? ""),
     id,
     place: spotAt(origin.partition, entryId ?? id),
     key,
@@ -131,7 +120,7 @@ export function sight(origin: Origin, content: Content): Sighting {
     payload,
     trailer,
     size: payload.length,
-    failures: failuresIn(trailer),
+    failures: trailers.failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
     offeredAt: stampIn(address.subarray(8)),
   };
@@ -170,7 +159,7 @@ const ABSENT = {
 
 /** When a message was offered (epoch ms), from the order stamp in its id; undefined if the id has none. */
 export function offeredAt(id: MessageId): number | undefined {
-  return stampIn(parseMessageId(id).subarray(8));
+  return stampIn(ids.parseMessageId(id).subarray(8));
 }
 
 function stampIn(id: Buffer): number | undefined {

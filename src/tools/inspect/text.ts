@@ -1,7 +1,5 @@
 import { types } from "node:util";
-import { resolveCodec } from "../../codecs/built-in.ts";
-import { stringifyJson } from "../../codecs/json-text.ts";
-import { decodeUtf8 } from "../../codecs/utf8.ts";
+import { resolveCodec, stringifyJson } from "../../inside.ts";
 
 /**
  * Makes text safe to print on a terminal. Control characters (including line breaks), characters that change the
@@ -38,7 +36,7 @@ export interface ReadablePayload {
  */
 export function readablePayload(payload: Uint8Array): ReadablePayload {
   const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
-  const text = attempt(() => decodeUtf8(bytes));
+  const text = attempt(() => resolveCodec<string>("string").decode(bytes));
   if (text !== undefined && text.length > 0) {
     const json = attempt(() => stringifyJson(resolveCodec("json").decode(bytes)));
     if (json !== undefined) return { format: "json", text: escapeControl(json) };

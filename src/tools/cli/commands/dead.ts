@@ -3,9 +3,8 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { changeLetters, deadByReason, type LetterFilter } from "../../inspect/dead-reasons.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
-import { checkDuration } from "../../../queue/checks.ts";
-import { isMessageId } from "../../../queue/message/message.ts";
-import type { DeadLetters } from "../../../handles/dead-letters.ts";
+import type { DeadLetters } from "../../../index.ts";
+import { checks, ids } from "../../../inside.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
 import { formatDistance } from "../session/format-time.ts";
 import {
@@ -50,26 +49,26 @@ Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the 
     ...LIMIT_HELP,
     payload: "shows payloads in readable form, with list",
   },
-  async run(session, [word, name = "", ...ids], values) {
+  async run(session, [word, name = "", ...chosen], values) {
     const what = parseSubWord("dead", word, ["list", "reasons", "redrive", "remove"]);
     const { delay = "0s", payload = false, limit, reason, "older-than": age } = values;
     const most = parseLimit(limit);
     const isFiltered = reason !== undefined || age !== undefined;
     const isChange = what === "redrive" || what === "remove";
-    if (isFiltered && (ids.length > 0 || values.all || !isChange)) {
+    if (isFiltered && (chosen.length > 0 || values.all || !isChange)) {
       throw new UsageError(
         "--reason and --older-than choose what to redrive or remove: give neither ids nor --all",
       );
     }
     const olderThan = age === undefined ? undefined : parseDuration("--older-than", age);
     // Redriving all loses nothing, so it needs no --all. Removing all does.
-    const all = values.all ?? (what === "redrive" && ids.length === 0);
+    const all = values.all ?? (what === "redrive" && chosen.length === 0);
     const wait = parseDuration("--delay", delay);
-    checkDuration("--delay", wait, { instant: "give how long it is from now" });
-    if (isChange && !isFiltered && all === ids.length > 0) {
+    checks.checkDuration("--delay", wait, { instant: "give how long it is from now" });
+    if (isChange && !isFiltered && all === chosen.length > 0) {
       throw new UsageError(`give the ids to ${what}, or --all`);
     }
-    const wrong = ids.find((id) => !isMessageId(id));
+    const wrong = chosen.find((id) => !ids.isMessageId(id));
     if (wrong !== undefined) {
       throw new UsageError(
         `${JSON.stringify(wrong)} is not a message id; dead letters are not found by key`,
@@ -86,10 +85,10 @@ Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the 
     const letters = queue.deadLetters;
     const size = letters === undefined ? 0 : queue.stats.dead;
     if (letters === undefined || size === 0) return none(session, name);
-    const letterCount = formatCount(all ? size : ids.length, "dead letter");
+    const letterCount = formatCount(all ? size : chosen.length, "dead letter");
     const change = `${what} ${all ? "all " : ""}${letterCount} of queue ${quoted(name)}`;
     if (!(await confirm(session, change, values))) return EXIT.done;
-    const asked = [...new Set(ids)];
+    const asked = [...new Set(chosen)];
     const changed = await changeEach(session, letters, what, all ? ["all"] : asked, wait);
     const missing = asked.filter((_, i) => changed[i] === 0);
     for (const id of missing) session.output.say(`There is no dead letter ${id}.`);
@@ -257,11 +256,11 @@ async function changeEach(
   { signal }: Session,
   letters: DeadLetters<Uint8Array>,
   what: "redrive" | "remove",
-  ids: readonly string[],
+  chosen: readonly string[],
   delay: number,
 ): Promise<number[]> {
   const counts: number[] = [];
-  for (const id of ids) {
+  for (const id of chosen) {
     if (what === "redrive") counts.push(await letters.redrive(id, { delay, signal }));
     else if (id === "all") counts.push(await letters.clear({ signal }));
     else counts.push((await letters.remove(id, { signal })) ? 1 : 0);

@@ -1,4 +1,4 @@
-import { RedisStartError } from "../../../adapters/testing/find-server.ts";
+import { RedisStartError } from "../../../adapters/testing/index.ts";
 import { runDemo } from "../demo/demo.ts";
 import { work } from "../demo/worker.ts";
 import { UsageError } from "../session/arguments.ts";

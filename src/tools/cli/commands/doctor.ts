@@ -1,6 +1,6 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { escapeControl } from "../../inspect/text.ts";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import { sleepForNetwork } from "../../../inside.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatCount, formatPairs, wrap } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";

@@ -2,8 +2,7 @@ import { handledIn, type HandledReport } from "../../inspect/handled.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
 import type { MessageState } from "../../inspect/sighting.ts";
-import { networkTime } from "../../../time/runtime.ts";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";
 import {

@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { addAbortSignal, type Readable } from "node:stream";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
-import { MAX_PARTITIONS } from "../../../queue/options.ts";
+import { LIMITS } from "../../../inside.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { formatCount, quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
@@ -53,7 +53,7 @@ exported one.`,
     const count =
       partitions === undefined
         ? head.partitions
-        : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
+        : parseCount("--partitions", partitions, 0, LIMITS.partitions);
     const dryRun = values["dry-run"] === true;
     const destination = await findDestination(session, name, dryRun ? 0 : count);
     const becomesReliable = destination?.isPlain === true && head.kind === "reliable";

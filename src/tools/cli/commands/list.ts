@@ -1,4 +1,4 @@
-import { PLACES } from "../../../nouns/places.ts";
+import { PLACES } from "../../../inside.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
 import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";

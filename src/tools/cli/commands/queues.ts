@@ -1,6 +1,4 @@
-import { partsOf } from "../../../handles/queue-handle.ts";
-import { NUMBERS } from "../../../nouns/numbers.ts";
-import { MAX_PARTITIONS } from "../../../queue/options.ts";
+import { LIMITS, NUMBERS } from "../../../inside.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
@@ -49,7 +47,7 @@ again: nothing is lost.`,
   },
   async run(session, [name = ""], { finish = false, set, ...values }) {
     if (finish && set !== undefined) throw new UsageError("give either --finish or --set");
-    const wanted = set === undefined ? undefined : parseCount("--set", set, 1, MAX_PARTITIONS);
+    const wanted = set === undefined ? undefined : parseCount("--set", set, 1, LIMITS.partitions);
     const queue = await session.open(name);
     if (finish || wanted !== undefined) return await change(session, queue, wanted, values);
     const { output, isJson, signal } = session;
@@ -70,13 +68,13 @@ again: nothing is lost.`,
 /** Changes the number of partitions to `wanted`, or finishes the change under way. */
 async function change(
   session: Session,
-  { name, messages }: InspectedQueue,
+  { name, inside }: InspectedQueue,
   wanted: number | undefined,
   values: { yes?: boolean; "dry-run"?: boolean },
 ): Promise<ExitCode> {
   const { output, isJson, signal } = session;
   const { line } = await session.inspector();
-  const fact = await partsOf(messages).following.current({ signal });
+  const fact = await inside.fact({ signal });
   const count = wanted ?? fact?.to;
   if (count === undefined) {
     output.say(`Queue ${quoted(name)} has no partitions.`);

@@ -1,4 +1,4 @@
-import { checkDuration } from "../../../queue/checks.ts";
+import { checks } from "../../../inside.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
@@ -26,7 +26,7 @@ export const reschedule = defineCommand({
     if ((delay === undefined) === (at === undefined))
       throw new UsageError("give either --in or --at");
     const wait = delay === undefined ? undefined : parseDuration("--in", delay);
-    checkDuration("--in", wait ?? 0, { instant: "use --at" });
+    checks.checkDuration("--in", wait ?? 0, { instant: "use --at" });
     const instantAt = (now: number) =>
       at === undefined ? undefined : parseInstant("--at", at, now);
     // Refuse an invalid time before connecting to Redis.

@@ -1,4 +1,4 @@
-import type { Schedule } from "../../../handles/schedules.ts";
+import type { Schedule } from "../../../index.ts";
 import { ruleInWords, stateOfSchedule } from "../../inspect/schedule-state.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";

@@ -1,8 +1,6 @@
-import { RedisError } from "../../../errors.ts";
-import { problemsOf } from "../../../observe/health.ts";
-import { NUMBERS, PAUSED, SHOWN, valueOf, type Unit } from "../../../nouns/numbers.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import { RedisError, type QueueStats } from "../../../index.ts";
+import { NUMBERS, PAUSED, SHOWN, sleepForNetwork, valueOf } from "../../../inside.ts";
+import { problemsOf } from "../../inspect/health.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
 import { formatCount, formatPairs, numberColumn, quoted } from "../session/output.ts";
@@ -140,7 +138,11 @@ function pairsOf(found: QueueStats): [name: string, value: string][] {
   return [...pairs, [PAUSED.label, found.isPaused ? "yes" : "no"]];
 }
 
-function shown(value: number | undefined, unit: Unit, now: number): string {
+function shown(
+  value: number | undefined,
+  unit: (typeof SHOWN)[number]["unit"],
+  now: number,
+): string {
   if (unit === "instant") {
     return value === undefined ? "none" : `${formatInstant(value)} (${formatDistance(value, now)})`;
   }

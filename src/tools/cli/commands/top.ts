@@ -1,4 +1,4 @@
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";

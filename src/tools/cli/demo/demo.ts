@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { startRedis } from "../../../adapters/testing/redis-server.ts";
-import { Delayline, serversOf } from "../../../client/delayline.ts";
-import { queueKeys } from "../../../queue/keys.ts";
+import { startRedis } from "../../../adapters/testing/index.ts";
+import { Delayline } from "../../../index.ts";
+import { insideClient, layout } from "../../../inside.ts";
 import { serveDashboard } from "../../dashboard/index.ts";
 import { formatPairs } from "../session/output.ts";
 import type { Session } from "../session/session.ts";
@@ -51,8 +51,8 @@ export async function runDemo(
     else await story.tell(crew, io, signal);
     output.say("The workers finish what they have in their hands ...");
   } finally {
-    for (const { connections } of serversOf(line)) {
-      await connections.commands.unlink(Object.values(queueKeys(queue)));
+    for (const { client } of insideClient(line).servers) {
+      await client.unlink(Object.values(layout.queueKeys(queue)));
     }
   }
   output.say(`The queue is gone${isOurs ? ", and Redis stops" : ""}: nothing is left behind.`);

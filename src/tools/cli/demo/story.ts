@@ -1,7 +1,6 @@
 import { once } from "node:events";
-import type { ReliableQueue } from "../../../handles/reliable-queue.ts";
-import { networkTime } from "../../../time/runtime.ts";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import type { ReliableQueue } from "../../../index.ts";
+import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import { formatCount, type Io, type Output } from "../session/output.ts";

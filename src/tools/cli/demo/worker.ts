@@ -1,6 +1,6 @@
 import { once } from "node:events";
-import { Delayline } from "../../../client/delayline.ts";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import { Delayline } from "../../../index.ts";
+import { sleepForNetwork } from "../../../inside.ts";
 import { UsageError } from "../session/arguments.ts";
 import { LEASE_TIMEOUT, WORK, type Order, type Report } from "./order.ts";
 

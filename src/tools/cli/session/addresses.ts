@@ -1,5 +1,5 @@
 import { Cluster, type RedisOptions } from "ioredis";
-import type { DelaylineOptions } from "../../../queue/options.ts";
+import type { DelaylineOptions } from "../../../index.ts";
 import { databaseOf } from "../../inspect/inspector.ts";
 import { UsageError } from "./arguments.ts";
 

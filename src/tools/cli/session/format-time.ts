@@ -1,5 +1,4 @@
-import { LAST_DATE } from "../../../time/last-date.ts";
-import { UNITS } from "../../../time/duration.ts";
+import { LAST_DATE, durations } from "../../../inside.ts";
 
 /** A duration in its two largest units: `2d 3h`, `15m`, `1.2s`. */
 export function formatDuration(milliseconds: number): string {
@@ -9,7 +8,7 @@ export function formatDuration(milliseconds: number): string {
   if (whole < 10_000) return `${Math.floor(whole / 100) / 10}s`;
   let rest = Math.floor(whole / 1000) * 1000;
   const parts: string[] = [];
-  for (const [unit, length] of UNITS) {
+  for (const [unit, length] of durations.UNITS) {
     const count = Math.floor(rest / length);
     rest -= count * length;
     if (count > 0) parts.push(`${count}${unit}`);

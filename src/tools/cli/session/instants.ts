@@ -1,4 +1,4 @@
-import { YEAR_9999 } from "../../../queue/checks.ts";
+import { checks } from "../../../inside.ts";
 import { parseDuration, UsageError } from "./arguments.ts";
 
 /**
@@ -22,7 +22,7 @@ export function parseInstant(option: string, text: string, now: number): number 
       `${option} must be a time such as 09:00, "tomorrow 09:00" or "monday 09:00", a date such as 2026-11-22T09:00 or 2026-11-22T09:00Z, a duration from now on such as 2h, or epoch milliseconds, got ${JSON.stringify(text)}`,
     );
   }
-  if (instant >= 0 && instant <= YEAR_9999) return instant;
+  if (instant >= 0 && instant <= checks.YEAR_9999) return instant;
   throw new UsageError(
     `${option} must be between the years 1970 and 9999, got ${JSON.stringify(text)}; epoch is in milliseconds`,
   );

@@ -1,4 +1,6 @@
-import { BOUNDS, isOverdue } from "../../../observe/health.ts";
+import type { Guard } from "../../../index.ts";
+import { trailers } from "../../../inside.ts";
+import { BOUNDS, isOverdue } from "../../inspect/health.ts";
 import type { HandledSighting } from "../../inspect/handled.ts";
 import {
   countBeforeRedrive,
@@ -7,8 +9,6 @@ import {
   type MessageState,
   type Sighting,
 } from "../../inspect/sighting.ts";
-import type { Guard } from "../../../queue/message/guard.ts";
-import { unpackTrailer, type Trailer } from "../../../queue/message/trailer.ts";
 import { escapeControl, readablePayload, type CommandWord } from "../../inspect/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
@@ -61,9 +61,12 @@ export function sightingJson(seen: Sighting, withPayload: boolean): object {
 }
 
 /** What is asked when a delayed message is due. */
-function conditionsOf({ state, trailer }: Sighting): Pick<Trailer, "onlyIf" | "deliverWithin"> {
+function conditionsOf({
+  state,
+  trailer,
+}: Sighting): Pick<trailers.Trailer, "onlyIf" | "deliverWithin"> {
   if (state !== "delayed") return {};
-  const { onlyIf, deliverWithin } = unpackTrailer(trailer);
+  const { onlyIf, deliverWithin } = trailers.unpackTrailer(trailer);
   return {
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),

@@ -1,5 +1,5 @@
-import { problemsOf, type Problem } from "../../../observe/health.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
+import type { QueueStats } from "../../../index.ts";
+import { problemsOf, type Problem } from "../../inspect/health.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { formatDistance, formatDuration } from "./format-time.ts";
 import { formatCount } from "./output.ts";

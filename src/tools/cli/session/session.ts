@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
-import { RedisError } from "../../../errors.ts";
+import { RedisError } from "../../../index.ts";
+import { networkTime, suggest } from "../../../inside.ts";
 import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
-import { suggest } from "../../../words/did-you-mean.ts";
 import { escapeControl, shellWord, type CommandWord } from "../../inspect/text.ts";
 import {
   DEFAULT_URL,
@@ -14,8 +14,7 @@ import {
 import { parseChoice, parseDuration, UsageError } from "./arguments.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
-import { messagesIn } from "../../../nouns/places.ts";
-import { setImmediate } from "../../../time/runtime.ts";
+import { messagesIn } from "../../inspect/places.ts";
 
 /** The values of `--timeout` and `--interop`. */
 interface SessionOptions {
@@ -233,7 +232,7 @@ export async function confirm(
     // After Ctrl-D the question never settles.
     const closed = new Promise<string>((resolve) => {
       // The input may end with the answer, without a line break. Let the answer settle first.
-      lines.once("close", () => setImmediate(() => resolve("\n")));
+      lines.once("close", () => networkTime.setTimeout(() => resolve("\n"), 0));
     });
     const answer = await Promise.race([asked.catch(() => closed), closed]);
     signal.throwIfAborted();

@@ -1,6 +1,6 @@
-import { LAWS, problemsOf } from "../../../observe/health.ts";
-import { NUMBERS } from "../../../nouns/numbers.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
+import type { QueueStats } from "../../../index.ts";
+import { NUMBERS } from "../../../inside.ts";
+import { LAWS, problemsOf } from "../../inspect/health.ts";
 import type { Round, Sample } from "../../dashboard/readings/sampler.ts";
 import { escapeControl } from "../../inspect/text.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { sleepForNetwork } from "../../../time/sleep.ts";
+import { sleepForNetwork } from "../../../inside.ts";
 import { Sampler, type Round } from "../../dashboard/readings/sampler.ts";
 import type { Session } from "../session/session.ts";
 

@@ -1,4 +1,4 @@
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import type { Session } from "../session/session.ts";

@@ -1,7 +1,6 @@
-import { PLACE_NAMES, VERBS, type Place, type Verb } from "../../../nouns/places.ts";
-import { checkDuration, checkKey } from "../../../queue/checks.ts";
-import { queueKeys } from "../../../queue/keys.ts";
-import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
+import type { MessageId } from "../../../index.ts";
+import { checks, ids, layout, type Place, type Verb } from "../../../inside.ts";
+import { PLACE_NAMES, VERBS } from "../../inspect/places.ts";
 import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
 import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
 import { HttpError } from "../http/reply.ts";
@@ -143,10 +142,10 @@ export class ApiCall {
   /** The id or the business key of the wanted message, from the query. */
   get idOrKey(): string {
     const [id, key] = [this.value("id"), this.value("key")];
-    if (id !== undefined && isMessageId(id)) return id;
+    if (id !== undefined && ids.isMessageId(id)) return id;
     if (id !== undefined) throw new HttpError(400, "id must be a message id");
     try {
-      checkKey(key);
+      checks.checkKey(key);
       return key;
     } catch (error) {
       throw new HttpError(400, error instanceof Error ? error.message : "id or key must be given");
@@ -156,9 +155,9 @@ export class ApiCall {
   /** The id or the business key to search all queues for, from the query. */
   get sought(): string {
     const q = this.value("q") ?? "";
-    if (isMessageId(q)) return q;
+    if (ids.isMessageId(q)) return q;
     try {
-      checkKey(q);
+      checks.checkKey(q);
       return q;
     } catch (error) {
       throw new HttpError(400, (error as Error).message);
@@ -177,12 +176,12 @@ export class ApiCall {
    * the query lets through.
    */
   get chosen(): readonly Chosen[] | undefined {
-    const { isAll, ids, places } = this.#body;
+    const { isAll, ids: byId, places } = this.#body;
     if (isAll === true) return undefined;
-    if (ids === undefined && places === undefined) {
+    if (byId === undefined && places === undefined) {
       throw new HttpError(400, "ids, places or isAll must be given");
     }
-    const named = ids === undefined ? [] : this.#few("ids");
+    const named = byId === undefined ? [] : this.#few("ids");
     if (!named.every(isId)) throw new HttpError(400, "ids must be message ids");
     const spots = places === undefined ? [] : this.#few("places");
     return [...named.map((id) => ({ id })), ...spots.map((place) => ({ place }))];
@@ -226,7 +225,7 @@ export class ApiCall {
     const { delay } = this.#body;
     if (delay === undefined || delay === null) return undefined;
     try {
-      checkDuration("delay", delay);
+      checks.checkDuration("delay", delay);
       return delay;
     } catch (error) {
       throw new HttpError(400, (error as Error).message);
@@ -235,13 +234,13 @@ export class ApiCall {
 }
 
 function isId(value: unknown): value is MessageId {
-  return typeof value === "string" && isMessageId(value);
+  return typeof value === "string" && ids.isMessageId(value);
 }
 
 /** @throws {HttpError} 400 if no queue can have this name. */
 export function checkName(name: string): void {
   try {
-    queueKeys(name);
+    layout.queueKeys(name);
   } catch (error) {
     throw new HttpError(
       400,

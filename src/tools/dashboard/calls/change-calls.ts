@@ -3,9 +3,9 @@ import { changeLettersAt } from "../../inspect/dead-reasons.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable } from "../../inspect/sighting.ts";
-import type { MessageId } from "../../../queue/message/message.ts";
+import type { MessageId } from "../../../index.ts";
+import { PLACES, type Place, type Verb } from "../../../inside.ts";
 import { HttpError } from "../http/reply.ts";
-import { PLACES, type Place, type Verb } from "../../../nouns/places.ts";
 import type { ApiCall, Chosen } from "./api-call.ts";
 import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 

@@ -1,7 +1,7 @@
 import { asJson, HttpError, reply } from "../http/reply.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Round, Sampler } from "../readings/sampler.ts";
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 
 /** The most streams open at once. */
 const MAX_OPEN = 100;

@@ -1,4 +1,4 @@
-import type { Rescheduled } from "../../../handles/delayed-message.ts";
+import type { Rescheduled } from "../../../index.ts";
 import { deadByReason, type DeadReasons } from "../../inspect/dead-reasons.ts";
 import { handledIn, lifeOfHandled, type HandledSighting } from "../../inspect/handled.ts";
 import { lifeOf } from "../../inspect/life.ts";

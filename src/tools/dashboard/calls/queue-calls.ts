@@ -1,7 +1,6 @@
-import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
+import { checks, type past } from "../../../inside.ts";
 import { consumers } from "../../inspect/locate.ts";
 import { isEmpty } from "../../inspect/inspector.ts";
-import type { PastRange } from "../../../queue/history.ts";
 import { HttpError, reply } from "../http/reply.ts";
 import {
   folded,
@@ -24,7 +23,7 @@ const SPANS: Readonly<Record<string, { readonly step: number; readonly count: nu
 };
 
 /** When a forecast may begin (epoch ms). */
-const STARTS = { least: YEAR_1973, most: YEAR_9999 };
+const STARTS = { least: checks.YEAR_1973, most: checks.YEAR_9999 };
 
 /** `GET queues`: the numbers of all queues. */
 export async function showQueues({ running }: ApiCall): Promise<unknown> {
@@ -101,7 +100,7 @@ const latestLines = new WeakMap<
 async function linesOf(
   { kept, sampler }: Running,
   names: readonly string[],
-  range: PastRange,
+  range: past.PastRange,
 ): Promise<string> {
   const pasts = await kept.read(names, range);
   const queues: Record<string, Lines> = {};

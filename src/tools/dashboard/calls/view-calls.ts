@@ -1,4 +1,4 @@
-import { YEAR_1973, YEAR_9999 } from "../../../queue/checks.ts";
+import { checks } from "../../../inside.ts";
 import { messagesIn } from "../../inspect/locate.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
 import { redisHealth } from "../readings/redis-health.ts";
@@ -8,7 +8,7 @@ import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 // The views of all queues, beside their list.
 
 /** When a month may begin (epoch ms). */
-const STARTS = { least: YEAR_1973, most: YEAR_9999 };
+const STARTS = { least: checks.YEAR_1973, most: checks.YEAR_9999 };
 
 /** The hours of a month. */
 const HOURS = { least: 0, most: 31 * 24 - 1 };

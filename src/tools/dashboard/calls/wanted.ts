@@ -3,7 +3,7 @@ import { foldReason } from "../../inspect/dead-reasons.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn, messagesWith } from "../../inspect/locate.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
-import { YEAR_9999 } from "../../../queue/checks.ts";
+import { checks } from "../../../inside.ts";
 import type { ApiCall } from "./api-call.ts";
 
 // What a list shows, and what a change of all that a list shows is made to: the same query for both.
@@ -25,7 +25,7 @@ export interface Wanted {
   readonly text: string | undefined;
 }
 
-const INSTANTS = { least: 0, most: YEAR_9999 };
+const INSTANTS = { least: 0, most: checks.YEAR_9999 };
 
 /** @throws {HttpError} 400 if a condition is not legal, 403 if the payloads to look into are hidden. */
 export function wantedOf(call: ApiCall): Wanted {

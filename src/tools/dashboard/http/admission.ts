@@ -1,6 +1,6 @@
 import { peerOf } from "./node-handler.ts";
 import { HttpError } from "./reply.ts";
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 
 /** The rules of an admission; see the options of a dashboard. */
 interface AdmissionRules {

@@ -1,7 +1,7 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { shellWord } from "../../inspect/text.ts";
-import type { DelaylineOptions } from "../../../queue/options.ts";
-import { networkTime } from "../../../time/runtime.ts";
+import type { DelaylineOptions } from "../../../index.ts";
+import { networkTime } from "../../../inside.ts";
 
 /** What the doctor found. */
 export interface Examination {

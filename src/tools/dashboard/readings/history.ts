@@ -1,6 +1,6 @@
-import { problemsOf, type Problem } from "../../../observe/health.ts";
-import { NO_NUMBERS, NUMBERS, type QueueNumbers } from "../../../nouns/numbers.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
+import type { QueueNumbers, QueueStats } from "../../../index.ts";
+import { NO_NUMBERS, NUMBERS } from "../../../inside.ts";
+import { problemsOf, type Problem } from "../../inspect/health.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
 export interface QueueRow extends QueueNumbers {

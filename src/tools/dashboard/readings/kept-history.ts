@@ -1,14 +1,4 @@
-import { causeOf } from "../../../cause.ts";
-import { serversOf } from "../../../client/delayline.ts";
-import {
-  lastNotedAt,
-  noteNumbers,
-  readPast,
-  type NotedNumbers,
-  type PastNumbers,
-  type PastRange,
-} from "../../../queue/history.ts";
-import type { RedisClient } from "../../../redis/client.ts";
+import { causeOf, past, type RedisClient } from "../../../inside.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
 import { lateOf, type QueueRow } from "./history.ts";
 
@@ -55,7 +45,7 @@ export class KeptHistory {
     try {
       for (const some of batches(rows)) {
         await this.#ask((redis) =>
-          Promise.all(some.map((row) => noteNumbers(redis, row.name, notedOf(row)))),
+          Promise.all(some.map((row) => past.noteNumbers(redis, row.name, notedOf(row)))),
         );
       }
       this.#refusal = undefined;
@@ -71,19 +61,19 @@ export class KeptHistory {
   async isNoted(names: readonly string[], now: number): Promise<boolean> {
     const last = names.slice(0, MAX_QUEUES).at(-1);
     if (last === undefined) return false;
-    const at = await this.#ask((redis) => lastNotedAt(redis, last)).catch(() => undefined);
+    const at = await this.#ask((redis) => past.lastNotedAt(redis, last)).catch(() => undefined);
     return at !== undefined && at + MINUTE > now;
   }
 
   /** Reads the past of queues. A queue whose past cannot be read has none. */
   async read(
     names: readonly string[],
-    range: PastRange,
-  ): Promise<ReadonlyMap<string, PastNumbers>> {
-    const found = new Map<string, PastNumbers>();
+    range: past.PastRange,
+  ): Promise<ReadonlyMap<string, past.PastNumbers>> {
+    const found = new Map<string, past.PastNumbers>();
     const read = async (redis: RedisClient, name: string) => {
-      const past = await readPast(redis, name, range).catch(() => undefined);
-      if (past !== undefined) found.set(name, past);
+      const numbers = await past.readPast(redis, name, range).catch(() => undefined);
+      if (numbers !== undefined) found.set(name, numbers);
     };
     for (const some of batches(names)) {
       const readAll = (redis: RedisClient) => Promise.all(some.map((name) => read(redis, name)));
@@ -94,12 +84,11 @@ export class KeptHistory {
 
   /** On the first server, where a queue without partitions is: so its past stays together if it gets partitions. */
   async #ask<Reply>(send: (redis: RedisClient) => Promise<Reply>): Promise<Reply> {
-    const { connections, expiries } = serversOf(this.#inspector.line)[0];
-    return await connections.call("commands", { expiries }, send);
+    return await this.#inspector.servers[0].ask(send);
   }
 }
 
-function notedOf(row: QueueRow): NotedNumbers {
+function notedOf(row: QueueRow): past.NotedNumbers {
   const { delayed, ready, inFlight, retries, dead, finished } = row;
   return { delayed, ready, inFlight, retries, dead, finished, late: lateOf(row) };
 }

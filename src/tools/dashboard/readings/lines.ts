@@ -1,4 +1,4 @@
-import { NOTED, type Noted, type PastNumbers, type PastRange } from "../../../queue/history.ts";
+import { past } from "../../../inside.ts";
 import type { Point } from "./history.ts";
 
 /** How far back the page looks. */
@@ -6,24 +6,24 @@ export const SPANS_BACK = {
   hour: { of: "minutes", count: 60 },
   day: { of: "minutes", count: 1440 },
   quarter: { of: "days", count: 90 },
-} as const satisfies Readonly<Record<string, Omit<PastRange, "now">>>;
+} as const satisfies Readonly<Record<string, Omit<past.PastRange, "now">>>;
 
 export type SpanBack = keyof typeof SPANS_BACK;
 
 /** For each number its values, the latest last; undefined where nobody read it. */
-export type Lines = PastNumbers["values"];
+export type Lines = past.PastNumbers["values"];
 
 const MINUTE = 60_000;
 
 /** What this process has read in the minutes of a range, by its last point of each. Of days it knows nothing. */
 export function pastOf(
   points: readonly Point[],
-  { of, count, now }: PastRange,
-): PastNumbers | undefined {
+  { of, count, now }: past.PastRange,
+): past.PastNumbers | undefined {
   if (of === "days") return undefined;
   const first = Math.floor(now / MINUTE) - count + 1;
   const byMinute = new Map(points.map((point) => [Math.floor(point.at / MINUTE) - first, point]));
-  const valuesOf = (noted: Noted) =>
+  const valuesOf = (noted: past.Noted) =>
     Array.from({ length: count }, (_, minute) => {
       const value = byMinute.get(minute)?.[noted];
       return value !== undefined && noted === "finished" ? value * 60 : value;
@@ -33,9 +33,9 @@ export function pastOf(
 
 /** The past as Redis has it, and where it does not know, as this process does. */
 export function merged(
-  kept: PastNumbers | undefined,
-  live: PastNumbers | undefined,
-): PastNumbers | undefined {
+  kept: past.PastNumbers | undefined,
+  live: past.PastNumbers | undefined,
+): past.PastNumbers | undefined {
   if (kept === undefined || live === undefined) return kept ?? live;
   const values = each((noted) =>
     kept.values[noted].map((value, i) => value ?? live.values[noted][i]),
@@ -44,10 +44,10 @@ export function merged(
 }
 
 /** A past with at most `most` intervals, each of several: the most of each number, and of what has finished the mean. */
-export function folded({ from, step, values }: PastNumbers, most: number): PastNumbers {
+export function folded({ from, step, values }: past.PastNumbers, most: number): past.PastNumbers {
   const size = Math.ceil(values.delayed.length / most);
   if (size === 1) return { from, step, values };
-  const fold = (noted: Noted) =>
+  const fold = (noted: past.Noted) =>
     Array.from({ length: Math.ceil(values[noted].length / size) }, (_, i) => {
       let [count, total, greatest] = [0, 0, 0];
       for (let at = i * size; at < (i + 1) * size; at++) {
@@ -82,7 +82,7 @@ export function totalOf(all: readonly Lines[]): Lines {
 }
 
 /** Whether the latest intervals are known: somebody notes the numbers. */
-export function isFresh({ values }: PastNumbers): boolean {
+export function isFresh({ values }: past.PastNumbers): boolean {
   return values.delayed.slice(-LATEST).some((value) => value !== undefined);
 }
 
@@ -90,9 +90,9 @@ export function isFresh({ values }: PastNumbers): boolean {
 const LATEST = 3;
 
 /** The intervals of a past of which anything is known, as points. `finished` is per second. */
-export function pointsOf({ from, step, values }: PastNumbers): Partial<Point>[] {
+export function pointsOf({ from, step, values }: past.PastNumbers): Partial<Point>[] {
   return Array.from({ length: values.delayed.length }, (_, i) => {
-    const known = NOTED.map((noted) => [noted, values[noted][i]] as const);
+    const known = past.NOTED.map((noted) => [noted, values[noted][i]] as const);
     const point = Object.fromEntries(known) as Partial<Point>;
     return known.every(([, value]) => value === undefined)
       ? []
@@ -104,6 +104,8 @@ function perSecond(finished: number | undefined, step: number) {
   return finished === undefined ? {} : { finished: (finished * 1000) / step };
 }
 
-function each(valuesOf: (noted: Noted) => readonly (number | undefined)[]): Lines {
-  return Object.fromEntries(NOTED.map((noted) => [noted, valuesOf(noted)])) as unknown as Lines;
+function each(valuesOf: (noted: past.Noted) => readonly (number | undefined)[]): Lines {
+  return Object.fromEntries(
+    past.NOTED.map((noted) => [noted, valuesOf(noted)]),
+  ) as unknown as Lines;
 }

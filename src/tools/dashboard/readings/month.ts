@@ -1,7 +1,7 @@
 import type { Inspector } from "../../inspect/inspector.ts";
 import { beyondPlanned, type Beyond } from "../../inspect/schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 
 /** The coming month: how many messages of all queues become due in each hour. */
 export interface Month {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { HttpError } from "../http/reply.ts";
-import { networkTime } from "../../../time/runtime.ts";
+import { networkTime } from "../../../inside.ts";
 
 /** A page of a list. */
 interface Page<Item> {

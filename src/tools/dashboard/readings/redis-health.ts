@@ -1,4 +1,3 @@
-import { serversOf } from "../../../client/delayline.ts";
 import { readEntrance } from "../../doctor/looks/server-report.ts";
 import { Site } from "../../doctor/looks/site.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
@@ -36,7 +35,7 @@ export async function redisHealth(
   inspector: Inspector,
   signal: AbortSignal,
 ): Promise<readonly RedisHealth[]> {
-  const sites = serversOf(inspector.line).map((server) => new Site(server, signal));
+  const sites = inspector.servers.map((server) => new Site(server, signal));
   const all = sites.map(async (site): Promise<readonly RedisHealth[]> => {
     try {
       const nodes = await site.nodes();

@@ -1,11 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { causeOf } from "../../../cause.ts";
+import { RedisError, type QueueStats } from "../../../index.ts";
+import { causeOf, networkTime } from "../../../inside.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
-import { RedisError } from "../../../errors.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { brokenRow, Histories, rowOf, type QueueRow } from "./history.ts";
 import type { KeptHistory } from "./kept-history.ts";
-import { networkTime } from "../../../time/runtime.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {

@@ -1,4 +1,4 @@
-import { BOUNDS, LAWS, problemsOf } from "../../../observe/health.ts";
+import { BOUNDS, LAWS, problemsOf } from "../../inspect/health.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";

@@ -1,4 +1,4 @@
-import { LAWS } from "../../../observe/health.ts";
+import { LAWS } from "../../inspect/health.ts";
 import { shellWord } from "../../inspect/text.ts";
 import type { EarlyMove, IndexReport } from "../looks/close-look.ts";
 import type { PartReport } from "../looks/part-report.ts";

@@ -1,9 +1,4 @@
-import {
-  FROM_ORDINARY,
-  isWithOrdinary,
-  ORDINARY,
-  type Fact,
-} from "../../../partitions/ring/fact.ts";
+import { facts } from "../../../inside.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import { agree, count, instant, inWords, type CommandLine, type Finding } from "./finding.ts";
 
@@ -39,11 +34,11 @@ export function* checkPartitions(
 
 function* checkRemains(
   { name, parts }: QueueReport,
-  fact: Fact,
+  fact: facts.Fact,
   commandLine: CommandLine,
 ): Generator<Finding> {
-  const ordinary = parts.find(({ partition }) => partition === ORDINARY);
-  if (ordinary === undefined || fact.from === FROM_ORDINARY) return;
+  const ordinary = parts.find(({ partition }) => partition === facts.ORDINARY);
+  if (ordinary === undefined || fact.from === facts.FROM_ORDINARY) return;
   const { delayed, inList, inStream, retries, hasOpenBatch } = ordinary;
   const remains = delayed + inList + inStream + retries;
   if (remains === 0 && !hasOpenBatch) return;
@@ -67,7 +62,7 @@ export function* checkChange(
   if (fact === undefined || change === undefined || before.fact === undefined) return;
   const { isWorkedOn, hasHeir, lastAt, now } = change;
   const isHolding = fact.state === "holding";
-  const from = fact.from === FROM_ORDINARY ? "the ordinary queue" : `${fact.from}`;
+  const from = fact.from === facts.FROM_ORDINARY ? "the ordinary queue" : `${fact.from}`;
   const what = `the change of the number of partitions from ${from} to ${fact.to} (${fact.state})`;
   const idle = lastAt === undefined ? 0 : now - lastAt;
   if (before.fact.epoch !== fact.epoch || isWorkedOn || before.change?.isWorkedOn === true) {
@@ -84,7 +79,7 @@ export function* checkChange(
     return;
   }
   const since = lastAt === undefined ? "" : ` since ${instant(lastAt)} (${inWords(idle)})`;
-  const isTransition = isWithOrdinary(fact);
+  const isTransition = facts.isWithOrdinary(fact);
   yield {
     level: isHolding ? "error" : "warning",
     check: CHECK,

@@ -1,4 +1,4 @@
-import { LAWS, problemsOf } from "../../../observe/health.ts";
+import { LAWS, problemsOf } from "../../inspect/health.ts";
 import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import { agree, count, inWords, type CommandLine, type Finding } from "./finding.ts";

@@ -1,5 +1,4 @@
-import { causeOf, type Cause } from "../../../cause.ts";
-import { messageOf } from "../../../failure.ts";
+import { causeOf, messageOf, type Cause } from "../../../inside.ts";
 import type { EntranceReport, ServerReport } from "../looks/server-report.ts";
 import type { Endpoint } from "../looks/site.ts";
 import { checkPersistence, checkReplication } from "./durability.ts";

@@ -1,5 +1,5 @@
-import { isOverdue, LAWS, problemsOf } from "../../../observe/health.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
+import type { QueueStats } from "../../../index.ts";
+import { isOverdue, LAWS, problemsOf } from "../../inspect/health.ts";
 import { escapeControl, shellWord } from "../../inspect/text.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";

@@ -1,6 +1,5 @@
 import type { Redis } from "ioredis";
-import { partitionName } from "../../../partitions/ring/ring.ts";
-import { queueKeys } from "../../../queue/keys.ts";
+import { layout, partitionName } from "../../../inside.ts";
 import type { Endpoint, SiteNode } from "./site.ts";
 
 /** The permissions of the doctor's user on one server. */
@@ -56,7 +55,7 @@ export async function readAccess(
     const name = asked ?? node.user ?? "default";
     const trier = await within(() => chooseTrier(redis, asked));
     const { keyPrefix } = node.site;
-    const { timeouts, channel } = queueKeys(queues[0]?.name ?? NO_QUEUE);
+    const { timeouts, channel } = layout.queueKeys(queues[0]?.name ?? NO_QUEUE);
     const scratch = keyPrefix + timeouts.replace(/^[^:]*/, SCRATCH);
     const tried = await within(() =>
       Promise.all(
@@ -180,7 +179,7 @@ export function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: strin
     names: names.map((name) => keyPrefix + name),
   });
   const keys = (of: Closed["of"], name: string, pattern: string, tagged: string): Rule[] => {
-    const { channel: _, ready, ...others } = queueKeys(name);
+    const { channel: _, ready, ...others } = layout.queueKeys(name);
     return [
       key(of, pattern, [ready]),
       ...["redisson_delay_queue", "delayline_"].map((prefix) => {
@@ -189,7 +188,7 @@ export function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: strin
       }),
     ];
   };
-  const { partitions } = queueKeys(first);
+  const { partitions } = layout.queueKeys(first);
   const tagged = glob(tagOf(queue));
   const own = [...keys("keys", queue, glob(queue), tagged), channelRule("channel", queue, tagged)];
   if (!isPartitioned) return [...own, key("partition keys", `delayline_*:${every}`, [partitions])];
@@ -209,13 +208,13 @@ function channelRule(of: Closed["of"], name: string, tagged: string): Rule {
   return {
     of,
     rule: `&redisson_delay_queue_channel:${tagged}`,
-    names: [queueKeys(name).channel],
+    names: [layout.queueKeys(name).channel],
   };
 }
 
 /** What follows the prefix in the names of a queue's keys: its name, with a tag around it unless it has one. */
 function tagOf(queue: string): string {
-  const { timeouts } = queueKeys(queue);
+  const { timeouts } = layout.queueKeys(queue);
   return timeouts.slice(timeouts.indexOf(":") + 1);
 }
 

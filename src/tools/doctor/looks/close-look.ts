@@ -1,6 +1,4 @@
-import { Lookup } from "../../../delayed/lookup.ts";
-import { ADDRESS_BYTES, unpackMember } from "../../../queue/message/message.ts";
-import { serverTime } from "../../../queue/server-time.ts";
+import { ids } from "../../../inside.ts";
 import type { PartReport } from "./part-report.ts";
 
 /** A sample of the index of business keys, and how many of its entries point to no message. */
@@ -35,7 +33,7 @@ export async function sampleIndex(
     cursor = next.toString();
     if (cursor === "0") break;
   }
-  const held = new Set(await new Lookup(site.queue(name)).heldOf([...sample.keys()]));
+  const held = new Set(await site.held(name, [...sample.keys()]));
   const dead: Buffer[] = [];
   for (const [key, entry] of sample) {
     if (held.has(key)) continue;
@@ -44,7 +42,7 @@ export async function sampleIndex(
     if (again !== null && entry.equals(again)) dead.push(entry);
   }
   const deadlines = dead
-    .filter((entry) => entry.length >= ADDRESS_BYTES)
+    .filter((entry) => entry.length >= ids.ADDRESS_BYTES)
     .map((entry) => Number(entry.readBigUInt64BE(0)));
   return {
     sampleCount: sample.size,
@@ -100,7 +98,7 @@ export class EarlyWatch {
     const watched: Watched[] = [];
     for (let i = 0; i < replies.length; i += 2) {
       const member = replies[i] as Buffer;
-      const payload = unpackMember(member)?.payload;
+      const payload = ids.unpackMember(member)?.payload;
       // If the same payload is already ready, its origin cannot be determined later.
       if (payload === undefined || ready.some((one) => one.equals(payload))) continue;
       watched.push({ member, payload, deadline: Number(String(replies[i + 1])) });
@@ -151,7 +149,7 @@ async function readReady({ keys, site }: PartReport): Promise<Buffer[]> {
 }
 
 function askTime({ keys, site }: PartReport): Promise<number> {
-  return site.ask((redis) => serverTime(redis, keys));
+  return site.time(keys);
 }
 
 /** Milliseconds; longer than the watch lasts. */

@@ -1,12 +1,12 @@
-import { replyOf } from "../../../failure.ts";
-import { ASKS } from "../../../delayed/transfer/stand-by.ts";
-import { ORDINARY } from "../../../partitions/ring/fact.ts";
-import { KEYS, otherNameOf, type QueueKeys } from "../../../queue/keys.ts";
-import { unpackMember } from "../../../queue/message/message.ts";
-import type { ProcessName } from "../../../queue/process-name.ts";
-import type { RedisClient } from "../../../redis/client.ts";
-import { MOST_HANDLED } from "../../../reliable/handled.ts";
-import { processOf, leaseTimeoutOf } from "../../../reliable/group/consumer-name.ts";
+import {
+  LIMITS,
+  consumerNames,
+  facts,
+  ids,
+  layout,
+  replyOf,
+  type RedisClient,
+} from "../../../inside.ts";
 import type { Site } from "./site.ts";
 
 /** The contents of an ordinary queue, or of one partition. */
@@ -14,7 +14,7 @@ export interface PartReport {
   /** The number of the partition; -1 for the ordinary queue. */
   readonly partition: number;
   readonly name: string;
-  readonly keys: QueueKeys;
+  readonly keys: layout.QueueKeys;
   readonly site: Site;
   readonly wrongTypes: readonly WrongType[];
   /** Whether the user may not ask for the types of keys. */
@@ -97,7 +97,7 @@ export async function readPart(
   site: Site,
   partition: number,
   name: string,
-  keys: QueueKeys,
+  keys: layout.QueueKeys,
 ): Promise<PartReport> {
   const types = await findWrongTypes(site, keys);
   const wrongTypes = types ?? [];
@@ -140,7 +140,10 @@ export async function readPart(
     hidesTypes: types === undefined,
     delayed,
     inList,
-    otherList: partition === ORDINARY ? await readOtherList(site, otherNameOf(name)) : undefined,
+    otherList:
+      partition === facts.ORDINARY
+        ? await readOtherList(site, layout.otherNameOf(name))
+        : undefined,
     inStream,
     retries: retrying,
     orderLength: ordered + compact,
@@ -151,17 +154,20 @@ export async function readPart(
     remembersOnlySince: isWrong(keys.handled) ? undefined : await readFull(site, keys.handled),
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
     hasConditions: !isWrong(timeouts) && (await hasConditions(site, keys)),
-    isMovedUnasked: mover !== null && !mover.startsWith(ASKS),
+    isMovedUnasked: mover !== null && !mover.startsWith(LIMITS.asks),
     lastBatch: last ?? "",
     hasOpenBatch: rows !== undefined && rows !== null,
   };
 }
 
-async function hasConditions(site: Site, { dropped, timeouts }: QueueKeys): Promise<boolean> {
+async function hasConditions(
+  site: Site,
+  { dropped, timeouts }: layout.QueueKeys,
+): Promise<boolean> {
   if (await site.ask((redis) => redis.exists(dropped))) return true;
   const next = await site.ask((redis) => redis.zrangeBuffer(timeouts, "0", String(NEXT - 1)));
   return next.some((member) => {
-    const { onlyIf, deliverWithin } = unpackMember(member) ?? {};
+    const { onlyIf, deliverWithin } = ids.unpackMember(member) ?? {};
     return onlyIf !== undefined || deliverWithin !== undefined;
   });
 }
@@ -170,11 +176,14 @@ async function hasConditions(site: Site, { dropped, timeouts }: QueueKeys): Prom
 const NEXT = 20;
 
 /** Undefined if the user may not run TYPE. */
-async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {
+async function findWrongTypes(
+  site: Site,
+  keys: layout.QueueKeys,
+): Promise<WrongType[] | undefined> {
   try {
     const found = await Promise.all(
-      Object.entries(KEYS).map(async ([name, { type: expected }]) => {
-        const key = keys[name as keyof QueueKeys];
+      Object.entries(layout.KEYS).map(async ([name, { type: expected }]) => {
+        const key = keys[name as keyof layout.QueueKeys];
         const isKey = expected !== "channel";
         const type = isKey ? await site.ask((redis) => redis.type(key)) : "none";
         return { key, expected, found: type };
@@ -214,7 +223,7 @@ async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
 
 async function readFull(site: Site, handled: string): Promise<number | undefined> {
   const count = await site.ask((redis) => redis.xlen(handled));
-  if (count < MOST_HANDLED) return undefined;
+  if (count < LIMITS.handled) return undefined;
   const [first] = await site.ask((redis) => redis.xrange(handled, "-", "+", "COUNT", 1));
   return timeOf(first);
 }
@@ -243,15 +252,15 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
           name: String(consumer.get("name")),
           inFlight: Number(consumer.get("pending")),
           idle: Number(consumer.get("idle")),
-          leaseTimeout: leaseTimeoutOf(String(consumer.get("name"))),
-          process: inWords(processOf(String(consumer.get("name")))),
+          leaseTimeout: consumerNames.leaseTimeoutOf(String(consumer.get("name"))),
+          process: inWords(consumerNames.processOf(String(consumer.get("name")))),
         })),
       };
     }),
   );
 }
 
-function inWords(process: ProcessName | undefined): string | undefined {
+function inWords(process: ReturnType<typeof consumerNames.processOf>): string | undefined {
   return process && `process ${process.pid} on ${process.host}`;
 }
 

@@ -1,14 +1,7 @@
-import { RedisError } from "../../../errors.ts";
+import { RedisError, type QueueStats } from "../../../index.ts";
+import { LIMITS, facts, layout, members, partitionName } from "../../../inside.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
 import type { Schedule } from "../../inspect/schedule-state.ts";
-import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../../partitions/ring/fact.ts";
-import { partitionName } from "../../../partitions/ring/ring.ts";
-import { parseMember, type Roles } from "../../../partitions/parts/member.ts";
-import { MEMBER_TIMEOUT } from "../../../partitions/parts/member.ts";
-import { LATE } from "../../../partitions/parts/members.ts";
-import { queueKeys } from "../../../queue/keys.ts";
-import { serverTime } from "../../../queue/server-time.ts";
 import {
   listenersOf,
   strangersIn,
@@ -31,7 +24,7 @@ export interface SiteView {
 export interface QueueReport {
   readonly name: string;
   /** The fact about its partitions; undefined for an ordinary queue. */
-  readonly fact: Fact | undefined;
+  readonly fact: facts.Fact | undefined;
   /** The indices of the sites on which a fact was found, which is stored beside partition 0. */
   readonly factAt: readonly number[];
   readonly siteCount: number;
@@ -77,19 +70,19 @@ export async function readQueue(
   inspector: Inspector,
   signal: AbortSignal | undefined,
 ): Promise<QueueReport> {
-  const facts = await readFacts(name, views);
-  const factAt = facts.flatMap((fact, i) => (fact === undefined ? [] : [i]));
-  const fact = facts[factAt[0] ?? 0];
+  const found = await readFacts(name, views);
+  const factAt = found.flatMap((fact, i) => (fact === undefined ? [] : [i]));
+  const fact = found[factAt[0] ?? 0];
   const isMisplaced = fact !== undefined && (fact.servers !== views.length || factAt[0] !== 0);
-  const numbers = [ORDINARY];
+  const numbers = [facts.ORDINARY];
   if (fact !== undefined && !isMisplaced) {
-    for (let p = 0; p < partitionsOf(fact); p++) numbers.push(p);
+    for (let p = 0; p < facts.partitionsOf(fact); p++) numbers.push(p);
   }
   const parts = await Promise.all(
     numbers.map(async (partition) => {
       const view = viewOf(partition, views);
-      const own = partition === ORDINARY ? name : partitionName(name, partition);
-      return await readPart(view.site, partition, own, queueKeys(own));
+      const own = partition === facts.ORDINARY ? name : partitionName(name, partition);
+      return await readPart(view.site, partition, own, layout.queueKeys(own));
     }),
   );
   const isReadable = !isMisplaced && parts.every(({ wrongTypes }) => wrongTypes.length === 0);
@@ -127,7 +120,7 @@ const MOST_SCHEDULES = 1000;
 
 async function readStats(
   name: string,
-  fact: Fact | undefined,
+  fact: facts.Fact | undefined,
   inspector: Inspector,
   signal: AbortSignal | undefined,
 ): Promise<QueueStats> {
@@ -145,29 +138,29 @@ async function readStats(
 
 async function readChange(parts: readonly PartReport[]): Promise<ChangeReport> {
   const { site, keys } = parts.find(({ partition }) => partition === 0) as PartReport;
-  const now = await site.ask((redis) => serverTime(redis, keys));
+  const now = await site.time(keys);
   const signs = await site.ask((redis) => redis.zrange(keys.members, "0", "-1", "WITHSCORES"));
   const began = await site.ask((redis) => redis.hget(keys.journal, "began"));
-  const members = signs.flatMap((sign, i) =>
-    i % 2 === 0 ? (parseMember(sign, now - Number(signs[i + 1])) ?? []) : [],
+  const seen = signs.flatMap((sign, i) =>
+    i % 2 === 0 ? (members.parseMember(sign, now - Number(signs[i + 1])) ?? []) : [],
   );
-  const changers = members.filter(({ roles }) => roles.isChanging);
+  const changers = seen.filter(({ roles }) => roles.isChanging);
   const instants = [
     Number(began ?? 0),
     ...parts.map(({ lastBatch }) => Math.floor(Number(lastBatch) / 1000)),
     ...changers.map(({ idle }) => now - idle),
   ];
   // Another program may have overwritten a number.
-  const lastAt = Math.max(...instants.filter((at) => at > 0 && at <= now + LATE));
+  const lastAt = Math.max(...instants.filter((at) => at > 0 && at <= now + LIMITS.memberIsLate));
   return {
-    isWorkedOn: changers.some(({ idle }) => idle < LATE),
-    hasHeir: members.some(({ roles, idle }) => idle < MEMBER_TIMEOUT && isHeir(roles)),
+    isWorkedOn: changers.some(({ idle }) => idle < LIMITS.memberIsLate),
+    hasHeir: seen.some(({ roles, idle }) => idle < LIMITS.memberTimeout && isHeir(roles)),
     lastAt: Number.isFinite(lastAt) ? lastAt : undefined,
     now,
   };
 }
 
-function isHeir({ moves = false, takes = [], isExclusive = false }: Roles): boolean {
+function isHeir({ moves = false, takes = [], isExclusive = false }: members.Roles): boolean {
   return moves || isExclusive || takes.length > 0;
 }
 
@@ -175,19 +168,22 @@ function viewOf(partition: number, views: readonly SiteView[]): SiteView {
   return views[Math.max(0, partition) % views.length] as SiteView;
 }
 
-async function readFacts(name: string, views: readonly SiteView[]): Promise<(Fact | undefined)[]> {
-  const { partitions } = queueKeys(partitionName(name, 0));
+async function readFacts(
+  name: string,
+  views: readonly SiteView[],
+): Promise<(facts.Fact | undefined)[]> {
+  const { partitions } = layout.queueKeys(partitionName(name, 0));
   return await Promise.all(
     views.map(async ({ site }) => {
       const text = await site.ask((redis) => redis.get(partitions)).catch(() => null);
-      return text === null ? undefined : parseFact(text);
+      return text === null ? undefined : facts.parseFact(text);
     }),
   );
 }
 
 async function readAudience(
   parts: readonly PartReport[],
-  fact: Fact | undefined,
+  fact: facts.Fact | undefined,
   views: readonly SiteView[],
 ): Promise<
   Pick<QueueReport, "listeners" | "takers" | "takerUsers" | "isMovedByOthers" | "strangers">

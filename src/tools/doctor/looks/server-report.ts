@@ -1,7 +1,5 @@
-import { replyOf } from "../../../failure.ts";
-import { ServerClock } from "../../../time/server-clock.ts";
+import { networkTime, replyOf } from "../../../inside.ts";
 import type { Endpoint, SiteNode } from "./site.ts";
-import { networkTime } from "../../../time/runtime.ts";
 
 /** A server's description of itself, and the clock and round trip that its replies show. */
 export interface ServerReport extends Endpoint {
@@ -113,7 +111,8 @@ async function readClock(
   for (let i = 0; i < ROUND_TRIPS; i++) {
     // Date.now() truncates to a millisecond, hence the 1 below.
     const [sentAt, sentDate] = [networkTime.now(), Date.now()];
-    const serverTime = ServerClock.fromTime(await node.ask((redis) => redis.time()));
+    const [seconds, micros] = await node.ask((redis) => redis.time());
+    const serverTime = Number(seconds) * 1000 + Number(micros) / 1000;
     const trip = networkTime.now() - sentAt;
     trips.push(trip);
     least = Math.max(least, serverTime - sentDate - trip - 1);

@@ -1,10 +1,5 @@
-import { Redis, type RedisOptions } from "ioredis";
-import { Queue } from "../../../queue/queue.ts";
-import type { Server } from "../../../redis/server.ts";
-import { callWithin } from "../../../redis/call.ts";
-import { isCluster, type RedisClient } from "../../../redis/client.ts";
-import { isNotLetIn, replyOf } from "../../../failure.ts";
-import { serverOf } from "../../../redis/cluster-node.ts";
+import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import { replyOf, type InsideServer, type layout, type RedisClient } from "../../../inside.ts";
 
 /** A server, as redis-cli reaches it. */
 export interface Endpoint {
@@ -22,23 +17,23 @@ export interface Endpoint {
  * Every call has a time bound. If it fails, the error says why Redis could not be reached.
  */
 export class Site implements Endpoint {
-  readonly #shared: Server;
+  readonly #server: InsideServer;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(shared: Server, signal: AbortSignal | undefined) {
-    this.#shared = shared;
+  constructor(server: InsideServer, signal: AbortSignal | undefined) {
+    this.#server = server;
     this.#signal = signal;
   }
 
   get isCluster(): boolean {
-    return isCluster(this.#shared.connections.commands);
+    return this.#server.isCluster;
   }
 
   /** The server, or some node of the Cluster, as "host:port" or the path of its socket. Known once it has replied. */
   get address(): string {
-    const { commands } = this.#shared.connections;
-    if (!isCluster(commands)) return addressOf(commands);
-    const { host, port } = commands.nodes("master")[0]?.options ?? {};
+    const { redis, cluster } = this.#server;
+    if (redis !== undefined) return addressOf(redis);
+    const { host, port } = cluster?.nodes("master")[0]?.options ?? {};
     return `${host}:${port}`;
   }
 
@@ -60,24 +55,29 @@ export class Site implements Endpoint {
   }
 
   get #login(): RedisOptions {
-    const { commands } = this.#shared.connections;
-    return isCluster(commands) ? (commands.options.redisOptions ?? {}) : commands.options;
+    const { redis, cluster } = this.#server;
+    return redis?.options ?? cluster?.options.redisOptions ?? {};
   }
 
   /** The number of the database. */
   get database(): number {
-    const { commands } = this.#shared.connections;
-    return isCluster(commands) ? 0 : (commands.options.db ?? 0);
+    return this.#server.redis?.options.db ?? 0;
   }
 
   /** The user's `keyPrefix`. */
   get keyPrefix(): string {
-    return this.#shared.connections.commands.options.keyPrefix ?? "";
+    const { redis, cluster } = this.#server;
+    return (redis ?? cluster)?.options.keyPrefix ?? "";
   }
 
-  /** An ordinary queue, or one partition, to read with scripts that change nothing. */
-  queue(name: string): Queue {
-    return new Queue(name, { elements: "addresses", into: "list" }, this.#shared);
+  /** The time (epoch ms) of the server that holds these keys. */
+  time(keys: layout.QueueKeys): Promise<number> {
+    return this.#server.time(keys, { signal: this.#signal });
+  }
+
+  /** Those of the business keys that delayed or retrying messages of an ordinary queue, or of a partition, hold. */
+  held(name: string, keys: readonly string[]): Promise<string[]> {
+    return this.#server.held(name, keys, { signal: this.#signal });
   }
 
   /** Throws the signal's reason, if it is aborted. */
@@ -87,29 +87,24 @@ export class Site implements Endpoint {
 
   /** Sends a command to the server, or to the node of the Cluster that serves its key. */
   ask<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
-    const { connections, expiries } = this.#shared;
-    return connections.call("commands", { expiries, signal: this.#signal }, send);
+    return this.#server.ask(send, { signal: this.#signal });
   }
 
   /** Bounds the time of a call that is sent on another connection. */
   within<Reply>(send: () => Promise<Reply>): Promise<Reply> {
-    const { expiries } = this.#shared;
-    return callWithin({ expiries, signal: this.#signal }, async (wait) => {
-      wait.begin();
-      return await send();
-    });
+    return this.#server.within(send, { signal: this.#signal });
   }
 
   /** The server, or all nodes of the Cluster, including replicas. */
   async nodes(): Promise<SiteNode[]> {
     // A Cluster client knows its nodes once it is connected. A refusal is a reply as well: `INFO` may be answered.
     await this.ask((client) => client.time()).catch((error: unknown) => {
-      if (replyOf(error) === undefined || isNotLetIn(error)) throw error;
+      if (NOT_SERVED.has(replyOf(error))) throw error;
     });
-    const { commands } = this.#shared.connections;
-    if (!isCluster(commands)) return [new SiteNode(this, commands, addressOf(commands), "master")];
+    const { redis, cluster } = this.#server;
+    if (redis !== undefined) return [new SiteNode(this, redis, addressOf(redis), "master")];
     return (["master", "slave"] as const).flatMap((role) =>
-      commands
+      (cluster as Cluster)
         .nodes(role)
         .map((node) => new SiteNode(this, node, `${node.options.host}:${node.options.port}`, role)),
     );
@@ -120,9 +115,12 @@ export class Site implements Endpoint {
    * undefined for a Cluster. For use when the client cannot connect: the server may still say why.
    */
   entrance(): SiteNode | undefined {
-    const { commands } = this.#shared.connections;
-    if (isCluster(commands)) return undefined;
-    const redis = commands.duplicate({ ...BRIEF, enableReadyCheck: false, lazyConnect: true });
+    const redis = this.#server.redis?.duplicate({
+      ...BRIEF,
+      enableReadyCheck: false,
+      lazyConnect: true,
+    });
+    if (redis === undefined) return undefined;
     redis.on("error", () => {});
     return new SiteNode(this, redis, this.address, "master");
   }
@@ -132,24 +130,18 @@ export class Site implements Endpoint {
    * client cannot connect to the Cluster: a node that serves nothing can still say why. Empty for a single server.
    */
   entrances(): SiteNode[] {
-    const { commands } = this.#shared.connections;
-    if (!isCluster(commands)) return [];
+    const { cluster } = this.#server;
+    if (cluster === undefined) return [];
     // ioredis keeps these addresses, but not in its public interface.
-    const { startupNodes = [] } = commands as unknown as { startupNodes?: unknown[] };
+    const { startupNodes = [] } = cluster as unknown as { startupNodes?: unknown[] };
     return startupNodes.flatMap((node) => {
       const { host, port } = node as RedisOptions;
       if (host === undefined || port === undefined) return [];
-      const { redisOptions } = commands.options;
+      const { redisOptions } = cluster.options;
       const redis = new Redis(port, host, { ...(redisOptions as RedisOptions), ...BRIEF });
       redis.on("error", () => {});
       return [new SiteNode(this, redis, `${host}:${port}`, "master")];
     });
-  }
-
-  close(): void {
-    this.#shared.troubles.close();
-    this.#shared.subscriber.close();
-    this.#shared.connections.close();
   }
 }
 
@@ -198,8 +190,15 @@ function addressOf(redis: Redis): string {
   const { path, host, port, sentinels } = redis.options;
   // Before the connection there is only what was given. With Sentinels that is no server.
   const isGiven = redis.status !== "ready" && !sentinels;
-  return path ?? (isGiven ? `${host}:${port}` : serverOf(redis));
+  if (path !== undefined && path !== null) return path;
+  if (isGiven) return `${host}:${port}`;
+  // There is no stream yet while ioredis asks the Sentinels.
+  const { remoteAddress, remotePort } = (redis.stream as Redis["stream"] | undefined) ?? {};
+  return `${remoteAddress}:${remotePort}`;
 }
+
+/** What says that a server serves nobody, or not this client: no reply at all, or one about its login. */
+const NOT_SERVED: ReadonlySet<string | undefined> = new Set([undefined, "WRONGPASS", "NOAUTH"]);
 
 /** Options of a connection that does not reconnect. */
 const BRIEF = {

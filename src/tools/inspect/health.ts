@@ -1,4 +1,4 @@
-import type { QueueStats } from "./queue-stats.ts";
+import type { QueueStats } from "../../index.ts";
 
 /** The numbers by which a queue is judged. */
 export type Judged = Pick<
