@@ -88,6 +88,7 @@ const LASTING = [
   "holder",
   "handled",
   "dropped",
+  "activity",
   "quarantine",
 ];
 

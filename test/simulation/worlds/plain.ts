@@ -182,6 +182,15 @@ const TROUBLES: readonly ((shop: Shop, clerk: Clerk) => Promise<void>)[] = [
     await clerk.offer(delay);
     await sim.sleep(delay);
   },
+  // After a quiet time a message that was far off is due at once, and nothing else says so.
+  async ({ sim }, clerk) => {
+    await sim.sleep(sim.random.between(20_000, 30_000));
+    const offered = await clerk.offer(sim.random.between(10_000, 15_000));
+    if (offered === undefined) return;
+    await sim.sleep(sim.random.between(100, 1000));
+    await clerk.reschedule(offered.id, 200);
+    await sim.sleep(5000);
+  },
   // A process that has moved messages dies, and nobody replaces it.
   async (shop, clerk) => {
     const { sim } = shop;

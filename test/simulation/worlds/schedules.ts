@@ -83,11 +83,11 @@ export const schedules: World = {
 };
 
 /**
- * Whether the key may stay: counts of what was dropped; a note of a run, in the partition that its schedule has left, or
+ * Whether the key may stay: counts of what was dropped, the log; a note of a run, in the partition that its schedule has left, or
  * of one that came, or was retried, after its schedule was removed.
  */
 function mayStay(key: string, { history }: Sim): boolean {
-  if (/_dropped:|_running:\{.*\//.test(key)) return true;
+  if (/_dropped:|_activity:|_running:\{.*\//.test(key)) return true;
   const removal = history.findLast(
     ({ event }) => event["deed"] === "remove" && event["name"] === "single",
   );
