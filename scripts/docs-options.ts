@@ -48,11 +48,6 @@ export const SECTIONS = [
       "The last argument of `offer` and `offerAt`, and part of each message of `offerMany`. More: [business keys](business-keys.md), [partition keys](partitions.md#partition-keys).",
   },
   {
-    heading: "One offer to a reliable queue",
-    type: "ReliableOfferOptions",
-    about: "Besides those of [any offer](#one-offer).",
-  },
-  {
     heading: "Every call",
     type: "CallOptions",
     about:
@@ -76,13 +71,21 @@ export const SECTIONS = [
   { heading: "A set of schedules", type: "DeclareOptions", about: "`schedules.declare`." },
   { heading: "Backfilling a schedule", type: "BackfillOptions", about: "`schedules.backfill`." },
   { heading: "Taking", type: "TakeManyOptions", about: "`takeMany`, also of a reliable queue." },
-  { heading: "Subscribing", type: "SubscribeOptions", about: "`subscribe` of a plain queue." },
+  {
+    heading: "Subscribing",
+    type: "SubscribeOptions",
+    about: "`subscribe`, also of a reliable queue.",
+  },
   {
     heading: "Subscribing to a reliable queue",
     type: "ReliableSubscribeOptions",
-    about: "`subscribe` and `route`.",
+    about: "`subscribe` and `route`, besides those of [any queue](#subscribing).",
   },
-  { heading: "Batches", type: "BatchSubscribeOptions", about: "`subscribeBatch`." },
+  {
+    heading: "Batches",
+    type: "BatchSubscribeOptions",
+    about: "`subscribeBatch`, besides those of [any queue](#subscribing).",
+  },
   {
     heading: "Routes",
     type: "RouteOptions",

@@ -24,7 +24,7 @@ export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
 export type { Forecast, ForecastOptions, PauseOptions } from "./handles/queue-handle.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";
-export type { PartitionStats, QueueStats } from "./observe/queue-stats.ts";
+export type { QueueStats } from "./observe/queue-stats.ts";
 export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
 export type {
   BackfillOptions,
@@ -39,14 +39,9 @@ export type { QueueCounters } from "./observe/counters.ts";
 export type { Instant, LocalTime } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export type { BlockingQueue } from "./handles/blocking-queue.ts";
-export type {
-  SubscribeOptions,
-  TakeManyOptions,
-  TakeOptions,
-} from "./queue/consuming/take-options.ts";
+export type { SubscribeOptions, TakeManyOptions } from "./queue/consuming/take-options.ts";
 export type { ReliableQueue } from "./handles/reliable-queue.ts";
 export type { GroupOptions, ReliableQueueOptions } from "./handles/reliable-options.ts";
-export type { ReliableNewMessage, ReliableOfferOptions } from "./handles/reliable-offer.ts";
 export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
 export type { Delivery } from "./reliable/consuming/delivery.ts";
 export {
@@ -57,11 +52,6 @@ export {
 export type { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
 export type { DeadLetter, DeadLetters, RedriveOptions } from "./handles/dead-letters.ts";
 export type { HandledMessage } from "./handles/handled-message.ts";
-export type {
-  BatchSubscribeOptions,
-  ReliableSubscribeOptions,
-  RouteOptions,
-} from "./reliable/consuming/subscribe-options.ts";
 export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";
 export type { CloseOptions } from "./queue/consuming/consumer.ts";

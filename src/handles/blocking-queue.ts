@@ -27,7 +27,6 @@ import {
   checkTakeMany,
   type SubscribeOptions,
   type TakeManyOptions,
-  type TakeOptions,
 } from "../queue/consuming/take-options.ts";
 import type { WaitOptions } from "../run/waiters.ts";
 import { QueueHandle } from "./queue-handle.ts";
@@ -78,7 +77,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    * @throws {TypeError} if an option is not legal.
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
    */
-  async take(options: TakeOptions = {}): Promise<T> {
+  async take(options: CallOptions = {}): Promise<T> {
     const call = checkCall(options, "take option");
     for (;;) {
       const taken = await this.#traced(() => this.#takeOne({ ...call, timeout: Infinity }));

@@ -1,6 +1,7 @@
 import { offers } from "../observe/events.ts";
 import { callOf, checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import type { Instant } from "../queue/instant.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import {
   checkDuration,
@@ -41,7 +42,7 @@ type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activi
  * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
  * key also reaches the retrying messages of a reliable queue.
  */
-export abstract class DelayedHandle<T> extends QueueHandle {
+export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends QueueHandle {
   /** The queue's schedules: messages that recur. */
   readonly schedules: Schedules<T>;
   readonly #reach: HandleReach;
@@ -80,7 +81,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was sent.
    * @throws {OfferError} if Redis did not accept the message; `effect` says whether it may be stored.
    */
-  async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
+  async offer(payload: T, delay: number, options?: OfferOptions<Headers>): Promise<OfferResult> {
     checkDuration("delay", delay, this.#hints);
     return await this.#offer(payload, { delay }, options);
   }
@@ -92,7 +93,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
    * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
    */
-  async offerAt(payload: T, at: Instant, options?: OfferOptions): Promise<OfferResult> {
+  async offerAt(payload: T, at: Instant, options?: OfferOptions<Headers>): Promise<OfferResult> {
     const deadline = checkInstant("at", at, { delay: "use offer", anyTime: this.#anyTime });
     return await this.#offer(payload, { deadline }, options);
   }
@@ -107,7 +108,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * @throws {OfferManyError} if Redis did not accept all of them; `results` says which it did accept.
    */
   async offerMany(
-    messages: Iterable<NewMessage<T>>,
+    messages: Iterable<NewMessage<T, Headers>>,
     options?: CallOptions,
   ): Promise<OfferResult[]> {
     checkIterable("messages", messages);
@@ -330,7 +331,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return message && { id: message.id, deadline: message.deadline };
   }
 
-  #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
+  #offer(payload: T, due: Due, options?: OfferOptions<Headers>): Promise<OfferResult> {
     const to = this.#reach.offers;
     to.checkOpen();
     const { takesHeaders } = to;

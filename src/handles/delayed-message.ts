@@ -73,8 +73,11 @@ export interface CancelWhereResult {
 /** Keys that `cancelWhere` returns at most: a queue may have millions. */
 export const MOST_KEYS = 1000;
 
-/** One message of `offerMany`. */
-export type NewMessage<T> = Omit<OfferOptions, "signal"> & { readonly payload: T } & WhenDue;
+/** One message of `offerMany`. One with headers, for a reliable queue, is a `NewMessage<T, MessageHeaders>`. */
+export type NewMessage<T, Headers extends MessageHeaders = never> = Omit<
+  OfferOptions<Headers>,
+  "signal"
+> & { readonly payload: T } & WhenDue;
 
 /** When a message is due: in `delay` milliseconds (fractions count), or at an instant. Exactly one of the two. */
 type WhenDue =

@@ -15,7 +15,7 @@ import type { PlainResult } from "../delayed/make-plain.ts";
  * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command
  * or its reply is lost.
  */
-export class DelayedQueue<T = unknown> extends DelayedHandle<T> {
+export class DelayedQueue<T = unknown> extends DelayedHandle<T, never> {
   /** The delayed messages in the order of the offers: what Redisson's `RDelayedQueue` shows as a collection. */
   readonly insertionOrder: InsertionOrder<T>;
   readonly #open: OpenQueue;

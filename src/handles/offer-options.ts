@@ -8,15 +8,18 @@ import {
 } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
 import type { Guard } from "../queue/message/guard.ts";
-import { checkedHeaders } from "../queue/message/headers.ts";
+import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import { checkedConditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
 
 /**
- * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
+ * Options of one offer. Those of an offer with headers, which only a reliable queue takes, are
+ * `OfferOptions<MessageHeaders>`.
+ *
+ * An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
  * message may be stored, and whose `cause` is the signal's reason.
  */
-export interface OfferOptions extends CallOptions {
+export interface OfferOptions<Headers extends MessageHeaders = never> extends CallOptions {
   /**
    * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found: 1 to 200
    * bytes; must not look like a `MessageId`.
@@ -70,6 +73,14 @@ export interface OfferOptions extends CallOptions {
    * Costs 15 bytes. Defaults to no limit.
    */
   readonly deliverWithin?: number;
+
+  /**
+   * Only to a reliable queue: carried with the message, beside its payload, such as `{ traceparent: "..." }`. Each delivery
+   * has them. 64 headers at most; names of 1 to 200 bytes; 8 KiB altogether.
+   *
+   * Costs their bytes in Redis, and seven more for each. Defaults to none.
+   */
+  readonly headers?: Headers;
 }
 
 /**
@@ -79,7 +90,7 @@ export interface OfferOptions extends CallOptions {
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
 export function offerRule(
-  options: OfferOptions & { readonly headers?: unknown },
+  options: OfferOptions<MessageHeaders>,
   { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
 ): Omit<Offering, "payload" | "due"> {
   checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
@@ -95,13 +106,15 @@ export function offerRule(
   };
 }
 
-function hashFor({ key, partitionKey }: OfferOptions): number | undefined {
+function hashFor({ key, partitionKey }: OfferOptions<MessageHeaders>): number | undefined {
   if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
   const text = partitionKey ?? key;
   return text === undefined ? undefined : hashOf(text);
 }
 
-function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
+function keyRule(
+  options: OfferOptions<MessageHeaders>,
+): Pick<Offering, "key" | "rule" | "maxWait"> {
   const { key, onDuplicate = "ignore", maxWait } = options;
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");

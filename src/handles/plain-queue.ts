@@ -3,11 +3,7 @@ import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { CallOptions } from "../queue/call.ts";
 import type { Handler } from "../queue/consuming/handler.ts";
 import type { Subscription } from "../queue/consuming/subscription.ts";
-import type {
-  SubscribeOptions,
-  TakeManyOptions,
-  TakeOptions,
-} from "../queue/consuming/take-options.ts";
+import type { SubscribeOptions, TakeManyOptions } from "../queue/consuming/take-options.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { DelayedQueue } from "./delayed-queue.ts";
@@ -36,7 +32,7 @@ export class PlainQueue<T = unknown> extends DelayedQueue<T> {
   }
 
   /** Waits for a message and takes it, as {@link BlockingQueue.take} does. */
-  async take(options?: TakeOptions): Promise<T> {
+  async take(options?: CallOptions): Promise<T> {
     return await this.ready.take(options);
   }
 

@@ -1,19 +1,14 @@
 import { DelayedHandle } from "./delayed-handle.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { GroupReach } from "../partitions/reach.ts";
-import type { OfferResult } from "../delayed/offering/offering.ts";
 import { checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
-import type { Instant } from "../queue/instant.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { ReliableSettings } from "./reliable-options.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
-import {
-  checkTakeMany,
-  type TakeManyOptions,
-  type TakeOptions,
-} from "../queue/consuming/take-options.ts";
+import { checkTakeMany, type TakeManyOptions } from "../queue/consuming/take-options.ts";
 import { Consuming } from "../reliable/consuming/consuming.ts";
 import { DeadLetters } from "./dead-letters.ts";
 import { handledMessage, type HandledMessage } from "./handled-message.ts";
@@ -21,7 +16,6 @@ import { partsOf } from "./queue-handle.ts";
 import { Handled } from "../reliable/handled.ts";
 import type { Delivery } from "../reliable/consuming/delivery.ts";
 import type { BatchHandler, ReliableHandler } from "../reliable/consuming/handling.ts";
-import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
 import type { RoutedSubscription } from "../reliable/consuming/routed-subscription.ts";
 import type {
   BatchSubscribeOptions,
@@ -53,7 +47,7 @@ import type {
  * rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and every method with
  * {@link ClosedError} after `close()`.
  */
-export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
+export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders> {
   /** The messages that are no longer retried, of all groups. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
@@ -82,24 +76,6 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
     this.#reach = reach;
     const exclusive = settings.exclusive ? open.exclusive : undefined;
     this.#consuming = new Consuming(open, reach, payloads, settings, exclusive);
-  }
-
-  /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offer}. */
-  override offer(payload: T, delay: number, options?: ReliableOfferOptions): Promise<OfferResult> {
-    return super.offer(payload, delay, options);
-  }
-
-  /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offerAt}. */
-  override offerAt(payload: T, at: Instant, options?: ReliableOfferOptions): Promise<OfferResult> {
-    return super.offerAt(payload, at, options);
-  }
-
-  /** Offers messages, optionally with headers; otherwise as {@link DelayedHandle.offerMany}. */
-  override offerMany(
-    messages: Iterable<ReliableNewMessage<T>>,
-    options?: CallOptions,
-  ): Promise<OfferResult[]> {
-    return super.offerMany(messages, options);
   }
 
   /**
@@ -142,7 +118,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T> {
    * @throws the signal's reason, if it is aborted.
    * @throws {TypeError} if an option is not legal.
    */
-  async take(options: TakeOptions = {}): Promise<Delivery<T>> {
+  async take(options: CallOptions = {}): Promise<Delivery<T>> {
     const call = checkCall(options, "take option");
     for (;;) {
       const [delivery] = await this.#consuming.take(1, { ...call, timeout: Infinity });

@@ -1,11 +1,5 @@
 import { COUNTED, NUMBERS, type Merge, type QueueNumbers } from "../nouns/numbers.ts";
 
-/** The numbers of one partition. */
-export interface PartitionStats extends QueueNumbers {
-  /** The partition's number; -1 for the ordinary queue, while its messages move into partitions. */
-  readonly partition: number;
-}
-
 /** The numbers of a whole queue. */
 export interface QueueStats extends QueueNumbers {
   /** Whether messages are acknowledged. A queue is reliable as long as its stream exists. */
@@ -15,8 +9,11 @@ export interface QueueStats extends QueueNumbers {
   readonly pauseReason: string | undefined;
   /** The server's clock when the numbers were read (epoch ms). */
   readonly serverTime: number;
-  /** The numbers of each partition; empty for an ordinary queue. */
-  readonly perPartition: readonly PartitionStats[];
+  /**
+   * The numbers of each partition, with its number: -1 for the ordinary queue, while its messages move into partitions. Empty
+   * for an ordinary queue.
+   */
+  readonly perPartition: readonly (QueueNumbers & { readonly partition: number })[];
 }
 
 type NumberOfAll = (name: keyof QueueNumbers, all: readonly QueueStats[]) => number | undefined;
@@ -45,6 +42,19 @@ function either(
   values: readonly number[],
 ): number | undefined {
   return values.length > 0 ? choose(...values) : undefined;
+}
+
+/** What a queue and each of its partitions have. */
+export function numbersOf(stats: QueueStats): QueueNumbers {
+  const {
+    kind: _,
+    isPaused: _a,
+    pauseReason: _b,
+    serverTime: _c,
+    perPartition: _d,
+    ...numbers
+  } = stats;
+  return numbers;
 }
 
 /** Merges the numbers of a queue's partitions. */

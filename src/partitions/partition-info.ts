@@ -1,5 +1,6 @@
 import { tellHolder } from "../lua/partitions/hold.ts";
 import type { QueueNumbers } from "../nouns/numbers.ts";
+import { numbersOf } from "../observe/queue-stats.ts";
 import type { Call } from "../queue/call.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
@@ -7,11 +8,8 @@ import { statsOf } from "./parts/numbers.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** A partition, and how many messages it holds: the same numbers as in the partitions of `stats()`. */
-export interface PartitionInfo extends Pick<
-  QueueNumbers,
-  "delayed" | "retries" | "ready" | "inFlight"
-> {
+/** A partition, with the numbers that `stats()` has of it, and where it is. */
+export interface PartitionInfo extends QueueNumbers {
   /** Its number; -1 for the ordinary queue, while that is a part of this one. */
   readonly partition: number;
   /** Its name as a queue, which is also the Redis key of its ready messages. */
@@ -38,13 +36,13 @@ export async function describePartitions(parts: Parts, call?: Call): Promise<Par
 }
 
 async function describe({ queue }: Part, call: Call | undefined) {
-  const [{ delayed, retries, ready, inFlight }, holder] = await Promise.all([
+  const [stats, holder] = await Promise.all([
     statsOf(queue, call),
     queue.read("look at", tellHolder, {}, call),
   ]);
   // A change of the number of partitions is no consumer.
   const isChange = holder?.startsWith("change:") === true;
-  return { delayed, retries, ready, inFlight, holder: isChange ? undefined : holder };
+  return { ...numbersOf(stats), holder: isChange ? undefined : holder };
 }
 
 async function addressOf({ queue }: Part): Promise<string | undefined> {

@@ -65,6 +65,40 @@ export async function definitions(line: main.Delayline): Promise<void> {
   void [text, said, payload];
 }
 
+export async function reliableAlone(line: main.Delayline): Promise<void> {
+  const [plain, reliable] = [line.open(orders), line.open(notices)];
+  const order: Order = { id: 1 };
+  const options: main.OfferOptions = { key: "order:1" };
+  const traced: main.OfferOptions<main.MessageHeaders> = { headers: { traceparent: "00" } };
+  const message: main.NewMessage<Order> = { payload: order, delay: 0 };
+  const withHeaders: main.NewMessage<Order, main.MessageHeaders> = { ...message, ...traced };
+  const concurrent: main.SubscribeOptions<Order> = { concurrency: 2, onError: () => undefined };
+  for (const queue of [plain, reliable]) {
+    await queue.offer(order, 0, options);
+    await queue.offerMany([message]);
+  }
+  plain.subscribe((one) => void one.id, concurrent);
+  reliable.subscribe((one) => void one.id, { ...concurrent, orderBy: ({ id }) => String(id) });
+  reliable.subscribeBatch((all) => void all.length, {
+    limit: 9,
+    onError: (_, all) => all[0]?.ack(),
+  });
+  await reliable.offer(order, 0, traced);
+  await reliable.offerMany([message, withHeaders]);
+  // @ts-expect-error Messages of a plain queue carry no headers.
+  await plain.offer(order, 0, traced);
+  // @ts-expect-error Nor when they are many.
+  await plain.offerMany([withHeaders]);
+  // @ts-expect-error A plain queue has no sequences.
+  plain.subscribe(() => undefined, { orderBy: ({ id }: Order) => String(id) });
+  // @ts-expect-error Only a batch has a limit.
+  reliable.subscribe(() => undefined, { limit: 9 });
+  // @ts-expect-error A batch needs one.
+  reliable.subscribeBatch(() => undefined, {});
+  // @ts-expect-error Only route knows messages without a route.
+  reliable.subscribe(() => undefined, { unknown: "ack" });
+}
+
 export function told(error: unknown): string | number | undefined {
   if (error instanceof main.HandlerError) return error.queue;
   if (!(error instanceof main.DelaylineError)) return undefined;

@@ -1,5 +1,5 @@
 import { forecast, stats } from "../../lua/queue/stats.ts";
-import { mergeStats, type QueueStats } from "../../observe/queue-stats.ts";
+import { mergeStats, numbersOf, type QueueStats } from "../../observe/queue-stats.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Parts } from "./parts.ts";
@@ -27,17 +27,10 @@ export class Numbers {
     const all = await Promise.all(parts.map(({ queue }) => statsOf(queue, call)));
     const merged = mergeStats(all);
     if (this.#parts.following.isOrdinary) return { ...merged, perPartition: [] };
-    const perPartition = all.map((one, i) => {
-      const {
-        kind: _,
-        isPaused: _a,
-        pauseReason: _b,
-        serverTime: _c,
-        perPartition: _d,
-        ...numbers
-      } = one;
-      return { partition: parts[i]?.partition as number, ...numbers };
-    });
+    const perPartition = all.map((one, i) => ({
+      partition: parts[i]?.partition as number,
+      ...numbersOf(one),
+    }));
     return { ...merged, perPartition };
   }
 

@@ -1,14 +1,9 @@
 import { checkFunction, checkOptions, checkSignal, checkWhole, checkDuration } from "../checks.ts";
+import type { CallOptions } from "../call.ts";
 import type { OnHandlerError } from "./handler.ts";
 
-/** Options of `take`. */
-export interface TakeOptions {
-  /** Ends the wait: the promise rejects with the signal's reason. No message is lost. */
-  readonly signal?: AbortSignal;
-}
-
 /** Options of `takeMany`. */
-export interface TakeManyOptions extends TakeOptions {
+export interface TakeManyOptions extends CallOptions {
   /**
    * The largest number of messages to take, 1 to 10,000. If the process dies, all of them are lost; those of a reliable
    * queue are delivered again.
@@ -21,13 +16,13 @@ export interface TakeManyOptions extends TakeOptions {
   readonly timeout?: number;
 }
 
-/** Options of `subscribe`. */
+/** Options of `subscribe`, which a reliable queue extends. `T` is what the handler gets. */
 export interface SubscribeOptions<T = unknown> {
-  /** How many handlers may run at once: 1 to 10,000. Each holds one message. Defaults to 1. */
+  /** How many handlers may run at once: 1 to 10,000. Each has one message, or one batch. Defaults to 1. */
   readonly concurrency?: number;
   /**
-   * Called with what a handler threw and with its payload. The message has left Redis: this is the last chance to keep
-   * it, or to offer it again.
+   * Called with what a handler threw and with what it got. A plain queue's message has left Redis: this is the last chance
+   * to keep it, or to offer it again. A reliable queue's message has been settled.
    *
    * It may be async, and counts as part of the handler: the next message follows when it has finished, and `close()`
    * waits for it. What it throws itself is reported by an `error` event. Defaults to reporting each failure by an
@@ -47,14 +42,15 @@ export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
 }
 
 /**
- * Checks the options of `subscribe` and adds the defaults.
+ * Checks the options of a subscription of any kind, and adds the default. `more` are the names that its kind takes besides.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
  */
-export function checkSubscribe<T>(
-  options: SubscribeOptions<T>,
-): SubscribeOptions<T> & { readonly concurrency: number } {
-  checkOptions("subscribe option", options, ["concurrency", "onError"]);
+export function checkSubscribe<Options extends Pick<SubscribeOptions, "concurrency">>(
+  options: Options & { readonly onError?: unknown },
+  more: readonly string[] = [],
+): Options & { readonly concurrency: number } {
+  checkOptions("subscribe option", options, ["concurrency", "onError", ...more]);
   const { concurrency = 1, onError } = options;
   checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
   if (onError !== undefined) checkFunction("onError", onError);

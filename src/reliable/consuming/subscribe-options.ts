@@ -1,17 +1,13 @@
-import { checkFunction, checkOptions, checkWhole } from "../../queue/checks.ts";
-import type { OnHandlerError } from "../../queue/consuming/handler.ts";
-import { MAX_AT_ONCE, type SubscribeOptions } from "../../queue/consuming/take-options.ts";
+import { checkFunction, checkWhole } from "../../queue/checks.ts";
+import {
+  checkSubscribe,
+  MAX_AT_ONCE,
+  type SubscribeOptions,
+} from "../../queue/consuming/take-options.ts";
 import type { Delivery } from "./delivery.ts";
 
-/** Options of a reliable queue's `subscribe`. */
-export interface ReliableSubscribeOptions<T = unknown> {
-  /** How many handlers may run at once: 1 to 10,000. Each has one message. Defaults to 1. */
-  readonly concurrency?: number;
-  /**
-   * Called with the error of a handler and its payload, after the message was settled. It counts as part of the
-   * handler's run. Defaults to reporting each error by an `error` event, without the payload.
-   */
-  readonly onError?: OnHandlerError<T>;
+/** Options of a reliable queue's `subscribe`, besides those of any queue. */
+export interface ReliableSubscribeOptions<T = unknown> extends SubscribeOptions<T> {
   /**
    * Returns the sequence of a message. Messages of one sequence are handled one after another in this process, in the
    * order of their delivery; messages without a sequence (undefined) in no order.
@@ -22,14 +18,12 @@ export interface ReliableSubscribeOptions<T = unknown> {
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }
 
-/** Options of `subscribeBatch`. */
-export interface BatchSubscribeOptions<T = unknown> {
+/** Options of `subscribeBatch`, besides those of any queue's `subscribe`. A handler gets several deliveries. */
+export interface BatchSubscribeOptions<T = unknown> extends SubscribeOptions<
+  readonly Delivery<T>[]
+> {
   /** The most messages per call of the handler: 1 to 10,000. */
   readonly limit: number;
-  /** How many handlers may run at once: 1 to 10,000. Each has up to `limit` messages. Defaults to 1. */
-  readonly concurrency?: number;
-  /** Called with the error of a handler and its deliveries; otherwise as in {@link ReliableSubscribeOptions}. */
-  readonly onError?: OnHandlerError<readonly Delivery<T>[]>;
 }
 
 /** Options of `route`. */
@@ -47,24 +41,18 @@ export function checkReliableSubscribe<T>(
   options: ReliableSubscribeOptions<T>,
   more: readonly string[] = [],
 ): ReliableSubscribeOptions<T> & { readonly concurrency: number } {
-  checkOptions("subscribe option", options, ["concurrency", "onError", "orderBy", ...more]);
-  const { concurrency = 1, onError, orderBy } = options;
-  checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
-  if (onError !== undefined) checkFunction("onError", onError);
-  if (orderBy !== undefined) checkFunction("orderBy", orderBy);
-  return { ...options, concurrency };
+  const checked = checkSubscribe(options, ["orderBy", ...more]);
+  if (options.orderBy !== undefined) checkFunction("orderBy", options.orderBy);
+  return checked;
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkBatchSubscribe<T>(
   options: BatchSubscribeOptions<T>,
-): BatchSubscribeOptions<T> & Required<Pick<SubscribeOptions, "concurrency">> {
-  checkOptions("subscribe option", options, ["limit", "concurrency", "onError"]);
-  const { limit, concurrency = 1, onError } = options;
-  checkWhole("limit", limit, 1, MAX_AT_ONCE);
-  checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
-  if (onError !== undefined) checkFunction("onError", onError);
-  return { ...options, concurrency };
+): BatchSubscribeOptions<T> & { readonly concurrency: number } {
+  const checked = checkSubscribe(options, ["limit"]);
+  checkWhole("limit", options.limit, 1, MAX_AT_ONCE);
+  return checked;
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */

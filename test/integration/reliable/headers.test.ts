@@ -66,10 +66,10 @@ test("without headers the trailer of an offer is empty, or the bare key", async 
 
 test("a plain queue refuses headers", async () => {
   const queue = newLine({ transfer: false }).getDelayedQueue(uniqueName());
-  const options = { headers } as never;
+  const options = { headers } as object;
   await expect(queue.offer("a", 5000, options)).rejects.toThrow(/offer option must be one of/);
   await expect(queue.offerAt("a", Date.now(), options)).rejects.toThrow(/offer option must be/);
-  const message = { payload: "a", delay: 5000, headers };
+  const message = { payload: "a", delay: 5000, ...options };
   await expect(queue.offerMany([message])).rejects.toThrow(/property of messages\[0\] must be/);
   await expect(queue.offer("a", 5000, null as never)).rejects.toThrow(TypeError);
   expect(await queue.size()).toBe(0);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ReliableQueueOptions, ReliableSubscribeOptions } from "../../../src/index.ts";
+import type { ReliableQueueOptions, SubscribeOptions } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { bundle } from "../../helpers/bundle.ts";
 import { collect } from "../../helpers/collect.ts";
@@ -30,7 +30,7 @@ async function startWorker(
   name: string,
   mode: string,
   options: ReliableQueueOptions,
-  subscribe: ReliableSubscribeOptions = {},
+  subscribe: SubscribeOptions = {},
   more: NodeJS.ProcessEnv = {},
 ): Promise<Worker> {
   const child = startChild<WorkerMessage>(await bundle(source), {

@@ -497,12 +497,14 @@ describe("headers among the options of an offer", () => {
   });
 
   test.each([{}, undefined])("are left out if they are %j", (headers) => {
-    expect(Object.keys(offerRule({ headers }, { takesHeaders: true }))).toEqual([]);
+    expect(Object.keys(offerRule({ headers } as object, { takesHeaders: true }))).toEqual([]);
   });
 
   test("are checked", () => {
     const message = "headers must be a plain object of strings, got number";
-    expect(() => offerRule({ headers: 5 }, { takesHeaders: true })).toThrow(new TypeError(message));
+    expect(() => offerRule({ headers: 5 } as object, { takesHeaders: true })).toThrow(
+      new TypeError(message),
+    );
   });
 
   test("are allowed in a message of offerMany only where the queue takes them", () => {
