@@ -103,7 +103,7 @@ describe("options of subscriptions", () => {
     [checkReliableSubscribe, { onError: null }, /onError must be a function/],
     [checkBatchSubscribe, {}, /limit must be a whole number, got undefined/],
     [checkBatchSubscribe, { limit: 0 }, /limit must be a whole number between 1 and 10000, got 0/],
-    [checkBatchSubscribe, { limit: 1, orderBy }, /must be one of limit, concurrency, onError/],
+    [checkBatchSubscribe, { limit: 1, orderBy }, /must be one of concurrency, onError, limit/],
     [checkBatchSubscribe, { limit: 1, concurrency: 0 }, /concurrency must be/],
     [checkRoute, { unknown: "drop" }, /unknown must be "reject", "ack" or "leave", got "drop"/],
     [checkRoute, { uknown: "ack" }, /got "uknown"/],
