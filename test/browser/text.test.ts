@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { LAWS } from "../../src/tools/inspect/health.ts";
+import { LAWS } from "../../src/tools/view/health.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
 // Pure modules of the page, run in the browser.

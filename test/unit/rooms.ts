@@ -108,35 +108,34 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     imports: ["lua", "observe", "time"],
   },
   tools: { rule: "The package's version.", imports: [] },
-  "tools/inspect": {
-    rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",
+  "tools/view": {
+    rule: "What there is to see of queues and messages, once for the page, the command and the doctor.",
     imports: ["index.ts", "inside.ts"],
+  },
+  "tools/view/samples": {
+    rule: "Samples the numbers of queues and keeps their history.",
+    imports: ["tools/view", "index.ts", "inside.ts"],
   },
   "tools/doctor": {
     rule: "Runs an examination and collects its findings.",
-    imports: [
-      "tools/doctor/checks",
-      "tools/doctor/looks",
-      "tools/inspect",
-      "index.ts",
-      "inside.ts",
-    ],
+    imports: ["tools/doctor/checks", "tools/doctor/looks", "tools/view", "index.ts", "inside.ts"],
   },
   "tools/doctor/checks": {
     rule: "Judges what was seen; asks nothing.",
-    imports: ["tools/doctor/looks", "tools/inspect", "index.ts", "inside.ts"],
+    imports: ["tools/doctor/looks", "tools/view", "index.ts", "inside.ts"],
   },
   "tools/doctor/looks": {
     rule: "Asks Redis, and changes nothing there.",
-    imports: ["tools/inspect", "index.ts", "inside.ts"],
+    imports: ["tools/view", "index.ts", "inside.ts"],
   },
   "tools/dashboard": {
     rule: "A handler of HTTP requests, with its routes.",
     imports: [
+      "tools/view/samples",
       "tools/dashboard/calls",
       "tools/dashboard/readings",
       "tools/dashboard/http",
-      "tools/inspect",
+      "tools/view",
       "tools",
       "index.ts",
       "inside.ts",
@@ -145,20 +144,21 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   "tools/dashboard/calls": {
     rule: "Answers one request each: reads queues and acts on them.",
     imports: [
+      "tools/view/samples",
       "tools/dashboard/readings",
       "tools/dashboard/http",
-      "tools/inspect",
+      "tools/view",
       "index.ts",
       "inside.ts",
     ],
   },
   "tools/dashboard/readings": {
-    rule: "Samples the numbers of queues and keeps their history.",
+    rule: "What takes longer than a call: lists in pages, an examination, the health of Redis.",
     imports: [
       "tools/dashboard/http",
       "tools/doctor",
       "tools/doctor/looks",
-      "tools/inspect",
+      "tools/view",
       "index.ts",
       "inside.ts",
     ],
@@ -172,7 +172,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
     imports: [
       "tools/cli/commands",
       "tools/cli/session",
-      "tools/inspect",
+      "tools/view",
       "tools",
       "index.ts",
       "inside.ts",
@@ -187,7 +187,7 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
       "tools/cli/session",
       "tools/dashboard",
       "tools/doctor",
-      "tools/inspect",
+      "tools/view",
       "index.ts",
       "inside.ts",
     ],
@@ -198,17 +198,11 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/cli/top": {
     rule: "`delayline top`: the numbers of all queues on the whole terminal.",
-    imports: [
-      "tools/cli/session",
-      "tools/dashboard/readings",
-      "tools/inspect",
-      "index.ts",
-      "inside.ts",
-    ],
+    imports: ["tools/view/samples", "tools/cli/session", "tools/view", "index.ts", "inside.ts"],
   },
   "tools/cli/session": {
     rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",
-    imports: ["tools/inspect", "index.ts", "inside.ts"],
+    imports: ["tools/view", "index.ts", "inside.ts"],
   },
   "tools/dashboard/page": {
     rule: "The page in the browser: it reaches the server by HTTP alone.",

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../../index.ts";
 import { causeOf, optionFor, suggest } from "../../inside.ts";
-import { escapeControl } from "../inspect/text.ts";
+import { escapeControl } from "../view/text.ts";
 import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";

@@ -1,5 +1,5 @@
 import { DelaylineError } from "../../index.ts";
-import { Inspector } from "../inspect/inspector.ts";
+import { Inspector } from "../view/inspector.ts";
 import { ASSETS } from "./assets.ts";
 import { ApiCall, type Running } from "./calls/api-call.ts";
 import { EventStreams } from "./calls/event-streams.ts";
@@ -11,11 +11,11 @@ import {
 import { Admission, readBody } from "./http/admission.ts";
 import { HttpError, reply, replyError } from "./http/reply.ts";
 import { Doctor } from "./readings/doctor.ts";
-import { KeptHistory } from "./readings/kept-history.ts";
-import { Months } from "./readings/month.ts";
-import { QueueView } from "./readings/queue-view.ts";
+import { KeptHistory } from "../view/samples/kept-history.ts";
+import { Months } from "../view/samples/month.ts";
+import { QueueView } from "../view/samples/queue-view.ts";
 import { Readings } from "./readings/readings.ts";
-import { Sampler } from "./readings/sampler.ts";
+import { Sampler } from "../view/samples/sampler.ts";
 import { answer, findRoute } from "./routes.ts";
 
 /** A handler of Fetch API requests, made by {@link dashboard}. */

@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import type { DelaylineOptions } from "../../index.ts";
 import { layout, sleepForNetwork, suggest } from "../../inside.ts";
-import { Inspector, isEmpty } from "../inspect/inspector.ts";
-import { shellWord, type CommandWord } from "../inspect/text.ts";
+import { Inspector, isEmpty } from "../view/inspector.ts";
+import { shellWord, type CommandWord } from "../view/text.ts";
 import { checkAccess } from "./checks/access.ts";
 import { inBackticks, type CommandLine, type Finding } from "./checks/finding.ts";
 import { merged } from "./checks/merged.ts";

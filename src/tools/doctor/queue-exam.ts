@@ -1,5 +1,5 @@
 import { causeOf, facts } from "../../inside.ts";
-import type { Inspector } from "../inspect/inspector.ts";
+import type { Inspector } from "../view/inspector.ts";
 import { checkSlots } from "./checks/cluster.ts";
 import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
 import {

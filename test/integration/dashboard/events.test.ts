@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { EventStreams } from "../../../src/tools/dashboard/calls/event-streams.ts";
-import { QueueView } from "../../../src/tools/dashboard/readings/queue-view.ts";
-import { Sampler, type Round } from "../../../src/tools/dashboard/readings/sampler.ts";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
+import { QueueView } from "../../../src/tools/view/samples/queue-view.ts";
+import { Sampler, type Round } from "../../../src/tools/view/samples/sampler.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { eventsOf, fromHere, newDashboard } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { RejectError, type Delivery, type FailedAttempt } from "../../../src/index.ts";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
-import { locate } from "../../../src/tools/inspect/locate.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
+import { locate } from "../../../src/tools/view/locate.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newConsumerName } from "../../../src/reliable/group/consumer-name.ts";
 import { collect } from "../../helpers/collect.ts";

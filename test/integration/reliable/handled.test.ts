@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
 import type { ScriptEvent } from "../../../src/lua/script.ts";
-import { handledIn, lifeOfHandled } from "../../../src/tools/inspect/handled.ts";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
+import { handledIn, lifeOfHandled } from "../../../src/tools/view/handled.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";

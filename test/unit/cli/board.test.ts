@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { NO_NUMBERS } from "../../../src/nouns/numbers.ts";
 import type { QueueStats } from "../../../src/observe/queue-stats.ts";
 import { Board } from "../../../src/tools/cli/top/board.ts";
-import { brokenRow, rowOf } from "../../../src/tools/dashboard/readings/history.ts";
-import type { Round, Sample } from "../../../src/tools/dashboard/readings/sampler.ts";
+import { brokenRow, rowOf } from "../../../src/tools/view/samples/history.ts";
+import type { Round, Sample } from "../../../src/tools/view/samples/sampler.ts";
 
 const AT = Date.UTC(2026, 10, 26, 9);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { nextStep } from "../../../src/tools/cli/session/message-view.ts";
-import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
+import type { Sighting } from "../../../src/tools/view/sighting.ts";
 
 const NOW = 1_795_359_664_000;
 const seen = { queue: "orders", id: "the-id", deadline: NOW + 1000 } as Sighting;

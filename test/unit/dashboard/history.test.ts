@@ -4,7 +4,7 @@ import {
   Histories,
   History,
   type QueueRow,
-} from "../../../src/tools/dashboard/readings/history.ts";
+} from "../../../src/tools/view/samples/history.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");

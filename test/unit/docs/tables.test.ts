@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { PLACES } from "../../../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
-import { LAWS } from "../../../src/tools/inspect/health.ts";
+import { LAWS } from "../../../src/tools/view/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
 import { pageWithTables, TABLES } from "../../../scripts/docs-tables.ts";

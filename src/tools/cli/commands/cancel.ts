@@ -1,4 +1,4 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
 import { UsageError } from "../session/arguments.ts";
 import { formatCount, quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";

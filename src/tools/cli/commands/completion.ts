@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { escapeControl } from "../../inspect/text.ts";
+import { escapeControl } from "../../view/text.ts";
 import { parseSubWord } from "../session/arguments.ts";
 import {
   commandAt,

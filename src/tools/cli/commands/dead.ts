@@ -1,8 +1,8 @@
-import { escapeControl } from "../../inspect/text.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { changeLetters, deadByReason, type LetterFilter } from "../../inspect/dead-reasons.ts";
-import { messagesIn } from "../../inspect/locate.ts";
-import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { escapeControl } from "../../view/text.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { changeLetters, deadByReason, type LetterFilter } from "../../view/dead-reasons.ts";
+import { messagesIn } from "../../view/locate.ts";
+import { isUnreadable, type Sighting } from "../../view/sighting.ts";
 import type { DeadLetters } from "../../../index.ts";
 import { checks, ids } from "../../../inside.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";

@@ -1,5 +1,5 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
-import { escapeControl } from "../../inspect/text.ts";
+import { escapeControl } from "../../view/text.ts";
 import { sleepForNetwork } from "../../../inside.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatCount, formatPairs, wrap } from "../session/output.ts";

@@ -1,5 +1,5 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { beyondPlanned, type Beyond } from "../../inspect/schedule-state.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { beyondPlanned, type Beyond } from "../../view/schedule-state.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";

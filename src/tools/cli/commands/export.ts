@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { open, rename, rm, type FileHandle } from "node:fs/promises";
-import { exportQueue } from "../../inspect/export-queue.ts";
+import { exportQueue } from "../../view/export-queue.ts";
 import { MachineError, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";

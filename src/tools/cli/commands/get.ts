@@ -1,7 +1,7 @@
-import { handledIn, type HandledReport } from "../../inspect/handled.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { locate, type Location } from "../../inspect/locate.ts";
-import type { MessageState } from "../../inspect/sighting.ts";
+import { handledIn, type HandledReport } from "../../view/handled.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { locate, type Location } from "../../view/locate.ts";
+import type { MessageState } from "../../view/sighting.ts";
 import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";

@@ -1,7 +1,7 @@
 import { PLACES } from "../../../inside.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn, messagesWith } from "../../inspect/locate.ts";
-import { MESSAGE_STATES, type MessageState } from "../../inspect/sighting.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { messagesIn, messagesWith } from "../../view/locate.ts";
+import { MESSAGE_STATES, type MessageState } from "../../view/sighting.ts";
 import { parseChoice, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";

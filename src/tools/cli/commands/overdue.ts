@@ -1,6 +1,6 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn } from "../../inspect/locate.ts";
-import { escapeControl } from "../../inspect/text.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { messagesIn } from "../../view/locate.ts";
+import { escapeControl } from "../../view/text.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";

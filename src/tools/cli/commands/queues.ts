@@ -1,6 +1,6 @@
 import { LIMITS, NUMBERS } from "../../../inside.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { escapeControl } from "../../inspect/text.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { escapeControl } from "../../view/text.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";

@@ -1,4 +1,4 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import { formatDistance } from "../session/format-time.ts";

@@ -1,6 +1,6 @@
 import type { Schedule } from "../../../index.ts";
-import { ruleInWords, stateOfSchedule } from "../../inspect/schedule-state.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { ruleInWords, stateOfSchedule } from "../../view/schedule-state.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";

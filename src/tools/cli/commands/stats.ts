@@ -1,6 +1,6 @@
 import { RedisError, type QueueStats } from "../../../index.ts";
 import { NUMBERS, PAUSED, SHOWN, sleepForNetwork, valueOf } from "../../../inside.ts";
-import { problemsOf } from "../../inspect/health.ts";
+import { problemsOf } from "../../view/health.ts";
 import { parseDuration } from "../session/arguments.ts";
 import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
 import { formatCount, formatPairs, numberColumn, quoted } from "../session/output.ts";

@@ -1,6 +1,6 @@
 import { Cluster, type RedisOptions } from "ioredis";
 import type { DelaylineOptions } from "../../../index.ts";
-import { databaseOf } from "../../inspect/inspector.ts";
+import { databaseOf } from "../../view/inspector.ts";
 import { UsageError } from "./arguments.ts";
 
 /** The Redis to connect to. */

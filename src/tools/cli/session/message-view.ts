@@ -1,15 +1,15 @@
 import type { Guard } from "../../../index.ts";
 import { trailers } from "../../../inside.ts";
-import { BOUNDS, isOverdue } from "../../inspect/health.ts";
-import type { HandledSighting } from "../../inspect/handled.ts";
+import { BOUNDS, isOverdue } from "../../view/health.ts";
+import type { HandledSighting } from "../../view/handled.ts";
 import {
   countBeforeRedrive,
   isUnreadable,
   MESSAGE_STATES,
   type MessageState,
   type Sighting,
-} from "../../inspect/sighting.ts";
-import { escapeControl, readablePayload, type CommandWord } from "../../inspect/text.ts";
+} from "../../view/sighting.ts";
+import { escapeControl, readablePayload, type CommandWord } from "../../view/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
 import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";

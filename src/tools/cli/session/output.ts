@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { escapeControl } from "../../inspect/text.ts";
+import { escapeControl } from "../../view/text.ts";
 
 /** The streams, environment and signal of a run: those of the process, or of a test. */
 export interface Io {

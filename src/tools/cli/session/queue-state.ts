@@ -1,6 +1,6 @@
 import type { QueueStats } from "../../../index.ts";
-import { problemsOf, type Problem } from "../../inspect/health.ts";
-import { escapeControl } from "../../inspect/text.ts";
+import { problemsOf, type Problem } from "../../view/health.ts";
+import { escapeControl } from "../../view/text.ts";
 import { formatDistance, formatDuration } from "./format-time.ts";
 import { formatCount } from "./output.ts";
 

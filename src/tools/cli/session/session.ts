@@ -1,8 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import { RedisError } from "../../../index.ts";
 import { networkTime, suggest } from "../../../inside.ts";
-import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
-import { escapeControl, shellWord, type CommandWord } from "../../inspect/text.ts";
+import { Inspector, type InspectedQueue } from "../../view/inspector.ts";
+import { escapeControl, shellWord, type CommandWord } from "../../view/text.ts";
 import {
   DEFAULT_URL,
   parseAddresses,
@@ -14,7 +14,7 @@ import {
 import { parseChoice, parseDuration, UsageError } from "./arguments.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { Output, quoted, type Io } from "./output.ts";
-import { messagesIn } from "../../inspect/places.ts";
+import { messagesIn } from "../../view/places.ts";
 
 /** The values of `--timeout` and `--interop`. */
 interface SessionOptions {

@@ -1,8 +1,8 @@
 import type { QueueStats } from "../../../index.ts";
 import { NUMBERS } from "../../../inside.ts";
-import { LAWS, problemsOf } from "../../inspect/health.ts";
-import type { Round, Sample } from "../../dashboard/readings/sampler.ts";
-import { escapeControl } from "../../inspect/text.ts";
+import { LAWS, problemsOf } from "../../view/health.ts";
+import type { Round, Sample } from "../../view/samples/sampler.ts";
+import { escapeControl } from "../../view/text.ts";
 import { formatDuration, formatInstant } from "../session/format-time.ts";
 import { formatCount, formatTable, numberColumn, wrap, type Column } from "../session/output.ts";
 import { stateOf } from "../session/queue-state.ts";

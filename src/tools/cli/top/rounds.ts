@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { sleepForNetwork } from "../../../inside.ts";
-import { Sampler, type Round } from "../../dashboard/readings/sampler.ts";
+import { Sampler, type Round } from "../../view/samples/sampler.ts";
 import type { Session } from "../session/session.ts";
 
 /** Reads the numbers of all queues every `interval` milliseconds, until the signal; more rarely if there are many. */

@@ -1,15 +1,15 @@
 import type { MessageId } from "../../../index.ts";
 import { checks, ids, layout, type Place, type Verb } from "../../../inside.ts";
-import { PLACE_NAMES, VERBS } from "../../inspect/places.ts";
-import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
-import { readablePayload, type ReadablePayload } from "../../inspect/text.ts";
+import { PLACE_NAMES, VERBS } from "../../view/places.ts";
+import type { InspectedQueue, Inspector } from "../../view/inspector.ts";
+import { readablePayload, type ReadablePayload } from "../../view/text.ts";
 import { HttpError } from "../http/reply.ts";
 import type { Doctor } from "../readings/doctor.ts";
-import type { KeptHistory } from "../readings/kept-history.ts";
-import type { Months } from "../readings/month.ts";
-import type { QueueView } from "../readings/queue-view.ts";
+import type { KeptHistory } from "../../view/samples/kept-history.ts";
+import type { Months } from "../../view/samples/month.ts";
+import type { QueueView } from "../../view/samples/queue-view.ts";
 import type { Readings } from "../readings/readings.ts";
-import type { Sampler } from "../readings/sampler.ts";
+import type { Sampler } from "../../view/samples/sampler.ts";
 import type { EventStreams } from "./event-streams.ts";
 
 /** The parts of a running dashboard that its calls share. */

@@ -1,8 +1,8 @@
-import { changeQuarantined, MOST_BARE } from "../../inspect/bare.ts";
-import { changeLettersAt } from "../../inspect/dead-reasons.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn } from "../../inspect/locate.ts";
-import { isUnreadable } from "../../inspect/sighting.ts";
+import { changeQuarantined, MOST_BARE } from "../../view/bare.ts";
+import { changeLettersAt } from "../../view/dead-reasons.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { messagesIn } from "../../view/locate.ts";
+import { isUnreadable } from "../../view/sighting.ts";
 import type { MessageId } from "../../../index.ts";
 import { PLACES, type Place, type Verb } from "../../../inside.ts";
 import { HttpError } from "../http/reply.ts";

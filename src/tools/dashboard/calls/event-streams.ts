@@ -1,6 +1,6 @@
 import { asJson, HttpError, reply } from "../http/reply.ts";
-import type { QueueView } from "../readings/queue-view.ts";
-import type { Round, Sampler } from "../readings/sampler.ts";
+import type { QueueView } from "../../view/samples/queue-view.ts";
+import type { Round, Sampler } from "../../view/samples/sampler.ts";
 import { networkTime } from "../../../inside.ts";
 
 /** The most streams open at once. */

@@ -1,9 +1,9 @@
 import type { Rescheduled } from "../../../index.ts";
-import { deadByReason, type DeadReasons } from "../../inspect/dead-reasons.ts";
-import { handledIn, lifeOfHandled, type HandledSighting } from "../../inspect/handled.ts";
-import { lifeOf } from "../../inspect/life.ts";
-import { locate } from "../../inspect/locate.ts";
-import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { deadByReason, type DeadReasons } from "../../view/dead-reasons.ts";
+import { handledIn, lifeOfHandled, type HandledSighting } from "../../view/handled.ts";
+import { lifeOf } from "../../view/life.ts";
+import { locate } from "../../view/locate.ts";
+import { countBeforeRedrive, isUnreadable, type Sighting } from "../../view/sighting.ts";
 import { HttpError } from "../http/reply.ts";
 import { rowPayload, shownPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";

@@ -1,4 +1,4 @@
-import { MOST_BARE } from "../../inspect/bare.ts";
+import { MOST_BARE } from "../../view/bare.ts";
 import { rowPayload, type ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";
 import { payloadsOf, wantedOf } from "./wanted.ts";

@@ -1,6 +1,6 @@
 import { checks, type past } from "../../../inside.ts";
-import { consumers } from "../../inspect/locate.ts";
-import { isEmpty } from "../../inspect/inspector.ts";
+import { consumers } from "../../view/locate.ts";
+import { isEmpty } from "../../view/inspector.ts";
 import { HttpError, reply } from "../http/reply.ts";
 import {
   folded,
@@ -12,7 +12,7 @@ import {
   totalOf,
   type Lines,
   type SpanBack,
-} from "../readings/lines.ts";
+} from "../../view/samples/lines.ts";
 import type { ApiCall, Running } from "./api-call.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */

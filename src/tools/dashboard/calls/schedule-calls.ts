@@ -1,4 +1,4 @@
-import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
+import { stateOfSchedule, type Schedule } from "../../view/schedule-state.ts";
 import { HttpError } from "../http/reply.ts";
 import type { ApiCall } from "./api-call.ts";
 

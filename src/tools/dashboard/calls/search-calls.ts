@@ -1,5 +1,5 @@
-import { search, type SearchReport } from "../../inspect/search.ts";
-import type { Sighting } from "../../inspect/sighting.ts";
+import { search, type SearchReport } from "../../view/search.ts";
+import type { Sighting } from "../../view/sighting.ts";
 import type { ApiCall } from "./api-call.ts";
 
 /** A message that a search found. */

@@ -1,6 +1,6 @@
 import { checks } from "../../../inside.ts";
-import { messagesIn } from "../../inspect/locate.ts";
-import type { Sighting } from "../../inspect/sighting.ts";
+import { messagesIn } from "../../view/locate.ts";
+import type { Sighting } from "../../view/sighting.ts";
 import { redisHealth } from "../readings/redis-health.ts";
 import type { ApiCall } from "./api-call.ts";
 import { MOST_SORTED, pageOf, sorted, sortOf } from "./sorted.ts";

@@ -1,8 +1,8 @@
-import { payloadsIn, type BarePayload, type BareState } from "../../inspect/bare.ts";
-import { foldReason } from "../../inspect/dead-reasons.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn, messagesWith } from "../../inspect/locate.ts";
-import type { MessageState, Sighting } from "../../inspect/sighting.ts";
+import { payloadsIn, type BarePayload, type BareState } from "../../view/bare.ts";
+import { foldReason } from "../../view/dead-reasons.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
+import { messagesIn, messagesWith } from "../../view/locate.ts";
+import type { MessageState, Sighting } from "../../view/sighting.ts";
 import { checks } from "../../../inside.ts";
 import type { ApiCall } from "./api-call.ts";
 

@@ -1,5 +1,5 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
-import { shellWord } from "../../inspect/text.ts";
+import { shellWord } from "../../view/text.ts";
 import type { DelaylineOptions } from "../../../index.ts";
 import { networkTime } from "../../../inside.ts";
 

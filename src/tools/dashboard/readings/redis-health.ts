@@ -1,6 +1,6 @@
 import { readEntrance } from "../../doctor/looks/server-report.ts";
 import { Site } from "../../doctor/looks/site.ts";
-import type { Inspector } from "../../inspect/inspector.ts";
+import type { Inspector } from "../../view/inspector.ts";
 
 /** What a server says of itself. Sizes are in bytes, durations in milliseconds; undefined where it does not say. */
 export interface RedisHealth {

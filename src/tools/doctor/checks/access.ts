@@ -1,4 +1,4 @@
-import { shellWord } from "../../inspect/text.ts";
+import { shellWord } from "../../view/text.ts";
 import type { AccessReport, Closed } from "../looks/access-report.ts";
 import { agree, asAdmin, abridged, named, redisCli, type Finding } from "./finding.ts";
 

@@ -1,5 +1,5 @@
-import { BOUNDS, LAWS, problemsOf } from "../../inspect/health.ts";
-import { shellWord } from "../../inspect/text.ts";
+import { BOUNDS, LAWS, problemsOf } from "../../view/health.ts";
+import { shellWord } from "../../view/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import {

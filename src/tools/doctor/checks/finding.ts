@@ -1,4 +1,4 @@
-import { shellWord, type CommandWord } from "../../inspect/text.ts";
+import { shellWord, type CommandWord } from "../../view/text.ts";
 import type { ServerReport } from "../looks/server-report.ts";
 import type { Endpoint, Site } from "../looks/site.ts";
 

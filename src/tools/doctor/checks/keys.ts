@@ -1,5 +1,5 @@
-import { LAWS } from "../../inspect/health.ts";
-import { shellWord } from "../../inspect/text.ts";
+import { LAWS } from "../../view/health.ts";
+import { shellWord } from "../../view/text.ts";
 import type { EarlyMove, IndexReport } from "../looks/close-look.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";

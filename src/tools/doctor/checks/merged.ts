@@ -1,4 +1,4 @@
-import { shellWord } from "../../inspect/text.ts";
+import { shellWord } from "../../view/text.ts";
 import { named, type Finding } from "./finding.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { LAWS, problemsOf } from "../../inspect/health.ts";
-import { stateOfSchedule, type Schedule } from "../../inspect/schedule-state.ts";
+import { LAWS, problemsOf } from "../../view/health.ts";
+import { stateOfSchedule, type Schedule } from "../../view/schedule-state.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import { agree, count, inWords, type CommandLine, type Finding } from "./finding.ts";
 

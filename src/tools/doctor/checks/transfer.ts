@@ -1,6 +1,6 @@
 import type { QueueStats } from "../../../index.ts";
-import { isOverdue, LAWS, problemsOf } from "../../inspect/health.ts";
-import { escapeControl, shellWord } from "../../inspect/text.ts";
+import { isOverdue, LAWS, problemsOf } from "../../view/health.ts";
+import { escapeControl, shellWord } from "../../view/text.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import {

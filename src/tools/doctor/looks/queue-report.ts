@@ -1,7 +1,7 @@
 import { RedisError, type QueueStats } from "../../../index.ts";
 import { LIMITS, facts, layout, members, partitionName } from "../../../inside.ts";
-import type { Inspector } from "../../inspect/inspector.ts";
-import type { Schedule } from "../../inspect/schedule-state.ts";
+import type { Inspector } from "../../view/inspector.ts";
+import type { Schedule } from "../../view/schedule-state.ts";
 import {
   listenersOf,
   strangersIn,

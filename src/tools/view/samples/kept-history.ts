@@ -1,5 +1,5 @@
 import { causeOf, past, type RedisClient } from "../../../inside.ts";
-import type { Inspector } from "../../inspect/inspector.ts";
+import type { Inspector } from "../inspector.ts";
 import { lateOf, type QueueRow } from "./history.ts";
 
 const MINUTE = 60_000;

@@ -1,12 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
-import { lifeOf, type Moment } from "../../../src/tools/inspect/life.ts";
-import {
-  search,
-  type SearchOptions,
-  type SearchReport,
-} from "../../../src/tools/inspect/search.ts";
-import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
+import { lifeOf, type Moment } from "../../../src/tools/view/life.ts";
+import { search, type SearchOptions, type SearchReport } from "../../../src/tools/view/search.ts";
+import type { Sighting } from "../../../src/tools/view/sighting.ts";
 import { parseMessageId } from "../../../src/queue/message/message.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newLine } from "../../helpers/delayline.ts";

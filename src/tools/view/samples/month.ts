@@ -1,5 +1,5 @@
-import type { Inspector } from "../../inspect/inspector.ts";
-import { beyondPlanned, type Beyond } from "../../inspect/schedule-state.ts";
+import type { Inspector } from "../inspector.ts";
+import { beyondPlanned, type Beyond } from "../schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
 import { networkTime } from "../../../inside.ts";
 

@@ -5,9 +5,9 @@ import {
   changeLettersAt,
   deadByReason,
   type LetterFilter,
-} from "../../../src/tools/inspect/dead-reasons.ts";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
-import { messagesIn } from "../../../src/tools/inspect/locate.ts";
+} from "../../../src/tools/view/dead-reasons.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
+import { messagesIn } from "../../../src/tools/view/locate.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";

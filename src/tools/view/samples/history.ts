@@ -1,6 +1,6 @@
 import type { QueueNumbers, QueueStats } from "../../../index.ts";
 import { NO_NUMBERS, NUMBERS } from "../../../inside.ts";
-import { problemsOf, type Problem } from "../../inspect/health.ts";
+import { problemsOf, type Problem } from "../health.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
 export interface QueueRow extends QueueNumbers {

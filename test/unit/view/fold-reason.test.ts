@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { foldReason } from "../../../src/tools/inspect/dead-reasons.ts";
+import { foldReason } from "../../../src/tools/view/dead-reasons.ts";
 
 test.each([
   ["connect ETIMEDOUT 10.0.0.3:5432", "connect ETIMEDOUT #:#"],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isOverdue, LAWS, problemsOf, type Judged } from "../../../src/tools/inspect/health.ts";
+import { isOverdue, LAWS, problemsOf, type Judged } from "../../../src/tools/view/health.ts";
 
 /** A reliable queue that is well: one message has been due for a moment. */
 const calm: Judged = {

@@ -1,6 +1,6 @@
 import { pack } from "msgpackr";
 import { describe, expect, test } from "vitest";
-import { escapeControl, readablePayload } from "../../../src/tools/inspect/text.ts";
+import { escapeControl, readablePayload } from "../../../src/tools/view/text.ts";
 
 describe("a payload", () => {
   test.each([

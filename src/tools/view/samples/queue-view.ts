@@ -1,4 +1,4 @@
-import type { Inspector } from "../../inspect/inspector.ts";
+import type { Inspector } from "../inspector.ts";
 import type { PartitionRow, WholeQueueRow } from "./history.ts";
 import type { Sample } from "./sampler.ts";
 

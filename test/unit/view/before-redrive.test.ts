@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countBeforeRedrive, type MessageState } from "../../../src/tools/inspect/sighting.ts";
+import { countBeforeRedrive, type MessageState } from "../../../src/tools/view/sighting.ts";
 
 test.each<[failed: number[], attempts: number, state: MessageState, before: number]>([
   [[], 0, "delayed", 0],

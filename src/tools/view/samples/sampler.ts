@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { RedisError, type QueueStats } from "../../../index.ts";
 import { causeOf, networkTime } from "../../../inside.ts";
-import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
+import { isEmpty, type InspectedQueue, type Inspector } from "../inspector.ts";
 import { brokenRow, Histories, rowOf, type QueueRow } from "./history.ts";
 import type { KeptHistory } from "./kept-history.ts";
 

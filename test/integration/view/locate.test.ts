@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Delivery, ReliableQueue } from "../../../src/index.ts";
-import { consumers, locate } from "../../../src/tools/inspect/locate.ts";
-import { Inspector } from "../../../src/tools/inspect/inspector.ts";
-import { parseRecord, recordOf } from "../../../src/tools/inspect/record.ts";
-import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
+import { consumers, locate } from "../../../src/tools/view/locate.ts";
+import { Inspector } from "../../../src/tools/view/inspector.ts";
+import { parseRecord, recordOf } from "../../../src/tools/view/record.ts";
+import type { Sighting } from "../../../src/tools/view/sighting.ts";
 import { describe } from "../../../src/tools/cli/session/message-view.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
