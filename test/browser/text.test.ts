@@ -1,6 +1,5 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import { LAWS } from "../../src/tools/view/health.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
 // Pure modules of the page, run in the browser.
@@ -11,7 +10,7 @@ async function call<T>(page: Page, module: string, name: string, ...args: unknow
   return await page.evaluate<T>(source);
 }
 
-inBrowser("formats texts and numbers, parses routes, and words problems", async () => {
+inBrowser("formats texts and numbers, and parses routes", async () => {
   const { url } = await openBoard(async () => {});
   const page = await visit(url);
   const visible = (text: string) => call(page, "parts/text", "visible", text);
@@ -48,43 +47,4 @@ inBrowser("formats texts and numbers, parses routes, and words problems", async 
       page: "missing",
     });
   }
-
-  const calm = {
-    name: "q",
-    kind: "reliable",
-    delayed: 5,
-    overdue: 1,
-    overdueBy: 10,
-    ready: 0,
-    retries: 0,
-    dead: 0,
-    quarantined: 0,
-    oldestReadyAge: null,
-    consumers: 1,
-    listeners: 1,
-  };
-  const problems = async (change: object) => {
-    const found = await call<{ text: string }[]>(page, "data/problem", "problemsOf", {
-      ...calm,
-      ...change,
-    });
-    return found.map(({ text }) => text);
-  };
-  expect(await problems({ problems: [] })).toEqual([]);
-  const late = { overdue: 3, overdueBy: 65_000, dead: 1, problems: ["overdue", "dead-letters"] };
-  expect(await problems({ ...late, listeners: 0 })).toEqual([
-    "3 messages overdue, the oldest by 1 min 5 s: no process transfers them",
-    "1 dead letter",
-  ]);
-  expect(await problems({ ...late, isPaused: true, problems: ["paused"] })).toEqual([
-    "3 messages overdue, the oldest by 1 min 5 s: the queue is paused",
-  ]);
-  expect(await problems({ ready: 2, consumers: 0, problems: ["no-consumer"] })).toEqual([
-    "2 messages ready, but no consumers",
-  ]);
-  // Each problem that a server can report has words.
-  for (const problem of Object.keys(LAWS)) {
-    expect(await problems({ problems: [problem] })).toHaveLength(1);
-  }
-  expect(await problems({ error: "LOADING" })).toEqual(["could not be read: LOADING"]);
 });

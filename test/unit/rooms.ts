@@ -194,7 +194,14 @@ export const ANNEXES: Readonly<Record<string, Annex>> = {
   },
   "tools/cli/demo": {
     rule: "`delayline demo`: a Redis, orders, and workers to kill.",
-    imports: ["tools/cli/session", "tools/dashboard", "adapters/testing", "index.ts", "inside.ts"],
+    imports: [
+      "tools/view",
+      "tools/cli/session",
+      "tools/dashboard",
+      "adapters/testing",
+      "index.ts",
+      "inside.ts",
+    ],
   },
   "tools/cli/top": {
     rule: "`delayline top`: the numbers of all queues on the whole terminal.",

@@ -44,8 +44,13 @@ function readAssets(): Record<string, Asset> {
       file.split(sep).join("/"),
       readFileSync(join(home, file), "utf8").replaceAll("\r\n", "\n"),
     ]);
+  const shared = readFileSync(join(home, "../view/words.js"), "utf8").replaceAll("\r\n", "\n");
+  const made = [
+    ["page/data/tables.js", tables()],
+    ["page/data/words.js", shared],
+  ] as const;
   return Object.fromEntries(
-    [...texts, ["page/data/tables.js", tables()] as const].map(([path, text]) => {
+    [...texts, ...made].map(([path, text]) => {
       const type = TYPES[extname(path)];
       if (type === undefined) throw new Error(`${path}: no content type for this extension`);
       const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 16)}"`;

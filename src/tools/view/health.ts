@@ -1,4 +1,5 @@
 import type { QueueStats } from "../../index.ts";
+import type { Severity } from "./severity.ts";
 
 /** The numbers by which a queue is judged. */
 export type Judged = Pick<
@@ -18,11 +19,8 @@ export type Judged = Pick<
   | "listeners"
 >;
 
-/** `error`: messages stand still against everybody's will. `warning`: a person should look, and the others move on. */
-type Level = "error" | "warning";
-
 interface Law {
-  readonly level: Level;
+  readonly level: Severity;
   readonly isBroken: (queue: Judged) => boolean;
   /** Problems that explain this one, so that it is not reported beside them. */
   readonly unless?: readonly string[];

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { formatInstant } from "../../../src/tools/cli/session/format-time.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis as newRedisOn, uniqueName } from "../../helpers/redis.ts";
+import { formatInstant } from "../../../src/tools/view/instants.ts";
 
 // Commands that read all queues need a server of their own: other tests break queues on purpose.
 
@@ -31,7 +31,7 @@ test("get finds a message by its key in all queues", async () => {
   const found = await cli(["get", key]);
   expect(found.code).toBe(0);
   expect(found.stdout).toContain(`"${key}" is delayed in queue "${name}".`);
-  expect(found.stdout).toMatch(/due {6}.* \(in 59m/);
+  expect(found.stdout).toMatch(/due {6}.* \(in 59 min/);
   expect(found.stdout).toContain(id);
   expect(found.stdout).not.toContain("ann");
   const { stdout } = await cli(["get", name, id, "--payload"]);
@@ -53,7 +53,7 @@ test("get shows what is asked when the message is due", async () => {
   for (const words of [[key], [name, key]]) {
     const { stdout } = await cli(["get", ...words]);
     expect(stdout).toContain('only if        status\\u{1b}[2J, field 42 is not "paid"');
-    expect(stdout).toMatch(/at the latest {2}.* \(in 2h 59m/);
+    expect(stdout).toMatch(/at the latest {2}.* \(in 2 h 59 min/);
     expect((await cli(["get", ...words, "--json"])).json).toMatchObject([conditions]);
   }
 });
@@ -129,7 +129,7 @@ test("queues, stats, list, search and due agree about a queue", async () => {
   expect((await cli(["stats", name])).stdout).toMatch(/delayed +3\n/);
   const listed = await cli(["list", name, "--limit", "2"]);
   expect(listed.stdout).toMatch(
-    /^DUE +ID +KEY\nin 59m \d+s +\S+ +order:1\nin 1h 59m +\S+ +order:2\n$/,
+    /^DUE +ID +KEY\nin 59 min \d+ s +\S+ +order:1\nin 1 h 59 min +\S+ +order:2\n$/,
   );
   const found = (await cli(["search", name, "--prefix", "order:", "--json"])).json;
   expect(found.map(({ key }) => String(key)).toSorted((a, b) => a.localeCompare(b))).toEqual([
@@ -141,7 +141,7 @@ test("queues, stats, list, search and due agree about a queue", async () => {
   expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
   const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
   expect(stdout.match(/#/g)?.length).toBe(3 * 36);
-  expect(stderr).toMatch(/in spans of 1h: 3\.\n/);
+  expect(stderr).toMatch(/in spans of 1 h: 3\.\n/);
 });
 
 test.each<[step: string, length: number]>([
@@ -239,7 +239,7 @@ test.each([
   ]);
   const { stdout, stderr } = await cli(asked(formatInstant(at(-1, 9))));
   expect(stdout.match(/ 09:00:00 /g)).toHaveLength(4);
-  expect(stderr).toContain(`until ${formatInstant(at(3, 9))}, in spans of 1d: 7.`);
+  expect(stderr).toContain(`until ${formatInstant(at(3, 9))}, in spans of 1 d: 7.`);
 });
 
 test("search finds keys in every state and partition", async () => {
@@ -268,7 +268,7 @@ test("search finds keys in every state and partition", async () => {
     "order:retrying retrying",
   ]);
   const { stdout } = await cli(["search", "--prefix", "order:retry"]);
-  expect(stdout).toMatch(/^STATE +DUE +ID +KEY\nretrying +in 59m \d+s +\S+ +order:retrying\n/);
+  expect(stdout).toMatch(/^STATE +DUE +ID +KEY\nretrying +in 59 min \d+ s +\S+ +order:retrying\n/);
 
   await line.getDelayedQueue(plain, { codec: "string" }).offer("x", 0, { key: "order:gone" });
   await eventually(async () => (await line.stats(plain)).ready === 1);
@@ -317,11 +317,11 @@ test("stats points out a queue whose due messages nobody moves", async () => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
   const { stdout, stderr } = await cli(["stats"]);
-  expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h, no process moves it$`, "m"));
+  expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1 h, no process moves it$`, "m"));
   expect(stderr).toMatch(/^Needs attention: \d+ of \d+ queues\. .*: npx delayline doctor$/m);
   const one = await cli(["stats", name]);
   expect(one.stderr).toContain(
-    `Needs attention: overdue by 1h, no process moves it. To find out why: npx delayline doctor ${name}`,
+    `Needs attention: 1 message overdue, the oldest by 1 h: no process transfers them. To find out why: npx delayline doctor ${name}`,
   );
 });
 

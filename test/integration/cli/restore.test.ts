@@ -29,9 +29,9 @@ test("overdue: counts by lateness, and says whether the queue is paused, and why
   expect(code).toBe(0);
   expect(stdout.split("\n").map((line) => line.trim().split(/ {2,}/))).toEqual([
     ["LATE BY", "MESSAGES"],
-    ["more than 1h", "1"],
-    ["more than 1m", "2"],
-    ["up to 1m", "1"],
+    ["more than 1 h", "1"],
+    ["more than 1 min", "2"],
+    ["up to 1 min", "1"],
     [""],
   ]);
   expect(stderr).toMatch(
@@ -47,7 +47,7 @@ test("overdue --drop removes what is older, and nothing else; --release resumes"
   const drop = ["overdue", name, "--drop", "--older-than", "1m"];
   const dry = await cli([...drop, "--dry-run"]);
   expect(dry.stderr).toBe(
-    `Would drop 2 messages of queue "${name}" that are late by more than 1m. Nothing was changed.\n`,
+    `Would drop 2 messages of queue "${name}" that are late by more than 1 min. Nothing was changed.\n`,
   );
   expect(await queue.size()).toBe(4);
   expect((await cli(drop)).code).toBe(2);

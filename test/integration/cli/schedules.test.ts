@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { formatInstant } from "../../../src/tools/cli/session/format-time.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { OwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { formatInstant } from "../../../src/tools/view/instants.ts";
 
 const HOUR = 3_600_000;
 
@@ -35,7 +35,7 @@ test("schedules shows each one, and one with its next runs in its zone and here"
   expect(all.stdout).toMatch(
     new RegExp(`^${name} +nightly +30 2 \\* \\* \\* Asia/Tokyo +in `, "m"),
   );
-  expect(all.stdout).toMatch(new RegExp(`^${other} +often +every 1h +in .* 2 +0 +active$`, "m"));
+  expect(all.stdout).toMatch(new RegExp(`^${other} +often +every 1 h +in .* 2 +0 +active$`, "m"));
   const one = await cli(["schedules", name, "nightly"]);
   expect(one.stdout).toContain(`Schedule "nightly" of queue "${name}": active`);
   for (const tick of next) {
@@ -107,7 +107,7 @@ test("a schedule that nobody plans is told from one that is over, and from a pau
   const late = record?.replace(/"planAt":\d+/, `"planAt":${Date.now() - 120_000}`) ?? "";
   await redis.hset(hash, "often", late);
   expect(await stateOf()).toBe("unplanned");
-  expect((await cli(["schedules", name])).stdout).toContain("nobody plans it, for 2m");
+  expect((await cli(["schedules", name])).stdout).toContain("nobody plans it, for 2 min");
   await queue.pause();
   expect(await stateOf()).toBe("active");
   expect((await cli(["schedules", name])).stdout).toContain("queue paused");
@@ -119,7 +119,7 @@ test("due counts placed occurrences, and says whose later ticks it does not coun
   await queue.schedules.upsert("often", { every: HOUR, payload: "x" });
   const placed = await queue.size();
   const found = await cli(["due", name]);
-  expect(found.stderr).toContain(`in spans of 1h: ${placed}.`);
+  expect(found.stderr).toContain(`in spans of 1 h: ${placed}.`);
   expect(found.stderr).toContain(`Not counted: later ticks of schedules`);
   expect(found.stderr).toContain(`"${name}: often"`);
   const { json } = await cli(["due", name, "--json"]);

@@ -26,7 +26,7 @@ test("top --once prints the numbers of every queue, with what finished per minut
   await working;
   expect(table).toMatchObject({ code: 0, stderr: "" });
   expect(table.stdout).toMatch(/^QUEUE +DELAYED .* FINISHED\/MIN {2}STATE v\n\(all 2\) +\d/);
-  expect(table.stdout).toMatch(/\nreminders +1 +0 .*in 59m/);
+  expect(table.stdout).toMatch(/\nreminders +1 +0 .*in 59 min/);
   const [{ queues }] = json.json as unknown as [{ queues: readonly Record<string, unknown>[] }];
   expect(queues).toMatchObject([{ queue: "orders" }, { queue: "reminders", delayed: 1 }]);
   expect(queues[0]?.["finishedPerMinute"]).toBeGreaterThan(0);

@@ -32,7 +32,7 @@ test("get --wait gives up in time, and is refused where it could not end", async
   await queue.offer("x", HOUR, { key: "order:1" });
   const late = await cli(["get", name, "order:1", "--wait", "gone", "--within", "700ms"]);
   expect(late).toMatchObject({ code: 1, stdout: "" });
-  expect(late.stderr).toContain(`"order:1" is delayed in queue "${name}" after 700ms.`);
+  expect(late.stderr).toContain(`"order:1" is delayed in queue "${name}" after 700 ms.`);
   for (const argv of [
     ["get", "order:1", "--wait", "gone"],
     ["get", name, "order:1", "--wait", "dead"],

@@ -5,6 +5,7 @@ import { diagnose, type Finding } from "../../../src/tools/doctor/diagnose.ts";
 import { formatFact, parseFact } from "../../../src/partitions/ring/fact.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
+import { formatInstant } from "../../../src/tools/view/instants.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
@@ -38,7 +39,7 @@ it("reports a queue that nobody moves once: as overdue, or as no-transfer while 
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["error overdue orders"]);
   expect(findings[0]?.what).toBe(
-    `1 message is overdue, the first since ${new Date(since).toISOString()} (1 h); no process listens to the queue`,
+    `1 message is overdue, the first since ${formatInstant(since)} (1 h); no process listens to the queue`,
   );
   expect(findings[0]?.repair).toContain("start a process");
 
@@ -107,7 +108,7 @@ it("reports a group without a live consumer once, with the messages that the dea
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["error no-consumer orders"]);
   expect(findings[0]?.what).toMatch(
-    /the group default has no live consumer, for \d s; 2 messages wait, 1 of them in flight$/,
+    /the group default has no live consumer, for [\d.]+ s; 2 messages wait, 1 of them in flight$/,
   );
   // Without its only group, nobody would read the stream.
   expect(findings[0]?.repair).not.toContain("XGROUP DESTROY");
@@ -167,13 +168,13 @@ it("reports a message that a live process has had in flight for long, and which 
 
   const listed = await cli(["list", "orders", "--state", "in-flight"], { url: server.url });
   const [, row = ""] = listed.stdout.split("\n");
-  expect(row).toMatch(/^6m( \d+s)? ago +/);
+  expect(row).toMatch(/^6 min( \d+ s)? ago +/);
   expect(row).toContain(` ${process.pid} `);
   const shown = await cli(["get", "orders", delivery.id], { url: server.url });
-  expect(shown.stdout).toMatch(/in flight since .* \(6m( \d+s)? ago\)/);
+  expect(shown.stdout).toMatch(/in flight since .* \(6 min( \d+ s)? ago\)/);
   expect(shown.stdout).toMatch(new RegExp(`pid +${process.pid}\n`));
   const { stdout } = await cli(["stats", "orders"], { url: server.url });
-  expect(stdout).toMatch(/oldest in flight +for 6m/);
+  expect(stdout).toMatch(/oldest in flight +for 6 min/);
 });
 
 it("reports messages that a foreign program holds", async () => {
@@ -265,7 +266,7 @@ it("reports an untidied insertion order, and business keys that point to no mess
     "warning index orders",
     "warning early orders",
   ]);
-  expect(find(findings, "insertion-order")?.what).toContain("2101 elements for 1 delayed message");
+  expect(find(findings, "insertion-order")?.what).toContain("2,101 elements for 1 delayed message");
   expect(find(findings, "index")?.what).toContain("2 of 3 sampled entries");
 });
 
@@ -284,7 +285,7 @@ it("reports a Redisson whose clock is ahead", async () => {
     await moved;
   }
   expect(inShort(findings)).toContain("error early orders");
-  expect(find(findings, "early")?.what).toMatch(/became ready 9 min before it was due/);
+  expect(find(findings, "early")?.what).toMatch(/became ready 9 min( \d+ s)? before it was due/);
 });
 
 async function newUser(...rules: string[]): Promise<string> {
@@ -371,7 +372,7 @@ it("says since when a change of the partitions stands still, moves nothing, and 
     const finding = find(findings, "partitions");
     expect(finding?.level).toBe("warning");
     expect(finding?.what).toBe(
-      `the change of the number of partitions from 2 to 3 (moving) stands still since ${new Date(since).toISOString()} (2 h): no process works on it`,
+      `the change of the number of partitions from 2 to 3 (moving) stands still since ${formatInstant(since)} (2 h): no process works on it`,
     );
     expect(finding?.repair).toContain("`npx delayline partitions orders --finish`");
   }
@@ -389,7 +390,7 @@ it("says that nothing becomes ready while a change of an exclusive queue stands 
   await server.admin.hset(journal, "last", (Date.now() - 60_000) * 1000);
   const finding = find(await diagnosis({ redis: server.url }), "partitions");
   expect(finding?.level).toBe("error");
-  expect(finding?.what).toMatch(/\(holding\) stands still since 20\S+ \(1 min\)/);
+  expect(finding?.what).toMatch(/\(holding\) stands still since 20[^()]+ \(1 min/);
   expect(finding?.why).toContain("nothing becomes ready");
 });
 

@@ -123,10 +123,10 @@ test("while Redis is away the last numbers stay, and the board says how old they
   const at = (now: number) => board.draw({ ...FRAME, now });
   expect(at(1000)[1]).toBe("");
   // No round has come at all.
-  expect(at(8000)[1]).toBe("No answer from Redis for 8s; the numbers are as old");
+  expect(at(8000)[1]).toBe("No answer from Redis for 8 s; the numbers are as old");
   board.add({ ...round({ a: "Redis is not there" }), error: "Redis cannot be reached" }, 9000);
   expect(at(9000)[1]).toBe(
-    "No answer from Redis for 9s; the numbers are as old: Redis cannot be reached",
+    "No answer from Redis for 9 s; the numbers are as old: Redis cannot be reached",
   );
   expect(at(9000)[4]).toMatch(/^a +1,234/);
   board.add(round({ a: { delayed: 1235 } }), 10_000);

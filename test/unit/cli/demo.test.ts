@@ -5,7 +5,7 @@ const TAKEN = { what: "taken", order: 7, attempt: 1, at: 10_913 } as const;
 
 test("the lateness of an order is that of a free worker", () => {
   expect(takenInWords("worker-1", { ...TAKEN, freeSince: 9000 }, 10_911)).toBe(
-    "order:7 is due: worker-1 has it 2ms later",
+    "order:7 is due: worker-1 has it 2 ms later",
   );
 });
 

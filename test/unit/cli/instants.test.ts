@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { formatInstant } from "../../../src/tools/cli/session/format-time.ts";
 import { joinInstants, parseInstant } from "../../../src/tools/cli/session/instants.ts";
+import { formatInstant } from "../../../src/tools/view/instants.ts";
 
 // A Sunday, half past ten in the morning here.
 const NOW = new Date(2026, 10, 22, 10, 30).getTime();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { formatCount, formatTable, toJson } from "../../../src/tools/cli/session/output.ts";
+import { formatTable, toJson } from "../../../src/tools/cli/session/output.ts";
+import { formatCount } from "../../../src/tools/view/words.js";
 
 test("a table escapes, aligns, and cuts what may be cut", () => {
   const columns = [

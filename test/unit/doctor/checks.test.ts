@@ -1,11 +1,6 @@
 import { expect, it } from "vitest";
 import { checkClocks, checkServer, checkUsable } from "../../../src/tools/doctor/checks/server.ts";
-import {
-  instant,
-  inWords,
-  redisCli,
-  redisCliAtKey,
-} from "../../../src/tools/doctor/checks/finding.ts";
+import { redisCli, redisCliAtKey } from "../../../src/tools/doctor/checks/finding.ts";
 import { checkSchedules } from "../../../src/tools/doctor/checks/schedules.ts";
 import { checkSlots } from "../../../src/tools/doctor/checks/cluster.ts";
 import type { Schedule } from "../../../src/handles/schedules.ts";
@@ -72,14 +67,14 @@ it.each([
 });
 
 it.each([
-  [true, 300_000, ["300000 messages are in one slot"]],
+  [true, 300_000, ["300,000 messages are in one slot"]],
   [true, 40_000, []],
   [false, 300_000, []],
 ])("names a big slot of a Cluster (%s, %i messages)", (isCluster, delayed, expected) => {
   const part = { site: { isCluster }, delayed, inList: 0, inStream: 0, retries: 0 };
   const findings = [...checkSlots({ name: "orders", parts: [part] } as unknown as QueueReport)];
   expect(findings.map(({ what }) => what.split(":")[0])).toEqual(expected);
-  for (const { what } of findings) expect(what).toContain("about 4 s");
+  for (const { what } of findings) expect(what).toContain("about 4.2 s");
 });
 
 /** What is found of schedules, of which only this is out of the ordinary. */
@@ -115,8 +110,8 @@ it("tells schedules whose time to plan Redis has lost from those that nobody can
   );
   expect(found.map(({ what }) => what)).toEqual([
     'Redis has lost when to plan schedule "lost"',
-    expect.stringContaining('schedule "code" should have been planned 24 h ago, and needs code'),
-    expect.stringContaining('schedule "late" should have been planned 24 h ago'),
+    expect.stringContaining('schedule "code" should have been planned 1 d ago, and needs code'),
+    expect.stringContaining('schedule "late" should have been planned 1 d ago'),
   ]);
   expect(found[0]?.why).toContain("delayline_planning");
 });
@@ -131,7 +126,7 @@ it("tells a server that loads its data from one that is down", () => {
   expect(finding?.what).toBe(
     "10.0.0.7:6379 is loading its data, and serves nobody until that is done (LOADING)",
   );
-  expect(finding?.repair).toContain("1 min more");
+  expect(finding?.repair).toContain("1 min 30 s more");
   expect(
     checkUsable(endpoint, { info: new Map(), masters: undefined }, commandLine),
   ).toBeUndefined();
@@ -146,18 +141,6 @@ it("compares the clocks of servers, allowing for the error of measurement", () =
   expect([...checkClocks([at(0, 500), at(1900, 500)])]).toEqual([]);
   const [finding] = checkClocks([at(-60_000), at(0), at(60_000)]);
   expect(finding?.what).toContain("is 2 min ahead of the clock of");
-});
-
-it.each([
-  [0, "0 ms"],
-  [340.4, "340 ms"],
-  [59_999, "59 s"],
-  [3_599_999, "59 min"],
-  [12_000_000, "3 h 20 min"],
-  [7_200_000, "2 h"],
-  [187_200_000, "2 d 4 h"],
-])("says %d ms in words: %s", (duration, words) => {
-  expect(inWords(duration)).toBe(words);
 });
 
 it("prints commands that can be pasted into a shell", () => {
@@ -180,9 +163,4 @@ it("prints commands that can be pasted into a shell", () => {
   expect(del({ database: 0, isCluster: true, keyPrefix: "" })).toBe(
     "`redis-cli -h ::1 -p 6379 -c DEL '{it'\\''s}'`",
   );
-});
-
-it("prints any score as an instant, even one that another program wrote", () => {
-  expect(instant(1_795_359_664_000)).toBe("2026-11-22T15:01:04.000Z");
-  expect(instant(1e300)).toBe("1e+300 ms");
 });

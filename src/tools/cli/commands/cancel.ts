@@ -1,9 +1,10 @@
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { UsageError } from "../session/arguments.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import { confirm, findMessages, outcome, type Session } from "../session/session.ts";
+import { formatCount } from "../../view/words.js";
 
 export const cancel = defineCommand({
   usage: "cancel <queue> (<id or key>... | --prefix <prefix>)",

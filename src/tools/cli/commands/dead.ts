@@ -6,7 +6,6 @@ import { isUnreadable, type Sighting } from "../../view/sighting.ts";
 import type { DeadLetters } from "../../../index.ts";
 import { checks, ids } from "../../../inside.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
-import { formatDistance } from "../session/format-time.ts";
 import {
   failureLines,
   firstOf,
@@ -17,10 +16,11 @@ import {
   sayRest,
   sightingJson,
 } from "../session/message-view.ts";
-import { formatCount, quoted, type Column } from "../session/output.ts";
+import { quoted, type Column } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
+import { formatCount, formatDistance } from "../../view/words.js";
 
 export const dead = defineCommand({
   usage: "dead list|reasons|redrive|remove <queue> [<id>... | --all]",

@@ -2,11 +2,12 @@ import { diagnose, type Finding } from "../../doctor/diagnose.ts";
 import { escapeControl } from "../../view/text.ts";
 import { sleepForNetwork } from "../../../inside.ts";
 import { parseDuration } from "../session/arguments.ts";
-import { formatCount, formatPairs, wrap } from "../session/output.ts";
+import { formatPairs, wrap } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
-import { formatInstant } from "../session/format-time.ts";
 import type { Session } from "../session/session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount } from "../../view/words.js";
 
 export const doctor = defineCommand({
   usage: "doctor [queue]... [--watch]",

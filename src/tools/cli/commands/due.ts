@@ -3,9 +3,10 @@ import { beyondPlanned, type Beyond } from "../../view/schedule-state.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
-import { formatDuration, formatInstant } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
-import { formatCount, quoted, type Column, type Output } from "../session/output.ts";
+import { quoted, type Column, type Output } from "../session/output.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",

@@ -5,7 +5,8 @@ import { exportQueue } from "../../view/export-queue.ts";
 import { MachineError, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
-import { formatCount, quoted, toJson } from "../session/output.ts";
+import { quoted, toJson } from "../session/output.ts";
+import { formatCount } from "../../view/words.js";
 
 export const exportCommand = defineCommand({
   usage: "export <queue> [file]",

@@ -4,7 +4,6 @@ import { locate, type Location } from "../../view/locate.ts";
 import type { MessageState } from "../../view/sighting.ts";
 import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
-import { formatDuration, formatInstant } from "../session/format-time.ts";
 import {
   describe,
   describeHandled,
@@ -13,10 +12,12 @@ import {
   STATE_WORDS,
   stateOf,
 } from "../session/message-view.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** Where a message may be that this command cannot see. */
 const ELSEWHERE = "in another database or under another key prefix";

@@ -7,10 +7,11 @@ import { importQueue } from "../../view/import-queue.ts";
 import { parseHead, type ExportHead } from "../../view/record.ts";
 import { LIMITS } from "../../../inside.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import { confirm, type Session } from "../session/session.ts";
+import { formatCount } from "../../view/words.js";
 
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <queue>]",

@@ -16,7 +16,8 @@ import {
   stateOf,
   wordOf,
 } from "../session/message-view.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
+import { formatCount } from "../../view/words.js";
 
 export const list = defineCommand({
   usage: "list <queue> [--state <state>] [--limit <count>]",

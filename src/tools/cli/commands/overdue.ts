@@ -4,9 +4,10 @@ import { escapeControl } from "../../view/text.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
-import { formatDuration, formatInstant } from "../session/format-time.ts";
-import { formatCount, numberColumn, quoted } from "../session/output.ts";
+import { numberColumn, quoted } from "../session/output.ts";
 import { confirm, type Session } from "../session/session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 export const overdue = defineCommand({
   usage: "overdue <queue> [--release | --drop --older-than <duration>]",
@@ -67,7 +68,9 @@ async function count(session: Session, queue: InspectedQueue): Promise<ExitCode>
     const rows = late
       .filter(({ count: some }) => some > 0)
       .map(({ laterThan, count: some }) => [
-        laterThan === 0 ? "up to 1m" : `more than ${formatDuration(laterThan)}`,
+        laterThan === 0
+          ? `up to ${formatDuration(LATE[1] ?? 0)}`
+          : `more than ${formatDuration(laterThan)}`,
         formatCount(some),
       ]);
     await output.table([{ title: "LATE BY" }, numberColumn("MESSAGES")], rows);

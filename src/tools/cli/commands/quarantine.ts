@@ -1,9 +1,10 @@
 import { parseCount, parseSubWord } from "../session/arguments.ts";
 import { payloadJson, payloadLine } from "../session/message-view.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
 import { confirm } from "../session/session.ts";
+import { formatCount } from "../../view/words.js";
 
 export const quarantine = defineCommand({
   usage: "quarantine list|requeue|remove <queue>",

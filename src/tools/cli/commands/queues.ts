@@ -4,8 +4,9 @@ import { escapeControl } from "../../view/text.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
-import { formatCount, numberColumn, quoted, type Column } from "../session/output.ts";
+import { numberColumn, quoted, type Column } from "../session/output.ts";
 import { confirm, type Session } from "../session/session.ts";
+import { formatCount } from "../../view/words.js";
 
 export const queues = defineCommand({
   usage: "queues",

@@ -2,10 +2,11 @@ import { checks } from "../../../inside.ts";
 import { parseDuration, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
-import { formatDistance, formatInstant } from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
-import { formatCount, quoted } from "../session/output.ts";
+import { quoted } from "../session/output.ts";
 import { confirm, findMessages, outcome } from "../session/session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDistance } from "../../view/words.js";
 
 export const reschedule = defineCommand({
   usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",

@@ -1,9 +1,9 @@
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
-import { formatDistance } from "../session/format-time.ts";
-import { formatCount, numberColumn, quoted } from "../session/output.ts";
+import { numberColumn, quoted } from "../session/output.ts";
 import { confirm } from "../session/session.ts";
+import { formatCount, formatDistance } from "../../view/words.js";
 
 export const restore = defineCommand({
   usage: "restore [queue]...",

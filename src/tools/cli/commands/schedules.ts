@@ -4,15 +4,11 @@ import type { InspectedQueue } from "../../view/inspector.ts";
 import { parseCount, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
-import {
-  formatDistance,
-  formatDuration,
-  formatInstant,
-  formatInstantIn,
-} from "../session/format-time.ts";
 import { parseInstant } from "../session/instants.ts";
-import { formatCount, formatPairs, quoted, type Column } from "../session/output.ts";
+import { formatPairs, quoted, type Column } from "../session/output.ts";
 import { confirm, outcome, type Session } from "../session/session.ts";
+import { formatInstant, formatInstantIn } from "../../view/instants.ts";
+import { formatCount, formatDistance, formatDuration } from "../../view/words.js";
 
 export const schedules = defineCommand({
   usage: "schedules [run|pause|resume|remove|backfill] [queue] [name]...",

@@ -2,12 +2,13 @@ import { RedisError, type QueueStats } from "../../../index.ts";
 import { NUMBERS, PAUSED, SHOWN, sleepForNetwork, valueOf } from "../../../inside.ts";
 import { problemsOf } from "../../view/health.ts";
 import { parseDuration } from "../session/arguments.ts";
-import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
-import { formatCount, formatPairs, numberColumn, quoted } from "../session/output.ts";
+import { formatPairs, numberColumn, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
-import { PROBLEM_WORDS, stateOf } from "../session/queue-state.ts";
+import { problemsIn, stateOf } from "../../view/problems.ts";
 import type { Session } from "../session/session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDistance, formatDuration } from "../../view/words.js";
 
 export const stats = defineCommand({
   usage: "stats [queue] [--watch]",
@@ -53,7 +54,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatPairs(pairsOf(queue.stats)));
-  const problems = problemsOf(queue.stats).map((problem) => PROBLEM_WORDS[problem](queue.stats));
+  const problems = problemsIn(queue.stats).map(({ text }) => text);
   await sayRefusal(session, name);
   if (problems.length > 0) {
     session.hint(`Needs attention: ${problems.join("; ")}.`, WHY, "doctor", name);

@@ -1,4 +1,4 @@
-import { formatDuration } from "../session/format-time.ts";
+import { formatDuration } from "../../view/words.js";
 
 /** An order of the demo. Its business key is `order:<number>`. */
 export interface Order {

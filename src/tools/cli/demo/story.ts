@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import type { ReliableQueue } from "../../../index.ts";
 import { networkTime, sleepForNetwork } from "../../../inside.ts";
-import { formatDuration } from "../session/format-time.ts";
 import { Keyboard } from "../session/keyboard.ts";
-import { formatCount, type Io, type Output } from "../session/output.ts";
+import { type Io, type Output } from "../session/output.ts";
 import { titleOf, type Crew, type CrewEvents, type CrewMember } from "./crew.ts";
 import { keyOf, LEASE_TIMEOUT, takenInWords, type Order, type Report } from "./order.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** How many orders are placed at once; when the first is due, and the time from one to the next, in milliseconds. */
 const ORDERS = 10;

@@ -1,4 +1,4 @@
-import { durations, suggest } from "../../../inside.ts";
+import { durationIn, suggest } from "../../../inside.ts";
 import type { ExitCode } from "./exit.ts";
 
 /** The command line or an input file is invalid. Nothing was changed, unless the message says what was. */
@@ -26,7 +26,7 @@ const COMPACT = /^(?:\d+(?:\.\d+)?(?:ms|[wdhms]))+$/;
  * @throws {UsageError} that names the option, if the text is not a duration.
  */
 export function parseDuration(option: string, text: string): number {
-  const duration = COMPACT.test(text) ? durations.durationIn(text) : undefined;
+  const duration = COMPACT.test(text) ? durationIn(text) : undefined;
   if (duration !== undefined) return duration;
   throw new UsageError(
     `${option} must be a duration such as 500ms, 30s, 15m, 1h30m, 7d or 2w, got ${JSON.stringify(text)}`,

@@ -12,9 +12,10 @@ import {
 import { escapeControl, readablePayload, type CommandWord } from "../../view/text.ts";
 import { parseCount } from "./arguments.ts";
 import type { OptionsConfig } from "./command.ts";
-import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
-import { formatCount, formatPairs, quoted, type Column, type Output } from "./output.ts";
+import { formatPairs, quoted, type Column, type Output } from "./output.ts";
 import type { Session } from "./session.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDistance, formatDuration } from "../../view/words.js";
 
 /** The states as options take them. */
 export const STATE_WORDS: readonly string[] = MESSAGE_STATES.map(wordOf);

@@ -177,12 +177,6 @@ export function formatPairs(pairs: readonly (readonly [name: string, value: stri
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${escapeControl(value)}`.trimEnd());
 }
 
-/** A number with thousands separators, and if a noun is given, how many of what: `1 message`, `2,000 messages`. */
-export function formatCount(count: number, noun?: string): string {
-  const digits = count.toLocaleString("en-US");
-  return noun === undefined ? digits : `${digits} ${noun}${count === 1 ? "" : "s"}`;
-}
-
 function fit(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1)).trimEnd()}…`;
 }

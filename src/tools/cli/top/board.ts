@@ -3,9 +3,10 @@ import { NUMBERS } from "../../../inside.ts";
 import { LAWS, problemsOf } from "../../view/health.ts";
 import type { Round, Sample } from "../../view/samples/sampler.ts";
 import { escapeControl } from "../../view/text.ts";
-import { formatDuration, formatInstant } from "../session/format-time.ts";
-import { formatCount, formatTable, numberColumn, wrap, type Column } from "../session/output.ts";
-import { stateOf } from "../session/queue-state.ts";
+import { formatTable, numberColumn, wrap, type Column } from "../session/output.ts";
+import { stateOf } from "../../view/problems.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** One queue on the board, as the last round that could read it has found it. */
 export interface BoardRow {

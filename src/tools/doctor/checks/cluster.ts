@@ -1,6 +1,7 @@
 import type { ClusterReport, ServerReport } from "../looks/server-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { count, inWords, redisCli, type Finding } from "./finding.ts";
+import { redisCli, type Finding } from "./finding.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 const CHECK = "cluster";
 
@@ -73,7 +74,7 @@ export function* checkSlots({ name, parts }: QueueReport): Generator<Finding> {
     level: "notice",
     check: CHECK,
     queue: name,
-    what: `${count(most, "message")} are in one slot: moving it key by key (MIGRATE, as redis-cli --cluster reshard does) blocks a master for about ${inWords((most * MOVED) / 1000)}`,
+    what: `${formatCount(most, "message")} are in one slot: moving it key by key (MIGRATE, as redis-cli --cluster reshard does) blocks a master for about ${formatDuration((most * MOVED) / 1000)}`,
     why: "nothing else is served meanwhile; if that takes longer than cluster-node-timeout, the master is replaced, or the Cluster stops",
     repair:
       "move its slot at once (CLUSTER MIGRATESLOTS in Valkey 9 and later, CLUSTER MIGRATION in Redis 8.4 and later), or when the queue is shorter; or give the queue more partitions, each of which is a slot: docs/operations/deploying.md",

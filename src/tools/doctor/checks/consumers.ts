@@ -2,15 +2,8 @@ import { BOUNDS, LAWS, problemsOf } from "../../view/health.ts";
 import { shellWord } from "../../view/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import {
-  agree,
-  count,
-  inBackticks,
-  inWords,
-  redisCliAtKey,
-  type CommandLine,
-  type Finding,
-} from "./finding.ts";
+import { agree, inBackticks, redisCliAtKey, type CommandLine, type Finding } from "./finding.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /**
  * Checks for messages that dead consumers hold, for messages that live ones have had in flight for long, and for messages
@@ -51,7 +44,7 @@ export function* checkGroups(before: QueueReport, after: QueueReport): Generator
         level: LAWS["no-consumer"].level,
         check: "no-consumer",
         queue: after.name,
-        what: `the queue has no consumer group, and ${count(ready, "message")} ${agree(ready, "is", "are")} ready`,
+        what: `the queue has no consumer group, and ${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready`,
         why: "nobody takes messages: either somebody destroyed the groups, or no consumer has ever run",
         repair: "start a consumer: it creates its group, which gets everything that is still there",
       };
@@ -67,7 +60,7 @@ function* checkAge({ name, stats }: QueueReport): Generator<Finding> {
     level: LAWS.backlog.level,
     check: "backlog",
     queue: name,
-    what: `${count(ready, "message")} ${agree(ready, "is", "are")} ready, the oldest for ${inWords(oldestReadyAge)}`,
+    what: `${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready, the oldest for ${formatDuration(oldestReadyAge)}`,
     why: "consumers are too slow or stuck",
     repair:
       "start more consumers, or raise concurrency; check whether the services that the handlers call reply",
@@ -116,7 +109,7 @@ function withoutConsumer(report: QueueReport, group: string, found: readonly Fou
     level: LAWS["no-consumer"].level,
     check: "no-consumer",
     queue: name,
-    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age >= BOUNDS.backlog ? `, the oldest ready for ${inWords(age)}` : ""}`,
+    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${formatDuration(silence)}`}; ${formatCount(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age >= BOUNDS.backlog ? `, the oldest ready for ${formatDuration(age)}` : ""}`,
     why: "nobody takes its messages or reclaims those in flight; an abandoned group keeps every message in memory",
     repair: isOnly
       ? "start a consumer of the group, such as your worker; if nobody needs the messages any more, offer and consume under another name, and delete this queue as docs/operations/deploying.md says"
@@ -151,10 +144,10 @@ function* checkOrphans(
         level: "warning",
         check: "orphan",
         queue,
-        what: `${count(inFlight, "message")} ${agree(inFlight, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
+        what: `${formatCount(inFlight, "message")} ${agree(inFlight, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${formatDuration(idle)} ago`,
         why: isForeign
           ? "it is not a consumer of this library, and shows no signs of life: live consumers reclaim its messages after their lease timeout, and hand them out again while it may still work on them"
-          : `its lease timeout of ${inWords(leaseTimeout)} has passed twice, and nobody has reclaimed its messages`,
+          : `its lease timeout of ${formatDuration(leaseTimeout)} has passed twice, and nobody has reclaimed its messages`,
         repair: isForeign
           ? `end that program, or give it a group of its own; to see the messages: ${list}`
           : "start another consumer of the group: it reclaims them within a lease timeout. Never run XGROUP DELCONSUMER: it loses them",
@@ -185,7 +178,7 @@ function* checkInFlight(
     level: LAWS["long-in-flight"].level,
     check: "long-in-flight",
     queue,
-    what: `a message has been in flight for ${inWords(age)}, in ${process} (group ${group})`,
+    what: `a message has been in flight for ${formatDuration(age)}, in ${process} (group ${group})`,
     why: "its handler hangs, or its work takes that long; nobody else gets the message while that process lives",
     repair: `see which messages those are: ${commandLine("list", queue, "--state", "in-flight")}; give the handler a time limit, and restart the process: its messages are handled again`,
   };
@@ -210,12 +203,12 @@ export function* checkBacklog(before: QueueReport, after: QueueReport): Generato
   const { name, takers, strangers } = after;
   const grown = ready - was.ready;
   const growth = grown === 0 ? "none was taken" : `${grown} more came than were taken`;
-  const what = `${count(ready, "message")} ${agree(ready, "is", "are")} ready, ${growth} within half a second`;
+  const what = `${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready, ${growth} within half a second`;
   if (takers === 0) {
     const others =
       strangers === 0
         ? ""
-        : `; ${count(strangers, "connection")} of other programs ${agree(strangers, "waits", "wait")} at keys that Redis does not name`;
+        : `; ${formatCount(strangers, "connection")} of other programs ${agree(strangers, "waits", "wait")} at keys that Redis does not name`;
     yield {
       level: "warning",
       check: "no-consumer",

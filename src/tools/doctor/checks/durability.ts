@@ -1,5 +1,6 @@
 import type { ServerReport } from "../looks/server-report.ts";
-import { inWords, redisCli, setConfig, type Finding } from "./finding.ts";
+import { redisCli, setConfig, type Finding } from "./finding.ts";
+import { formatDuration } from "../../view/words.js";
 
 /** Checks whether messages are on disk, and whether Redis can write there. */
 export function* checkPersistence(server: ServerReport): Generator<Finding> {
@@ -107,7 +108,7 @@ function* checkReplica(server: ServerReport): Generator<Finding> {
       what:
         seconds < 0
           ? `the replica ${address} has no connection to its master ${master}`
-          : `the replica ${address} has lost its master ${master}, ${inWords(seconds * 1000)} ago`,
+          : `the replica ${address} has lost its master ${master}, ${formatDuration(seconds * 1000)} ago`,
       why: "if the master dies now, what was offered since is lost",
       repair: `check the network between them, and masterauth; for details: ${redisCli(server, "INFO replication")}`,
     };

@@ -1,11 +1,8 @@
+import type { Severity } from "../../view/severity.ts";
 import { shellWord, type CommandWord } from "../../view/text.ts";
+import { formatCount } from "../../view/words.js";
 import type { ServerReport } from "../looks/server-report.ts";
 import type { Endpoint, Site } from "../looks/site.ts";
-
-/**
- * How bad a finding is. An error stops a queue or loses messages, now or at the next restart; a notice only informs.
- */
-type Level = "error" | "warning" | "notice";
 
 /** The names of the checks: first those of servers, then those of queues. */
 export const CHECKS = [
@@ -60,7 +57,7 @@ export type CheckName = (typeof CHECKS)[number];
 
 /** Something that is wrong, and has one cause. It holds no payload and no password. */
 export interface Finding {
-  readonly level: Level;
+  readonly level: Severity;
   /** The check that found it. `docs/operations/watching.md` says what each one looks for. */
   readonly check: CheckName;
   /** The queue that it is about; undefined if it is about a server, or about all queues. */
@@ -142,32 +139,9 @@ export function redisCliAtKey(
   return redisCli(site, `${where}${words.join(" ")}`);
 }
 
-/** A duration (milliseconds) in words: `340 ms`, `12 s`, `5 min`, `3 h 20 min`, `2 d 4 h`. */
-export function inWords(duration: number): string {
-  if (duration < 1000) return `${Math.round(duration)} ms`;
-  const seconds = Math.floor(duration / 1000);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.floor(minutes / 60);
-  if (hours < 48) return join(`${hours} h`, minutes % 60, "min");
-  return join(`${Math.floor(hours / 24)} d`, hours % 24, "h");
-}
-
-/** An instant (epoch ms) in UTC. */
-export function instant(at: number): string {
-  const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString();
-}
-
-/** How many of what: `1 message`, `2 messages`. */
-export function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 /** Queues with their number, and some of their names: `200 queues ("a", "b", "c" and 197 more)`. */
 export function named(queues: readonly string[]): string {
-  return `${count(queues.length, "queue")} (${abridged(queues.map((name) => JSON.stringify(name)))})`;
+  return `${formatCount(queues.length, "queue")} (${abridged(queues.map((name) => JSON.stringify(name)))})`;
 }
 
 /** The first few of some words: `a, b, c and 4 more`. */
@@ -181,8 +155,4 @@ const FEW = 3;
 /** The form of a verb that agrees with a count: `is` or `are`. */
 export function agree(number: number, one: string, many: string): string {
   return number === 1 ? one : many;
-}
-
-function join(large: string, rest: number, unit: string): string {
-  return rest === 0 ? large : `${large} ${rest} ${unit}`;
 }

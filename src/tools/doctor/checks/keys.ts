@@ -3,15 +3,9 @@ import { shellWord } from "../../view/text.ts";
 import type { EarlyMove, IndexReport } from "../looks/close-look.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import {
-  agree,
-  count,
-  instant,
-  inWords,
-  redisCliAtKey,
-  type CommandLine,
-  type Finding,
-} from "./finding.ts";
+import { agree, redisCliAtKey, type CommandLine, type Finding } from "./finding.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** Checks whether another program uses a key of the queue. */
 export function* checkKeys(queue: string, { wrongTypes, site }: PartReport): Generator<Finding> {
@@ -43,7 +37,7 @@ export function* checkOtherName(
     level: "warning",
     check: "other-name",
     queue,
-    what: `the LIST ${key} holds ${count(length, "element")}: the ready messages of queue ${JSON.stringify(key)}, which has all other keys in common with this one`,
+    what: `the LIST ${key} holds ${formatCount(length, "element")}: the ready messages of queue ${JSON.stringify(key)}, which has all other keys in common with this one`,
     why: "processes that use the two names move each other's messages, each into the LIST of its own name, where consumers of the other do not look",
     repair: `use one of the names in all processes; then move what is left under the other one, here for ${JSON.stringify(queue)}: ${move}; if another program writes that LIST, give the queue another name`,
   };
@@ -63,7 +57,7 @@ export function* checkLeftovers(
       level: LAWS.quarantine.level,
       check: "quarantine",
       queue: name,
-      what: `${count(payloads + members, "message")} in the quarantine: ${payloads} that a codec refused or whose poll was given up, ${members} of unknown layout`,
+      what: `${formatCount(payloads + members, "message")} in the quarantine: ${payloads} that a codec refused or whose poll was given up, ${members} of unknown layout`,
       why: "they are delivered to nobody; either a consumer has another codec than the producers, or something else writes into the queue",
       repair: repairQuarantine(name, payloads, members, commandLine),
     };
@@ -77,7 +71,7 @@ export function* checkLeftovers(
       level: LAWS["dead-letters"].level,
       check: "dead-letters",
       queue: name,
-      what: `${count(number, "dead letter")}, the first since ${instant(firstAt)}, the last ${inWords(Math.max(0, now - lastAt))} ago`,
+      what: `${formatCount(number, "dead letter")}, the first since ${formatInstant(firstAt)}, the last ${formatDuration(Math.max(0, now - lastAt))} ago`,
       why: "these messages failed for good; nobody handles them until they are redriven",
       repair: `read the reasons: ${commandLine("dead", "list", name)}; once the handler is fixed: ${commandLine("dead", "redrive", name)}`,
     };
@@ -89,7 +83,7 @@ export function* checkLeftovers(
       level: "notice",
       check: "remembered",
       queue: name,
-      what: `the record of handled messages (keepHandled) is full${since.length < parts.length ? ` in ${since.length} of ${parts.length} partitions` : ""}: it reaches back to ${instant(at)} only, ${inWords(Math.max(0, now - at))}`,
+      what: `the record of handled messages (keepHandled) is full${since.length < parts.length ? ` in ${since.length} of ${parts.length} partitions` : ""}: it reaches back to ${formatInstant(at)} only, ${formatDuration(Math.max(0, now - at))}`,
       why: "it holds some 100,000 messages, and the oldest go first, before the time of keepHandled is over: nobody can tell whether an earlier message was handled",
       repair:
         "give keepHandled a shorter time, so that it says what is true; or spread the queue over more partitions, each of which has a record of its own",
@@ -127,7 +121,7 @@ function* checkOrder(
     level: "warning",
     check: "insertion-order",
     queue,
-    what: `the insertion order ${keys.order} has ${count(orderLength, "element")} for ${count(delayed, "delayed message")}; at most ${most} should remain`,
+    what: `the insertion order ${keys.order} has ${formatCount(orderLength, "element")} for ${formatCount(delayed, "delayed message")}; at most ${most} should remain`,
     why: "dead elements take memory and slow down reading in insertion order (peek, readAll); nothing drops them because no process of this library moves the queue",
     repair:
       "start a process that opens the queue: its sweeps tidy the order within 36 s. If only Java moves the queue, run one that does nothing else",
@@ -149,7 +143,7 @@ export function* checkIndex(
     level: indexLength > delayed + retries ? "warning" : "notice",
     check: "index",
     queue,
-    what: `${deadCount} of ${sampleCount} sampled entries of ${keys.businessKeys} point to no message; it has ${indexLength} for ${count(delayed, "delayed message")}${retries > 0 ? ` and ${retries} retrying` : ""}`,
+    what: `${deadCount} of ${sampleCount} sampled entries of ${keys.businessKeys} point to no message; it has ${indexLength} for ${formatCount(delayed, "delayed message")}${retries > 0 ? ` and ${retries} retrying` : ""}`,
     why: "they take memory, but their keys can be used again; Java and manual commands leave such entries",
     repair:
       "start a process that opens the queue: its sweeps drop them within 36 s, once there are more entries than messages",
@@ -159,7 +153,7 @@ export function* checkIndex(
     level: "warning",
     check: "early",
     queue,
-    what: `${count(earlyDeadlines.length, "message")} with a business key left the queue before ${agree(earlyDeadlines.length, "it was", "they were")} due (one at ${instant(Math.max(...earlyDeadlines))}); this library did not remove ${agree(earlyDeadlines.length, "it", "them")}, or the key would be gone`,
+    what: `${formatCount(earlyDeadlines.length, "message")} with a business key left the queue before ${agree(earlyDeadlines.length, "it was", "they were")} due (one at ${formatInstant(Math.max(...earlyDeadlines))}); this library did not remove ${agree(earlyDeadlines.length, "it", "them")}, or the key would be gone`,
     why: "a Redisson whose clock is ahead moves messages early; or a Java program or a person removed them",
     repair: "compare the clocks of all machines that run Redisson with the clock of Redis",
   };
@@ -171,7 +165,7 @@ export function* checkEarly(queue: string, { ahead }: EarlyMove): Generator<Find
     level: "error",
     check: "early",
     queue,
-    what: `a message became ready ${inWords(ahead)} before it was due`,
+    what: `a message became ready ${formatDuration(ahead)} before it was due`,
     why: "this library moves messages by the clock of Redis, so a Redisson whose own clock is ahead moves this queue, and all its messages are early (unless somebody rescheduled this one while the doctor watched: run it again)",
     repair:
       "set the clocks of all machines that run Redisson (chrony, ntpd); or let Redisson only take: an RBlockingQueue without an RDelayedQueue moves nothing",

@@ -1,6 +1,8 @@
 import { facts } from "../../../inside.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { agree, count, instant, inWords, type CommandLine, type Finding } from "./finding.ts";
+import { agree, type CommandLine, type Finding } from "./finding.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 const CHECK = "partitions";
 
@@ -16,7 +18,7 @@ export function* checkPartitions(
       level: "error",
       check: CHECK,
       queue: name,
-      what: `its partitions are on ${count(fact.servers, "server")}, and ${siteCount} ${agree(siteCount, "was", "were")} given`,
+      what: `its partitions are on ${formatCount(fact.servers, "server")}, and ${siteCount} ${agree(siteCount, "was", "were")} given`,
       why: "a process with this list is refused; with a list in another order it would look for messages in the wrong place",
       repair: "give every process, and the doctor, the same list of servers in the same order",
     };
@@ -46,7 +48,7 @@ function* checkRemains(
     level: "warning",
     check: CHECK,
     queue: name,
-    what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${inList + inStream} ready or in flight${hasOpenBatch ? "; and a batch that a process took out and that has not arrived" : ""}`,
+    what: `${formatCount(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${inList + inStream} ready or in flight${hasOpenBatch ? "; and a batch that a process took out and that has not arrived" : ""}`,
     why: "some process that only offers, or a Java process, does not know of the partitions; consumers of the partitions never see these messages",
     repair: `give that process the option; then take in the messages that it left: ${commandLine("partitions", name, ["--finish"])}`,
   };
@@ -72,13 +74,14 @@ export function* checkChange(
       level: isAtRest && idle >= LONG ? "warning" : "notice",
       check: CHECK,
       queue: name,
-      what: `${what} is under way${isAtRest ? `, and no message has moved within half a second; ${count(waitsFor, "message")} ${agree(waitsFor, "is", "are")} in flight` : ""}`,
+      what: `${what} is under way${isAtRest ? `, and no message has moved within half a second; ${formatCount(waitsFor, "message")} ${agree(waitsFor, "is", "are")} in flight` : ""}`,
       why: `${isHolding ? NOTHING_READY : SLOW_CALLS}; it waits for messages that live consumers hold in a partition that goes`,
       repair: "let it finish; if it waits for long, look at the handlers that hold messages",
     };
     return;
   }
-  const since = lastAt === undefined ? "" : ` since ${instant(lastAt)} (${inWords(idle)})`;
+  const since =
+    lastAt === undefined ? "" : ` since ${formatInstant(lastAt)} (${formatDuration(idle)})`;
   const isTransition = facts.isWithOrdinary(fact);
   yield {
     level: isHolding ? "error" : "warning",

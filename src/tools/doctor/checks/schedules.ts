@@ -1,7 +1,8 @@
 import { LAWS, problemsOf } from "../../view/health.ts";
 import { stateOfSchedule, type Schedule } from "../../view/schedule-state.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { agree, count, inWords, type CommandLine, type Finding } from "./finding.ts";
+import { agree, type CommandLine, type Finding } from "./finding.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** Checks whether somebody plans the schedules of a queue, and whether ticks were missed. */
 export function* checkSchedules(
@@ -81,7 +82,7 @@ function runsDropped(queue: string, schedules: readonly Schedule[]): Finding {
     level: "notice",
     check: "dropped-runs",
     queue,
-    what: `${count(total, "run")} of ${shares(schedules, ({ droppedOverlap }) => droppedOverlap)} ${agree(total, "was", "were")} dropped, ever, while another one was ready or in flight`,
+    what: `${formatCount(total, "run")} of ${shares(schedules, ({ droppedOverlap }) => droppedOverlap)} ${agree(total, "was", "were")} dropped, ever, while another one was ready or in flight`,
     why: "overlap is skip, and a handler takes longer than the interval, or hangs, or nobody takes what is ready",
     repair:
       "look for how long the oldest message has been ready or in flight (delayline stats); let the handler end sooner, or the schedule come less often",
@@ -100,7 +101,7 @@ function ticksMissed(
     level: "notice",
     check: "missed-ticks",
     queue,
-    what: `${count(total, "tick")} of ${shares(schedules, ({ missed }) => missed)} ${agree(total, "was", "were")} missed, ever`,
+    what: `${formatCount(total, "tick")} of ${shares(schedules, ({ missed }) => missed)} ${agree(total, "was", "were")} missed, ever`,
     why: "no process moved messages then, or the queue was paused; of late ticks, misfire decides which still come",
     repair: `if the work of that time is still wanted: ${commandLine("schedules", "backfill", queue, worst?.name ?? "", ["--from", "2026-01-31T00:00"], ["--to", "2026-02-01T00:00"])} with the time that was missed`,
   };
@@ -128,7 +129,7 @@ function about(schedules: readonly Schedule[]): string {
   const [first] = schedules.map(({ name }) => JSON.stringify(name));
   return schedules.length === 1
     ? `schedule ${first}`
-    : `${count(schedules.length, "schedule")} (${first}, ...)`;
+    : `${formatCount(schedules.length, "schedule")} (${first}, ...)`;
 }
 
 /** As {@link about}; of several the worst, each with its number. They are in that order. */
@@ -138,12 +139,12 @@ function shares(schedules: readonly Schedule[], numberOf: (one: Schedule) => num
     .slice(0, MOST_NAMED)
     .map((one) => `${JSON.stringify(one.name)} ${numberOf(one)}`);
   const others = schedules.length > MOST_NAMED ? ", ..." : "";
-  return `${count(schedules.length, "schedule")} (${worst.join(", ")}${others})`;
+  return `${formatCount(schedules.length, "schedule")} (${worst.join(", ")}${others})`;
 }
 
 /** How many schedules a finding names. */
 const MOST_NAMED = 5;
 
 function since(schedules: readonly Schedule[], now: number): string {
-  return inWords(now - Math.min(...schedules.map(({ planAt }) => planAt)));
+  return formatDuration(now - Math.min(...schedules.map(({ planAt }) => planAt)));
 }

@@ -4,7 +4,6 @@ import type { Endpoint } from "../looks/site.ts";
 import { checkPersistence, checkReplication } from "./durability.ts";
 import {
   inBackticks,
-  inWords,
   redisCli,
   lacksConfig,
   setConfig,
@@ -12,6 +11,7 @@ import {
   type CommandLine,
   type Finding,
 } from "./finding.ts";
+import { formatDuration } from "../../view/words.js";
 
 /** Checks one server, by its description of itself. */
 export function* checkServer(server: ServerReport, commandLine: CommandLine): Generator<Finding> {
@@ -149,7 +149,7 @@ export function checkUsable(
     check: "usable",
     what: `${address} is loading its data, and serves nobody until that is done (LOADING)`,
     why: STOPPED,
-    repair: `wait: calls are sent again meanwhile${eta > 0 ? `; Redis expects it to take ${inWords(eta * 1000)} more` : ""}; then run the doctor again`,
+    repair: `wait: calls are sent again meanwhile${eta > 0 ? `; Redis expects it to take ${formatDuration(eta * 1000)} more` : ""}; then run the doctor again`,
   };
 }
 
@@ -160,7 +160,7 @@ function* checkTiming(server: ServerReport): Generator<Finding> {
     yield {
       level: "warning",
       check: "clock",
-      what: `the clock of ${address} is ${inWords(Math.abs(clockOffset))} ${clockOffset > 0 ? "ahead of" : "behind"} the clock of this machine`,
+      what: `the clock of ${address} is ${formatDuration(Math.abs(clockOffset))} ${clockOffset > 0 ? "ahead of" : "behind"} the clock of this machine`,
       why: "delays count on the server's clock and stay right; dates (offerAt), and everything that Java offers or moves, are early or late by as much",
       repair:
         "let both machines follow the same time server (chrony, ntpd), slewing their clocks; then run the doctor again",
@@ -187,7 +187,7 @@ export function* checkClocks(servers: readonly ServerReport[]): Generator<Findin
   yield {
     level: "warning",
     check: "clock",
-    what: `the clock of ${last.address} is ${inWords(difference)} ahead of the clock of ${first.address}`,
+    what: `the clock of ${last.address} is ${formatDuration(difference)} ahead of the clock of ${first.address}`,
     why: "after a failover, or when a message moves to another partition, its deadline is early or late by as much",
     repair: "let all servers follow the same time server (chrony, ntpd), slewing their clocks",
   };

@@ -3,15 +3,9 @@ import { isOverdue, LAWS, problemsOf } from "../../view/health.ts";
 import { escapeControl, shellWord } from "../../view/text.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import {
-  agree,
-  count,
-  instant,
-  inWords,
-  redisCli,
-  type CommandLine,
-  type Finding,
-} from "./finding.ts";
+import { agree, redisCli, type CommandLine, type Finding } from "./finding.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { formatCount, formatDuration } from "../../view/words.js";
 
 /** Whether no process has the queue open, as far as Redis shows. */
 export function isClosed({ listeners, takers = 0 }: QueueReport): boolean {
@@ -64,7 +58,7 @@ export function* checkDrops(before: QueueReport, after: QueueReport): Generator<
     level: "warning",
     check: "dropped-late",
     queue: after.name,
-    what: `${count(more, "message")} ${agree(more, "was", "were")} dropped in the last half second, since ${agree(more, "its", "their")} deliverWithin had passed; ${total} so far`,
+    what: `${formatCount(more, "message")} ${agree(more, "was", "were")} dropped in the last half second, since ${agree(more, "its", "their")} deliverWithin had passed; ${total} so far`,
     why: "a process moves the queue's messages, so nothing is down: deliverWithin is shorter than a message takes to be moved, and nearly every such message is lost",
     repair:
       "give a longer deliverWithin, which counts in milliseconds; what has been dropped is gone, and the channel delayline:dropped tells of each",
@@ -78,7 +72,7 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
     level: LAWS.paused.level,
     check: "paused",
     queue: name,
-    what: `the queue is paused${stats.pauseReason === undefined ? "" : ` (${escapeControl(stats.pauseReason)})`}; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
+    what: `the queue is paused${stats.pauseReason === undefined ? "" : ` (${escapeControl(stats.pauseReason)})`}; ${formatCount(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${formatDuration(late)}` : ""}`,
     why: "nothing becomes ready and nothing is delivered until somebody resumes it; messages can still be offered",
     repair: `find out who paused it, and why; then: ${commandLine("resume", name)}`,
   };
@@ -99,7 +93,7 @@ function overdue(report: QueueReport, stats: QueueStats): Finding {
     level: LAWS.overdue.level,
     check: "overdue",
     queue: name,
-    what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${nobody ? `; no process listens to the queue${alsoReady(stats)}` : ""}`,
+    what: `${formatCount(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${formatInstant(nextDeadline)} (${formatDuration(serverTime - nextDeadline)})${where}${nobody ? `; no process listens to the queue${alsoReady(stats)}` : ""}`,
     why: "no process moves due messages, so no consumer receives them",
     repair: nobody
       ? "start a process that opens the queue, such as your worker: it moves overdue messages at once"
@@ -116,7 +110,7 @@ function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding
     level: "warning",
     check: "deaf",
     queue: name,
-    what: `${count(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
+    what: `${formatCount(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
     why: "wake-ups do not arrive: messages are up to a second late, and a pause takes effect late",
     repair: `allow the channel to their user: ${allow}; if a proxy stands between, let it pass SUBSCRIBE`,
   };
@@ -124,13 +118,13 @@ function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding
 
 function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
   const notReady = stats.delayed + stats.retries;
-  const first = instant(stats.nextDeadline ?? NaN);
+  const first = formatInstant(stats.nextDeadline ?? NaN);
   return {
     // Ready messages of a reliable queue without consumers stand still already.
     level: stats.kind === "reliable" && stats.ready > 0 ? "error" : LAWS["no-transfer"].level,
     check: "no-transfer",
     queue: name,
-    what: `no process listens to the queue, and ${count(notReady, "message")} ${agree(notReady, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
+    what: `no process listens to the queue, and ${formatCount(notReady, "message")} ${agree(notReady, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
     why: "a due message becomes ready only while some process has the queue open, without transfer: false, and nobody takes the ready ones",
     repair:
       "start your worker before then, or any process that calls line.getDelayedQueue(name) with the name of the queue",
@@ -138,7 +132,7 @@ function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
 }
 
 function alsoReady({ ready }: QueueStats): string {
-  return ready === 0 ? "" : `; ${count(ready, "message")} ${agree(ready, "is", "are")} ready`;
+  return ready === 0 ? "" : `; ${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready`;
 }
 
 /** How many milliseconds ago the first deadline passed; negative if it has not. */

@@ -1,6 +1,6 @@
 import type { QueueNumbers, QueueStats } from "../../../index.ts";
 import { NO_NUMBERS, NUMBERS } from "../../../inside.ts";
-import { problemsOf, type Problem } from "../health.ts";
+import { problemsIn, unread, type ProblemInWords } from "../problems.ts";
 
 /** The numbers of one queue, as the list of queues shows them. */
 export interface QueueRow extends QueueNumbers {
@@ -12,7 +12,7 @@ export interface QueueRow extends QueueNumbers {
   /** How long the most overdue message has been due (ms); 0 if no message is overdue. */
   readonly overdueBy: number;
   /** What is wrong with it, the worst first. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly ProblemInWords[];
   /** Why the numbers could not be read. If set, they are 0 or undefined. */
   readonly error?: string;
 }
@@ -34,12 +34,12 @@ export interface WholeQueueRow extends QueueRow {
 export function rowOf(name: string, partitions: number, stats: QueueStats): QueueRow {
   const { perPartition: _, serverTime, ...numbers } = stats;
   const overdueBy = Math.floor(NUMBERS.overdueBy.of(stats, serverTime));
-  return { name, partitions, ...numbers, overdueBy, problems: problemsOf(stats) };
+  return { name, partitions, ...numbers, overdueBy, problems: problemsIn(stats) };
 }
 
 /** The row of a queue whose numbers could not be read. */
 export function brokenRow(name: string, error: string): QueueRow {
-  return { ...EMPTY, name, error };
+  return { ...EMPTY, name, error, problems: [unread(error)] };
 }
 
 const EMPTY: Omit<QueueRow, "name"> = {

@@ -1,5 +1,6 @@
 // @ts-check
-const NUMBER = new Intl.NumberFormat("en");
+import { formatCount, formatDistance, formatDuration } from "./words.js";
+
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 /** Shown instead of unknown values. */
@@ -12,7 +13,7 @@ export function isKnown(value) {
 
 /** `12,345`. */
 export function count(number) {
-  return isKnown(number) ? NUMBER.format(number) : UNKNOWN;
+  return isKnown(number) ? formatCount(number) : UNKNOWN;
 }
 
 /** `12.3K`, for the axes of plots. */
@@ -22,37 +23,16 @@ export function short(number) {
 
 /** `1 message`, `12 messages`. */
 export function many(number, noun, plural = `${noun}s`) {
-  return `${count(number)} ${number === 1 ? noun : plural}`;
+  return isKnown(number) ? formatCount(number, noun, plural) : `${UNKNOWN} ${plural}`;
 }
-
-/** @type {[name: string, milliseconds: number][]} */
-const UNITS = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["min", 60_000],
-  ["s", 1_000],
-];
 
 /** A duration in its two largest units: `3 d 4 h`, `2 min 5 s`, `1.2 s`, `40 ms`. */
 export function duration(milliseconds) {
-  if (!isKnown(milliseconds)) return UNKNOWN;
-  const whole = Math.max(0, Math.round(milliseconds));
-  if (whole < 1_000) return `${whole} ms`;
-  if (whole < 10_000) return `${Math.floor(whole / 100) / 10} s`;
-  const first = UNITS.findIndex(([, unit]) => whole >= unit);
-  const [name, unit] = UNITS[first];
-  const large = `${NUMBER.format(Math.floor(whole / unit))} ${name}`;
-  const next = UNITS[first + 1];
-  const rest = next === undefined ? 0 : Math.floor((whole % unit) / next[1]);
-  return rest === 0 ? large : `${large} ${rest} ${next[0]}`;
+  return isKnown(milliseconds) ? formatDuration(Math.max(0, milliseconds)) : UNKNOWN;
 }
 
 /** An instant relative to now: `in 5 min`, `2 h ago`, `now`. */
-export function relative(instant, now) {
-  const distance = instant - now;
-  if (Math.abs(distance) < 1_000) return "now";
-  return distance > 0 ? `in ${duration(distance)}` : `${duration(-distance)} ago`;
-}
+export const relative = formatDistance;
 
 const pad = (number, digits = 2) => String(number).padStart(digits, "0");
 

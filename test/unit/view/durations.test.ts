@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseDuration } from "../../../src/tools/cli/session/arguments.ts";
-import { formatDistance, formatDuration } from "../../../src/tools/cli/session/format-time.ts";
+import { formatDistance, formatDuration } from "../../../src/tools/view/words.js";
 
 test.each([
   ["500ms", 500],
@@ -18,22 +18,25 @@ test.each(["", "15", "m", "-5m", "5 m", "1h-", "1y", "2 weeks"])("%j is not a du
 });
 
 test.each([
-  [0, "0ms"],
-  [1240, "1.2s"],
-  [59_999, "59s"],
-  [3_600_000, "1h"],
-  [3_661_000, "1h 1m"],
-  [86_700_000, "1d"],
-  [90_061_000, "1d 1h"],
-  [1_209_600_000, "14d"],
+  [0, "0 ms"],
+  [1240, "1.2 s"],
+  [59_999, "59 s"],
+  [3_600_000, "1 h"],
+  [3_661_000, "1 h 1 min"],
+  [86_700_000, "1 d"],
+  [90_061_000, "1 d 1 h"],
+  [1_209_600_000, "14 d"],
+  [3_599_999, "59 min 59 s"],
+  [12_000_000, "3 h 20 min"],
+  [187_200_000, "2 d 4 h"],
   [Infinity, "forever"],
 ])("%i ms is printed as %s", (milliseconds, text) => {
   expect(formatDuration(milliseconds)).toBe(text);
 });
 
 test("an instant is printed relative to another", () => {
-  expect(formatDistance(61_000, 1000)).toBe("in 1m");
-  expect(formatDistance(1000, 61_000)).toBe("1m ago");
+  expect(formatDistance(61_000, 1000)).toBe("in 1 min");
+  expect(formatDistance(1000, 61_000)).toBe("1 min ago");
   expect(formatDistance(1000, 1500)).toBe("now");
   expect(formatDistance(Infinity, 1500)).toBe("never");
 });
