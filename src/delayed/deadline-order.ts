@@ -1,16 +1,20 @@
 import type { DelayedMember } from "../lua/delayed/get.ts";
 import { FIRST, soonest, type DeadlineCursor } from "../lua/delayed/soonest.ts";
+import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import { unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES, STEP } from "./order-reader.ts";
 
-/** Reads the delayed messages of a queue in the order of their deadlines, a page at a time. */
+/** Reads the messages of a place in the order of their deadlines, a page at a time: of the delayed ones, by default. */
 export class DeadlineOrder {
   readonly #queue: Queue;
+  readonly #zset: string;
 
-  constructor(queue: Queue) {
+  /** `zset`: the key of the place, which holds members by deadline. */
+  constructor(queue: Queue, zset = queue.keys.timeouts) {
     this.#queue = queue;
+    this.#zset = zset;
   }
 
   /**
@@ -26,10 +30,9 @@ export class DeadlineOrder {
     let cursor: DeadlineCursor | undefined = FIRST;
     while (cursor !== undefined) {
       const args = { ...cursor, step: Math.min(step, STEP), maxBytes: PAGE_BYTES };
-      const page: ReturnType<typeof soonest.reply> = await this.#queue.read(
+      const page: ReturnType<typeof soonest.reply> = await this.#queue.call(
         "read",
-        soonest,
-        args,
+        (redis) => run(redis, soonest, { zset: this.#zset }, args),
         call,
       );
       for (const found of page.messages) {

@@ -73,3 +73,8 @@ export const PLACES = {
 } as const satisfies Readonly<Record<string, PlaceRow>>;
 
 export type Place = keyof typeof PLACES;
+
+/** The places in which a message can be found, cancelled and rescheduled by its id or business key. */
+export type DuePlace = {
+  [P in Place]: "cancel" extends (typeof PLACES)[P]["verbs"][number] ? P : never;
+}[Place];

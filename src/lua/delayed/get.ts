@@ -1,4 +1,4 @@
-import type { Place } from "../../nouns/places.ts";
+import type { DuePlace } from "../../nouns/places.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { asMember, resolve } from "../places/key-index.ts";
 import {
@@ -18,9 +18,6 @@ export interface DelayedMember {
   readonly deadline: number;
   readonly member: Buffer;
 }
-
-/** The places in which a message can be found, cancelled and rescheduled by its id or business key. */
-export type DuePlace = Extract<Place, "delayed" | "retrying">;
 
 /** A message as scripts return it that is in one of these places. */
 export interface DueMember extends DelayedMember {

@@ -14,7 +14,7 @@ export interface DeadlineCursor {
 export const FIRST: DeadlineCursor = { score: "", start: Buffer.alloc(0) };
 
 /**
- * Returns up to `step` next messages, and about `maxBytes`, in the order of their deadlines, and equal deadlines in the
+ * Returns up to `step` next messages of a ZSET of members by deadline, and about `maxBytes`, in the order of their deadlines, and equal deadlines in the
  * order of their ids. O(log N): a binary search among the equal deadlines finds the position behind the last message, even
  * if that message has left.
  *
@@ -23,7 +23,7 @@ export const FIRST: DeadlineCursor = { score: "", start: Buffer.alloc(0) };
  */
 export const soonest = defineScript({
   name: "soonest",
-  keys: ["timeouts"],
+  keys: ["zset"],
   args: ["score", "start", "step", "maxBytes"],
   needs: [compareBytes, replied],
   lua: /* lua */ `
@@ -32,11 +32,11 @@ local function startOf(member)
 end
 local rank = 0
 if score ~= "" then
-  rank = redis.call("ZCOUNT", timeouts, "-inf", "(" .. score)
-  local high = rank + redis.call("ZCOUNT", timeouts, score, score)
+  rank = redis.call("ZCOUNT", zset, "-inf", "(" .. score)
+  local high = rank + redis.call("ZCOUNT", zset, score, score)
   while rank < high do
     local at = math.floor((rank + high) / 2)
-    local member = redis.call("ZRANGE", timeouts, at, at)[1]
+    local member = redis.call("ZRANGE", zset, at, at)[1]
     if compareBytes(startOf(member), 1, start, 1, 32) > 0 then high = at else rank = at + 1 end
   end
 end
@@ -45,7 +45,7 @@ local messages, size = {}, 0
 while #messages < 2 * step and size < maxBytes do
   -- A few at a time, since each member may be large.
   local count = math.min(4, step - #messages / 2)
-  local found = redis.call("ZRANGE", timeouts, rank, rank + count - 1, "WITHSCORES")
+  local found = redis.call("ZRANGE", zset, rank, rank + count - 1, "WITHSCORES")
   for i = 1, #found, 2 do
     messages[#messages + 1] = replied(tonumber(found[i + 1]))
     messages[#messages + 1] = found[i]

@@ -1,5 +1,6 @@
 import { claim } from "../fragments/claim.ts";
 import { clock } from "../fragments/clock.ts";
+import { dueZsets } from "../places/due.ts";
 import { groupsOf, streamId } from "../fragments/stream-info.ts";
 import { asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -10,20 +11,9 @@ import { defineScript } from "../script.ts";
  */
 export const isInUse = defineScript({
   name: "is-in-use",
-  keys: [
-    "timeouts",
-    "retries",
-    "quarantine",
-    "unreadable",
-    "ready",
-    "stream",
-    "dead",
-    "journal",
-    "planning",
-    "paused",
-  ],
+  keys: ["quarantine", "unreadable", "ready", "stream", "dead", "journal", "planning", "paused"],
   args: ["asked"],
-  needs: [claim, clock],
+  needs: [claim, clock, dueZsets],
   lua: /* lua */ `
 local function isMoved()
   local task, claimedAt = readClaim()
@@ -35,7 +25,7 @@ if type(listed) ~= "number" then
   if not listed.err:find("^%-?WRONGTYPE") then return listed end
   listed = 0
 end
-local held = redis.call("EXISTS", timeouts, retries, quarantine, unreadable, planning) + listed
+local held = redis.call("EXISTS", quarantine, unreadable, planning, unpack(dueZsets)) + listed
   + redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows")
 if asked == "used" then held = held + redis.call("EXISTS", stream, paused) + (isMoved() and 1 or 0) end
 return held > 0 and 1 or 0
@@ -54,7 +44,6 @@ return held > 0 and 1 or 0
 export const removeRemains = defineScript({
   name: "remove-remains",
   keys: [
-    "timeouts",
     "order",
     "compacted",
     "businessKeys",
@@ -65,7 +54,6 @@ export const removeRemains = defineScript({
     "stream",
     "knownGroups",
     "returned",
-    "retries",
     "retrying",
     "dead",
     "journal",
@@ -74,9 +62,9 @@ export const removeRemains = defineScript({
     "running",
   ],
   args: [],
-  needs: [groupsOf, streamId],
+  needs: [dueZsets, groupsOf, streamId],
   lua: /* lua */ `
-if redis.call("EXISTS", timeouts, ready, quarantine, unreadable, retries, planning) > 0 then return 0 end
+if redis.call("EXISTS", ready, quarantine, unreadable, planning, unpack(dueZsets)) > 0 then return 0 end
 if redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
 local groups, newest = groupsOf(), redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
 if newest and #groups == 0 then return 0 end

@@ -50,21 +50,20 @@ end
 });
 
 /**
- * `searchEqual(address, first, deadline, text)`: what `locate` returns, if `first` is the first member with this deadline
- * and another message. `text` is the deadline as Redis reads it.
+ * `searchEqual(zset, address, first, deadline, text)`: what `locate` returns, if `first` is the first member with this
+ * deadline and another message. `text` is the deadline as Redis reads it.
  */
 const searchEqual = defineFragment({
-  keys: ["timeouts"],
   needs: [compareTo, costs],
   lua: /* lua */ `
-local function searchEqual(address, first, deadline, text)
+local function searchEqual(zset, address, first, deadline, text)
   if compareTo(first, address) < 0 then return nil end
-  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
-  local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
+  local low = redis.call("ZCOUNT", zset, "-inf", "(" .. text)
+  local high = low + redis.call("ZCOUNT", zset, text, text) - 1
   while low < high do
     -- The member at the lowest rank was read first.
     local at = math.ceil((low + high) / 2)
-    local member = redis.call("ZRANGE", timeouts, at, at)[1]
+    local member = redis.call("ZRANGE", zset, at, at)[1]
     cost = cost + 1 + #member / 4096
     local order = compareTo(member, address)
     if order == 0 then return member, deadline, at end
@@ -80,25 +79,24 @@ end
  * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
  * length means by id.
  *
- * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes), or nil if
- * the message is gone. After a binary search, also its rank, or that of the next message.
+ * `locate(zset, address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes) in a ZSET
+ * of members by deadline, or nil if it is not there. After a binary search, also its rank, or that of the next message.
  */
 export const locate = defineFragment({
-  keys: ["timeouts"],
   needs: [costs, deadlineOf],
   rarely: [searchEqual],
   lua: /* lua */ `
-local function locate(address)
+local function locate(zset, address)
   local deadline = deadlineOf(address)
   if deadline ~= deadline then return nil end
   local text = string.format("%.17g", deadline)
-  local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
+  local member = redis.call("ZRANGEBYSCORE", zset, text, text, "LIMIT", 0, 1)[1]
   cost = cost + 1 + (member and #member or 0) / 4096
   if not member then return nil end
   local length = #address - 8
   local isIt = member:byte(1) == length and #member >= length + 9 and member:sub(2, length + 1) == address:sub(9)
   if isIt then return member, deadline end
-  return rare().searchEqual(address, member, deadline, text)
+  return rare().searchEqual(zset, address, member, deadline, text)
 end
 `,
 });
@@ -112,7 +110,7 @@ export const find = defineFragment({
   needs: [costs, isAddress, locate],
   lua: /* lua */ `
 local function find(element)
-  if isAddress(element) then return locate(element) end
+  if isAddress(element) then return locate(timeouts, element) end
   cost = cost + 1 + #element / 4096
   local score = redis.call("ZSCORE", timeouts, element)
   if score then return element, tonumber(score) end
@@ -148,7 +146,7 @@ local function findNext(element)
     if order < 0 then return nil end
     rank, candidate = rank + 1, nil
   end
-  local member, deadline, found = locate(element)
+  local member, deadline, found = locate(timeouts, element)
   rank, candidate = found, member
   return member, deadline
 end

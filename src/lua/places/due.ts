@@ -5,16 +5,21 @@ import { defineFragment } from "../fragment.ts";
  * business keys.
  */
 
-/** The ZSETs of these places, as a list in Lua. */
-export const DUE_ZSETS = "{ timeouts, retries }";
+/** `dueZsets`: the ZSETs of these places. */
+export const dueZsets = defineFragment({
+  keys: ["timeouts", "retries"],
+  lua: /* lua */ `
+local dueZsets = { timeouts, retries }
+`,
+});
 
 /** `countDue([but])`: how many messages are delayed or retrying; `but` is the ZSET of a place to leave out. O(1). */
 export const countDue = defineFragment({
-  keys: ["timeouts", "retries"],
+  needs: [dueZsets],
   lua: /* lua */ `
 local function countDue(but)
   local count = 0
-  for _, zset in ipairs(${DUE_ZSETS}) do
+  for _, zset in ipairs(dueZsets) do
     if zset ~= but then count = count + redis.call("ZCARD", zset) end
   end
   return count
@@ -26,11 +31,11 @@ end
  * `earliestDue()`: the earliest deadline of all delayed messages and retries, or nil if there are none.
  */
 export const earliestDue = defineFragment({
-  keys: ["timeouts", "retries"],
+  needs: [dueZsets],
   lua: /* lua */ `
 local function earliestDue()
   local earliest = nil
-  for _, zset in ipairs(${DUE_ZSETS}) do
+  for _, zset in ipairs(dueZsets) do
     local due = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
     if due and (not earliest or due < earliest) then earliest = due end
   end

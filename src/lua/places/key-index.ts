@@ -12,7 +12,7 @@ import { groupsRetrying, retriesOf, retryBytes } from "./retries.ts";
  * key, if it was read already.
  */
 export const delayedWith = defineFragment({
-  keys: ["businessKeys"],
+  keys: ["timeouts", "businessKeys"],
   needs: [readTrailer, locate],
   lua: /* lua */ `
 local function delayedWith(key, entry)
@@ -20,7 +20,7 @@ local function delayedWith(key, entry)
   if not entry then return nil end
   if #entry < 25 or entry:byte(1) > 0 then return nil, nil, entry end
   local address = entry:sub(1, 24)
-  local member, deadline = locate(address)
+  local member, deadline = locate(timeouts, address)
   if not member then return nil, nil, entry, address end
   -- A broken entry may point to another message, so compare the key in the trailer.
   local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))
@@ -64,12 +64,13 @@ end
  * them. The fifth is the entry of the key, which begins with the address; nil for an `id`. Nil if it is in neither.
  */
 export const resolve = defineFragment({
+  keys: ["timeouts"],
   needs: [delayedWith, locate],
   rarely: [retriesOf, retriesWith],
   lua: /* lua */ `
 local function resolve(id, key)
   local member, deadline, entry, address
-  if id ~= "" then member, deadline = locate(id) else member, deadline, entry, address = delayedWith(key) end
+  if id ~= "" then member, deadline = locate(timeouts, id) else member, deadline, entry, address = delayedWith(key) end
   if member then return "delayed", member, deadline, nil, entry end
   if id == "" and not address then return nil end
   local all = id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)

@@ -1,7 +1,7 @@
 import { COUNTED, NUMBERS, type QueueNumbers } from "../../nouns/numbers.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
-import { DUE_ZSETS } from "../places/due.ts";
+import { dueZsets } from "../places/due.ts";
 import { inFlight } from "../places/in-flight.ts";
 import { scheduleNames } from "../places/schedules.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
@@ -68,7 +68,7 @@ export const stats = defineScript({
     "schedules",
   ],
   args: ["channel"],
-  needs: [clock, fieldsOf, inFlight, replied, scheduleNames],
+  needs: [clock, dueZsets, fieldsOf, inFlight, replied, scheduleNames],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
@@ -82,7 +82,7 @@ local found = {
   consumers = 0,
 }
 local next
-for _, zset in ipairs(${DUE_ZSETS}) do
+for _, zset in ipairs(dueZsets) do
   local head = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
   if head then
     next = math.min(next or head, head)
@@ -214,11 +214,12 @@ const NAMES = Object.keys(COLUMNS).slice(1) as Exclude<keyof StatsReply, "server
  */
 export const forecast = defineScript({
   name: "forecast",
-  keys: ["timeouts", "retries"],
+  keys: ["timeouts"],
   args: ["from", "step", "count"],
+  needs: [dueZsets],
   lua: /* lua */ `
 local counts, zsets = {}, {}
-for _, zset in ipairs(${DUE_ZSETS}) do
+for _, zset in ipairs(dueZsets) do
   if redis.call("EXISTS", zset) == 1 then zsets[#zsets + 1] = zset end
 end
 for i = 0, count - 1 do

@@ -121,7 +121,7 @@ for each row do
   if member == "" then
     local due = deadlineOf(address)
     if due > tonumber(asOf) and due <= now / 1000 then return { 2, false, now } end
-    leaving[#leaving + 1] = locate(address)
+    leaving[#leaving + 1] = locate(timeouts, address)
   else
     local at = packAddress(tonumber(deadline), member)
     first = math.min(first, tonumber(deadline))
@@ -133,7 +133,7 @@ for each row do
 end
 -- The record may have been lost, and declared again: then the messages of its ticks are still there.
 for i, entry in ipairs(expected == "" and #keys > 0 and redis.call("HMGET", businessKeys, unpack(keys)) or {}) do
-  local former = entry and #entry > 24 and locate(entry:sub(1, 24))
+  local former = entry and #entry > 24 and locate(timeouts, entry:sub(1, 24))
   if former and select(3, unpackMember(former)) == keys[i] then leaving[#leaving + 1] = former end
 end
 local freed = keysOf(leaving)

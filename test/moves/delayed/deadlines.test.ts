@@ -27,7 +27,7 @@ const page = (
   { redis, keys }: Moves,
   cursor: DeadlineCursor,
   { step = 100, maxBytes = 1e6 }: Limits = {},
-) => run(redis, soonest, keys, { ...cursor, step, maxBytes });
+) => run(redis, soonest, { zset: keys.timeouts }, { ...cursor, step, maxBytes });
 
 const membersOf = ({ messages: found }: ReturnType<typeof soonest.reply>): Bytes[] =>
   found.map(({ member }) => asText(member));
