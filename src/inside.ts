@@ -38,7 +38,7 @@ import { Letters } from "./reliable/letters.ts";
 
 // Words and measures, in which tools speak as the library does.
 export { NO_NUMBERS, NUMBERS, PAUSED, SHOWN, valueOf } from "./nouns/numbers.ts";
-export { PLACES, type Place, type Verb } from "./nouns/places.ts";
+export { PLACES, type DuePlace, type Place, type Verb } from "./nouns/places.ts";
 export { durationIn } from "./time/duration.ts";
 export { LAST_DATE } from "./time/last-date.ts";
 export { networkTime } from "./time/runtime.ts";

@@ -1,4 +1,5 @@
 import type { QueueStats } from "../../index.ts";
+import { notReadyIn } from "./places.ts";
 import type { Severity } from "./severity.ts";
 
 /** The numbers by which a queue is judged. */
@@ -63,7 +64,7 @@ export const LAWS = {
   // Nothing is late yet, and a worker may start in time.
   "no-transfer": {
     level: "warning",
-    isBroken: ({ listeners, delayed, retries }) => listeners === 0 && delayed + retries > 0,
+    isBroken: (numbers) => numbers.listeners === 0 && notReadyIn(numbers) > 0,
     unless: ["paused", "overdue"],
   },
   backlog: {

@@ -85,7 +85,7 @@ export async function delayedIn(
   const parts = await inside.parts(call);
   const found = parts.map(async ({ label, lookup }) => {
     const member = await lookup.get(idOrKey, call);
-    if (member?.place !== "delayed") return [];
+    if (member === undefined || member.place === "retrying") return [];
     return sightDelayed({ queue: name, partition: label }, member) ?? [];
   });
   return (await Promise.all(found)).flat();
@@ -152,7 +152,7 @@ export async function* messagesWith(
         const found = await Promise.all(some.map((key) => lookup.get(key, call)));
         for (const member of found) {
           // A retrying message holds its key, and is found below, once for each of its groups.
-          if (member?.place !== "delayed") continue;
+          if (member === undefined || member.place === "retrying") continue;
           const sighting = sightDelayed({ queue: name, partition }, member);
           if (sighting === undefined || seen.has(sighting.id)) continue;
           seen.add(sighting.id);

@@ -1,5 +1,5 @@
 import type { QueueStats } from "../../index.ts";
-import { PLACES, type Place, type Verb } from "../../inside.ts";
+import { PLACES, type DuePlace, type Place, type Verb } from "../../inside.ts";
 
 /** The names of the places of a message, in the order of the table. */
 export const PLACE_NAMES = Object.keys(PLACES) as Place[];
@@ -9,7 +9,22 @@ export const VERBS: readonly Verb[] = [
   ...new Set(Object.values(PLACES).flatMap(({ verbs }): readonly Verb[] => verbs)),
 ];
 
+type Counted<P extends Place> = Pick<QueueStats, (typeof PLACES)[P]["number"]>;
+
 /** How many messages are in all places together. */
-export function messagesIn(numbers: Pick<QueueStats, (typeof PLACES)[Place]["number"]>): number {
-  return PLACE_NAMES.reduce((sum, place) => sum + numbers[PLACES[place].number], 0);
+export function messagesIn(numbers: Counted<Place>): number {
+  return countIn(PLACE_NAMES, numbers);
+}
+
+/** How many messages become ready later: those that can still be cancelled. */
+export function notReadyIn(numbers: Counted<DuePlace>): number {
+  return countIn(DUE_PLACES, numbers);
+}
+
+const DUE_PLACES = PLACE_NAMES.filter((place): place is DuePlace =>
+  (PLACES[place].verbs as readonly Verb[]).includes("cancel"),
+);
+
+function countIn<P extends Place>(places: readonly P[], numbers: Counted<P>): number {
+  return places.reduce((sum, place) => sum + numbers[PLACES[place].number as keyof Counted<P>], 0);
 }

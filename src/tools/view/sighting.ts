@@ -60,35 +60,44 @@ export interface Sighting {
   readonly diedAt: number | undefined;
 }
 
+/** A message as the ZSET of its place holds it. */
+interface Member {
+  readonly deadline: number;
+  readonly member: Buffer;
+  /** Defaults to delayed. */
+  readonly place?: MessageState;
+}
+
 /** The queue and partition of a sighting. */
 interface Origin {
   readonly queue: string;
   readonly partition: number | undefined;
 }
 
-/** Makes a sighting of a member of the ZSET of delayed messages; undefined if its layout is unknown. */
+/** Makes a sighting of a message that keeps the form of a delayed one; undefined if its layout is unknown. */
 export function sightDelayed(
   origin: Origin,
-  { deadline, member }: { readonly deadline: number; readonly member: Buffer },
+  { deadline, member, place }: Member,
 ): Sighting | undefined {
   const found = ids.unpackMember(member);
   if (found === undefined) return undefined;
   const { payload } = found;
   const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
   const id = ids.formatMessageId(deadline, found.id);
-  return sightMessage(origin, { ...found, id, deadline, trailer });
+  return sightMessage(origin, { ...found, id, deadline, trailer }, place);
 }
 
 /** Makes a sighting of a delayed message that a queue handle returned. */
 export function sightMessage(
   origin: Origin,
   message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
+  state: MessageState = "delayed",
 ): Sighting {
   const { id, key, headers, payload, trailer, deadline } = message;
   return {
     ...origin,
     ...ABSENT,
-    state: "delayed",
+    state,
     id,
     place: spotAt(origin.partition, id),
     key,

@@ -1,5 +1,6 @@
 import type { QueueStats } from "../../../index.ts";
 import { isOverdue, LAWS, problemsOf } from "../../view/health.ts";
+import { notReadyIn } from "../../view/places.ts";
 import { escapeControl, shellWord } from "../../view/text.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
@@ -117,7 +118,7 @@ function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding
 }
 
 function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
-  const notReady = stats.delayed + stats.retries;
+  const notReady = notReadyIn(stats);
   const first = formatInstant(stats.nextDeadline ?? NaN);
   return {
     // Ready messages of a reliable queue without consumers stand still already.

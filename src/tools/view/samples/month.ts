@@ -1,4 +1,5 @@
 import type { Inspector } from "../inspector.ts";
+import { notReadyIn } from "../places.ts";
 import { beyondPlanned, type Beyond } from "../schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
 import { networkTime } from "../../../inside.ts";
@@ -84,7 +85,7 @@ export class Months {
   async #read(from: number): Promise<Cells> {
     const { samples } = await this.#sampler.round();
     const withMessages = Array.from(samples.values(), ({ row }) => row).filter(
-      ({ delayed, retries, schedules }) => delayed + retries + schedules > 0,
+      (row) => notReadyIn(row) + row.schedules > 0,
     );
     const byQueue = new Map<string, readonly number[]>();
     const beyond: Beyond[] = [];
