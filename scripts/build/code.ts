@@ -5,7 +5,10 @@ import { lineMap } from "./line-map.ts";
 import { DIST, EXTERNAL, SRC } from "./site.ts";
 import { PAGE, standIns } from "./stand-ins.ts";
 
-/** The code in one format, with source maps, by the files' names in `folder`, a folder of `dist`. */
+/**
+ * The code in one format, by the files' names in `folder`, a folder of `dist`: ES modules with source maps, and CommonJS
+ * without spaces. Node.js takes the ES modules for \`require\`, too; CommonJS is for bundlers and test runners.
+ */
 export async function buildCode(
   format: "esm" | "cjs",
   folder: string,
@@ -25,7 +28,12 @@ export async function buildCode(
   const { output } = await bundle.generate({
     dir: join(DIST, folder),
     format,
-    sourcemap: true,
+    sourcemap: format === "esm",
+    minify: format === "cjs" && {
+      compress: false,
+      mangle: false,
+      codegen: { removeWhitespace: true },
+    },
     // Once for both formats: it is a fifth of the code.
     paths: { [PAGE]: format === "esm" ? "./cjs/page.js" : "./page.js" },
     entryFileNames: "[name].js",
@@ -39,8 +47,15 @@ export async function buildCode(
   const files = new Map<string, string>();
   for (const chunk of output) {
     if (chunk.type !== "chunk") continue;
+    if (OF_THE_COMMAND.test(chunk.fileName)) {
+      files.set(chunk.fileName, chunk.code.replace(/\n\/\/# sourceMappingURL=.*/, ""));
+      continue;
+    }
     files.set(chunk.fileName, chunk.code);
     if (chunk.map !== null) files.set(`${chunk.fileName}.map`, lineMap(chunk.fileName, chunk.map));
   }
   return files;
 }
+
+/** Files that only the command loads, which shows no stack traces. */
+const OF_THE_COMMAND = /^(?:cli|command|every-command)\.js$/;

@@ -24,7 +24,7 @@ export const SHARED: readonly (readonly [name: string, rooms: RegExp])[] = [
   ["observe", /\/src\/observe\//],
   // Keys, names, checks and the bytes of a message: pure code.
   ["queue", /\/src\/(?:time\/|queue\/(?:message\/|keys|checks|numbers))/],
-  ["client", /\/src\/client\//],
+  ["client", /\/src\/(?:client\/|index\.ts$)/],
   ["server", /\/src\/tools\/dashboard\//],
   ["command", /\/src\/tools\/cli\/main\.ts$/],
 ];

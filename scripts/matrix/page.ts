@@ -33,7 +33,8 @@ export async function filledPage(path: string, results: readonly Result[]): Prom
 
 function part(name: string, results: readonly Result[]): string {
   if (name === "headline") return `**${headline(results)}**`;
-  if (name === "readme") return `[A matrix of attacks](docs/reliability.md): ${headline(results)}`;
+  if (name === "readme")
+    return `[A matrix of attacks](https://github.com/delayline/delayline/blob/main/docs/reliability.md): ${headline(results)}`;
   if (name === "summary") return summary(results);
   if (name === "faults") return faults(results);
   if (name === "runs") return runs(results);

@@ -12,6 +12,8 @@ import {
   type Page,
 } from "./pages.ts";
 
+const REPOSITORY = "https://github.com/delayline/delayline/blob/main/";
+
 /** Made by `npm run docs`, and not committed. */
 const GENERATED = "docs/reference";
 
@@ -75,9 +77,11 @@ function isTest(name: string): boolean {
 /** The links of a page into this repository. */
 function linksOf(page: Page): string[] {
   const text = prose(page).replaceAll(/`[^`\n]*`/g, "");
-  return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link).filter(
-    (link) => !/^[a-z]+:/.test(link),
-  );
+  const home = "../".repeat(page.path.split("/").length - 1);
+  return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) =>
+    // Pages of the package lead to those that it does not hold by their address.
+    link.startsWith(REPOSITORY) ? home + link.slice(REPOSITORY.length) : link,
+  ).filter((link) => !/^[a-z]+:/.test(link));
 }
 
 /** The link, if its target does not exist. */
