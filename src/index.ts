@@ -9,40 +9,26 @@ export {
   type QueueDefinition,
 } from "./handles/queue-definition.ts";
 export type { InsertionOrder } from "./handles/insertion-order.ts";
-export type {
-  CancelWhereOptions,
-  CancelWhereResult,
-  DelayedMessage,
-  NewMessage,
-  Rescheduled,
-} from "./handles/delayed-message.ts";
+export type { DelayedMessage, NewMessage } from "./handles/delayed-message.ts";
 export type { OfferOptions } from "./handles/offer-options.ts";
-export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
-export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
-export { nextWithin, type Weekday, type WithinOptions } from "./handles/next-within.ts";
-export type { Forecast, ForecastOptions, PauseOptions } from "./handles/queue-handle.ts";
+export { nextWithin, type WithinOptions } from "./handles/next-within.ts";
+export type { Forecast } from "./handles/queue-handle.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";
 export type { QueueStats } from "./observe/queue-stats.ts";
 export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
-export type {
-  BackfillOptions,
-  DeclareOptions,
-  ScheduleOptions,
-  Tick,
-} from "./handles/schedule-options.ts";
+export type { ScheduleOptions, Tick } from "./handles/schedule-options.ts";
 export type { Calendar } from "./schedules/calendar.ts";
-export type { Misfire, Overlap, Span } from "./schedules/rule.ts";
 export type { Guard } from "./queue/message/guard.ts";
 export type { QueueCounters } from "./observe/counters.ts";
-export type { Instant, LocalTime } from "./queue/instant.ts";
+export type { Instant } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export type { BlockingQueue } from "./handles/blocking-queue.ts";
-export type { SubscribeOptions, TakeManyOptions } from "./queue/consuming/take-options.ts";
+export type { SubscribeOptions } from "./queue/consuming/take-options.ts";
 export type { ReliableQueue } from "./handles/reliable-queue.ts";
-export type { GroupOptions, ReliableQueueOptions } from "./handles/reliable-options.ts";
-export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
+export type { ReliableQueueOptions } from "./handles/reliable-options.ts";
+export type { RetryOptions } from "./reliable/consuming/retry-ladder.ts";
 export type { Delivery } from "./reliable/consuming/delivery.ts";
 export {
   RejectError,
@@ -56,14 +42,12 @@ export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";
 export type { CloseOptions } from "./queue/consuming/consumer.ts";
 export type { Subscription } from "./queue/consuming/subscription.ts";
-export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/handler.ts";
+export type { Handler } from "./queue/consuming/handler.ts";
 
 export type { CallOptions, FindOptions } from "./queue/call.ts";
-export type { DelaylineOptions, OnRestore, QueueOptions, RedisAddress } from "./queue/options.ts";
-export type { ChangeProgress, SetPartitionsOptions } from "./partitions/change/change.ts";
+export type { DelaylineOptions, QueueOptions } from "./queue/options.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
 export type { ConnectionOptions } from "./redis/address.ts";
-export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";
 export type { CodecName } from "./codecs/built-in.ts";
 export {

@@ -3,7 +3,8 @@ import type { Call } from "../queue/call.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** The outcome of `makePlain`. */
-export interface PlainResult {
+// An alias, not an interface: users cannot name it, so their declarations write it out.
+export type PlainResult = {
   /** Whether the queue is plain now. If not, `consumers` and `ready` say what prevents it. */
   readonly isPlain: boolean;
   /** How many consumers of the stream are alive; with partitions, the highest number of any partition. */
@@ -12,7 +13,7 @@ export interface PlainResult {
   readonly ready: number;
   /** How many ready messages and retries were moved. */
   readonly moved: number;
-}
+};
 
 /**
  * Makes a reliable queue plain, in bounded steps; stops early if consumers are alive or the stream is too long.

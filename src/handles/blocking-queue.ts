@@ -33,10 +33,8 @@ import { QueueHandle } from "./queue-handle.ts";
 import { queueTime } from "../time/runtime.ts";
 
 /** A payload, and the queue that it came from. */
-export interface FromQueue<T> {
-  readonly queue: string;
-  readonly payload: T;
-}
+// An alias, not an interface: users cannot name it, so their declarations write it out.
+type FromQueue<T> = { readonly queue: string; readonly payload: T };
 
 /**
  * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.

@@ -63,12 +63,13 @@ export interface CancelWhereOptions extends CallOptions {
 }
 
 /** The outcome of `cancelWhere`. */
-export interface CancelWhereResult {
+// An alias, not an interface: users cannot name it, so their declarations write it out.
+export type CancelWhereResult = {
   /** How many messages were cancelled, or would be. */
   readonly count: number;
   /** Their keys, in no particular order, but for those behind the first {@link MOST_KEYS}: `onKeys` is told of all. */
   readonly keys: readonly string[];
-}
+};
 
 /** Keys that `cancelWhere` returns at most: a queue may have millions. */
 export const MOST_KEYS = 1000;

@@ -1,5 +1,6 @@
 /** A distribution of durations over buckets. */
-export interface HistogramSnapshot {
+// An alias, not an interface: users cannot name it, so their declarations write it out.
+export type HistogramSnapshot = {
   /** The inclusive upper bounds of the buckets in milliseconds, ascending. One more bucket holds what is longer. */
   readonly bounds: readonly number[];
   /** How many durations each bucket holds; one element more than `bounds`. */
@@ -8,7 +9,7 @@ export interface HistogramSnapshot {
   readonly count: number;
   /** The sum of all durations, in milliseconds. */
   readonly sum: number;
-}
+};
 
 /** The upper bounds of the buckets in milliseconds: from a punctual transfer to a day of backlog. */
 export const BOUNDS: readonly number[] = [

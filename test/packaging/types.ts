@@ -99,6 +99,41 @@ export async function reliableAlone(line: main.Delayline): Promise<void> {
   reliable.subscribe(() => undefined, { unknown: "ack" });
 }
 
+/** What calls return is inferred, and can be written down in the declarations of a user's own package. */
+export async function inferred(line: main.Delayline) {
+  const [plain, reliable] = [line.open(orders), line.open(notices)];
+  const delivery = await reliable.take();
+  return {
+    plain,
+    reliable,
+    delivery,
+    failures: delivery.failures,
+    subscription: reliable.subscribe(() => undefined),
+    routed: reliable.route({ a: () => undefined }),
+    offered: await plain.offer({ id: 1 }, 0),
+    found: await plain.get("k"),
+    moved: await plain.reschedule("k", 0),
+    cancelled: await plain.cancelWhere({ prefix: "k" }),
+    made: await plain.makePlain(),
+    taken: await plain.ready.pollFromAny(["q"]),
+    stats: await plain.stats(),
+    perPartition: (await plain.stats()).perPartition,
+    partitions: await line.partitions("q"),
+    forecast: await plain.forecast({ step: 1, count: 1 }),
+    counters: plain.counters,
+    handling: plain.counters.handling,
+    handled: await reliable.handled("k"),
+    letters: reliable.deadLetters,
+    quarantine: plain.quarantine,
+    order: plain.insertionOrder,
+    schedules: plain.schedules,
+    schedule: await plain.schedules.get("s"),
+    declared: await plain.schedules.declare("s", {}, { revision: 1 }),
+    upserted: await plain.schedules.upsert("s", { every: 1000, payload: { id: 1 } }),
+    triggered: await plain.schedules.trigger("s"),
+  };
+}
+
 export function told(error: unknown): string | number | undefined {
   if (error instanceof main.HandlerError) return error.queue;
   if (!(error instanceof main.DelaylineError)) return undefined;

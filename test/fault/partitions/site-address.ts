@@ -1,5 +1,5 @@
 import { Cluster, type NatMap, type RedisOptions } from "ioredis";
-import type { RedisAddress } from "../../../src/index.ts";
+import type { RedisAddress } from "../../../src/queue/options.ts";
 
 /** Where a site is, for clients in this process and in others: a server or Sentinel set-up, several, or a Cluster. */
 export interface SiteAddress {

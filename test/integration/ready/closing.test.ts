@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { LeftRunningError, type BlockingQueue, type HandlerContext } from "../../../src/index.ts";
+import { LeftRunningError, type BlockingQueue } from "../../../src/index.ts";
+import type { HandlerContext } from "../../../src/queue/consuming/handler.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

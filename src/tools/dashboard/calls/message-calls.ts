@@ -1,4 +1,4 @@
-import type { Rescheduled } from "../../../index.ts";
+import type { DelayedMessage } from "../../../index.ts";
 import { deadByReason, type DeadReasons } from "../../view/dead-reasons.ts";
 import { handledIn, lifeOfHandled, type HandledSighting } from "../../view/handled.ts";
 import { lifeOf } from "../../view/life.ts";
@@ -115,7 +115,7 @@ export async function promote(call: ApiCall): Promise<unknown> {
   return moved(await (await call.open()).messages.promote(id, { signal: call.signal }));
 }
 
-function moved(message: Rescheduled | undefined): unknown {
+function moved(message: Pick<DelayedMessage<unknown>, "id" | "deadline"> | undefined): unknown {
   return message ?? { done: false };
 }
 
