@@ -3,9 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { resolve } from "../places/key-index.ts";
 import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
-import { forget } from "../fragments/forget.ts";
-import { dropRetries } from "../places/retry-moves.ts";
-import { may } from "../fragments/may.ts";
+import { leaving } from "../places/leaving.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 import { writes } from "../fragments/writes.ts";
 import { putDelayed, takeBack } from "../places/delayed.ts";
@@ -49,7 +47,7 @@ export const offerKeyed = defineScript({
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
   needs: [clock, deadlineAfter, deadlineOf, putDelayed, packAddress, packOutcome, replied, resolve],
-  rarely: [dropRetries, forget, may, outcomeIn, refuseOffer, takeBack, wakeUp, wholeAt, writes],
+  rarely: [leaving, outcomeIn, refuseOffer, takeBack, wakeUp, wholeAt, writes],
   lua: /* lua */ `
 local now = clock() / 1000
 local results, offered, elements, puts = {}, {}, {}, {}
@@ -118,16 +116,17 @@ end
 if #puts == 0 then return { now * 1000, results } end
 
 -- Nothing was written so far, and all reads are done. Replaced messages are removed last: is that permitted?
-local members, deadlines, entries, replaces, replacesRetry = {}, {}, {}, false, false
+local members, deadlines, entries, leaves, places = {}, {}, {}, {}, {}
 for i, put in ipairs(puts) do
   members[i], deadlines[i] = put.member, put.deadline
   if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
-  replaces = replaces or put.old
-  replacesRetry = replacesRetry or put.old and put.old.place == "retrying"
+  local place = put.old and put.old.place
+  if place and not leaves[place] then leaves[place], places[#places + 1] = {}, place end
 end
-if replaces then rare().attempt(rare().may, "ZREM", timeouts) end
-if replacesRetry then rare().attempt(rare().mayDropRetries) end
-if replaces and rare().refused() then return rare().refuseOffer(rare().refused(), offered) end
+if places[1] then
+  rare().attempt(rare().mayLeave, places, true)
+  if rare().refused() then return rare().refuseOffer(rare().refused(), offered) end
+end
 
 local function putBack(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
@@ -150,19 +149,14 @@ for _, i in ipairs(known) do
   if type(score) == "table" then return rare().refuseOffer(score, offered) end
   results[put.at] = replied(tonumber(score))
 end
-local replaced, replacedRetries = {}, {}
-for _, put in ipairs(replaces and puts or {}) do
-  local old = not put.isKnown and put.old or {}
-  if old.place == "delayed" then replaced[#replaced + 1] = old.name end
-  if old.place == "retrying" then
-    for _, one in ipairs(old.all) do replacedRetries[#replacedRetries + 1] = one.name end
-  end
+for _, put in ipairs(places[1] and puts or {}) do
+  local old = not put.isKnown and put.old
+  local names = old and leaves[old.place]
+  for _, one in ipairs(old and (old.all or { old }) or {}) do names[#names + 1] = one.name end
 end
-if #replaced > 0 then
-  redis.call("ZREM", timeouts, unpack(replaced))
-  if elementsAre == "members" then rare().forget(replaced) end
+for _, place in ipairs(places) do
+  if #leaves[place] > 0 then rare().leave(place, leaves[place], elementsAre) end
 end
-if #replacedRetries > 0 then rare().dropRetries(replacedRetries, #replacedRetries) end
 return { now * 1000, results }
 `,
   reply: (raw: RawReply) =>

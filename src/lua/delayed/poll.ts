@@ -1,4 +1,4 @@
-import { dropDelayed, find, spending } from "../places/delayed.ts";
+import { dropDelayed, find, keysOf, spending } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asBuffers, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -22,7 +22,7 @@ export const pollOldest = defineScript({
   name: "poll-oldest",
   keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: ["limit", "step", "maxBytes"],
-  needs: [find, spending, dropDelayed],
+  needs: [dropDelayed, find, keysOf, spending],
   lua: /* lua */ `
 local members, isChosen, bytes, hasMore = {}, {}, 0, 1
 local passed = { [compacted] = 0, [order] = 0 }
@@ -71,7 +71,7 @@ export const pollNewestTo = defineScript({
   name: "poll-newest-to",
   keys: ["timeouts", "order", "compacted", "businessKeys", "ready"],
   args: ["step"],
-  needs: [find, may, spending, dropDelayed, unpackMember],
+  needs: [dropDelayed, find, keysOf, may, spending, unpackMember],
   lua: /* lua */ `
 for _ = 1, step do
   if spent() > ${BUDGET} then break end

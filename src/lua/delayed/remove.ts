@@ -1,9 +1,8 @@
 import type { Fragment } from "../fragment.ts";
-import { forget } from "../fragments/forget.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
-import { dropDelayed, findNext } from "../places/delayed.ts";
+import { findNext, keysOf } from "../places/delayed.ts";
 import { countDue } from "../places/due.ts";
-import { dropRetries } from "../places/retry-moves.ts";
+import { leaving } from "../places/leaving.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -32,38 +31,34 @@ const defineRemove = <const Column extends string>(
 ) =>
   defineScript({
     name,
-    keys: ["timeouts", "businessKeys"],
+    keys: ["businessKeys"],
     args: ["elementsAre"],
     each: columns,
-    needs: [needs, dropDelayed],
-    rarely: [dropRetries, forget, keysOfRetries],
+    needs: [needs, keysOf, leaving],
+    rarely: [keysOfRetries],
     lua: /* lua */ `
-local members, own, others, leaving, names, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
+local names, places, entries, keys, others, isChosen, flags = {}, {}, {}, {}, {}, {}, {}
 for each row do
   local place, name, all, _ = nil, nil, nil, nil
 ${found}
   local isFirst = name and not isChosen[name]
-  if isFirst then isChosen[name] = true end
-  if isFirst and place == "delayed" then
-    members[#members + 1] = name
-    local key = ${via}
-    if key then own[#own + 1] = key else others[#others + 1] = name end
-  elseif isFirst and place == "retrying" then
-    for _, one in ipairs(all) do
-      leaving[#leaving + 1] = one
-      names[#names + 1] = one.name
+  if isFirst then
+    isChosen[name] = true
+    if not names[place] then names[place], places[#places + 1] = {}, place end
+    local leaving, key = names[place], ${via}
+    for _, one in ipairs(all or {}) do leaving[#leaving + 1], entries[#entries + 1] = one.name, one end
+    if not all then
+      leaving[#leaving + 1] = name
+      if key then keys[#keys + 1] = key else others[#others + 1] = name end
     end
   end
   flags[#flags + 1] = isFirst and 1 or 0
 end
-local keys = #leaving > 0 and rare().keysOfRetries(leaving) or {}
-if #leaving > 0 then rare().mayDropRetries() end
-if #members > 0 then
-  for _, key in ipairs(keysOf(others)) do own[#own + 1] = key end
-  dropDelayed(members, own)
-  if elementsAre == "members" then rare().forget(members) end
-end
-if #names > 0 then rare().dropRetries(names, #names) end
+for _, key in ipairs(#others > 0 and keysOf(others) or {}) do keys[#keys + 1] = key end
+for _, key in ipairs(#entries > 0 and rare().keysOfRetries(entries) or {}) do keys[#keys + 1] = key end
+mayLeave(places)
+for _, place in ipairs(places) do leave(place, names[place], elementsAre) end
+-- If it stays, an entry points to nothing.
 if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 return flags
 `,

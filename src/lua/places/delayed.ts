@@ -226,13 +226,8 @@ end
 `,
 });
 
-/**
- * `keysOf(members)`: the business keys whose index entries point to these messages. Reads only.
- * `dropDelayed(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
- * remove an entry, it stays and points to nothing, which does no harm.
- */
-export const dropDelayed = defineFragment({
-  keys: ["timeouts", "businessKeys"],
+/** `keysOf(members)`: the business keys whose index entries point to these messages. Reads only. */
+export const keysOf = defineFragment({
   needs: [ownKeys, unpackMember],
   lua: /* lua */ `
 local function keysOf(members)
@@ -246,6 +241,16 @@ local function keysOf(members)
   end
   return ownKeys(keys, ids)
 end
+`,
+});
+
+/**
+ * `dropDelayed(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
+ * remove an entry, it stays and points to nothing, which does no harm.
+ */
+export const dropDelayed = defineFragment({
+  keys: ["timeouts", "businessKeys"],
+  lua: /* lua */ `
 local function dropDelayed(members, keys)
   redis.call("ZREM", timeouts, unpack(members))
   if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end

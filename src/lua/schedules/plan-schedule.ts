@@ -3,7 +3,7 @@ import { deadlineOf, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { defineFragment } from "../fragment.ts";
 import { forget } from "../fragments/forget.ts";
-import { dropDelayed, locate, putNew, takeBack } from "../places/delayed.ts";
+import { dropDelayed, keysOf, locate, putNew, takeBack } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -93,6 +93,7 @@ export const planSchedule = defineScript({
     putNew,
     takeBack,
     dropDelayed,
+    keysOf,
     unpackMember,
     wakeUp,
     writes,

@@ -756,6 +756,7 @@ const whole: Scenario[] = [
   {
     script: noteActivity,
     seed: seeded({ activity: ["a"] }, { args: { entry: "b" } }),
+    partly: "how long the log is kept is set first",
   },
   {
     script: noteHistory,

@@ -30,14 +30,14 @@ export const mutants: readonly Mutant[] = [
     name: "a replaced message stays",
     world: "two offers with one key, replace",
     script: "offer-keyed",
-    find: 'redis.call("ZREM", timeouts, unpack(replaced))',
+    find: 'redis.call("ZREM", timeouts, unpack(names))',
     ...remove,
   },
   {
     name: "a replaced retry stays",
     world: "retry against an offer with its key, replace",
     script: "offer-keyed",
-    find: "dropRetries(replacedRetries, #replacedRetries)",
+    find: "return rare().dropRetries(names, #names)",
     ...remove,
   },
   {

@@ -310,8 +310,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",
-        find: `  redis.call("ZREM", timeouts, unpack(replaced))\n`,
-        replace: ``,
+        find: `then rare().leave(place, leaves[place], elementsAre) end`,
+        replace: `then redis.call("EXISTS", timeouts) end`,
       },
     ],
   },
