@@ -101,7 +101,7 @@ test.skipIf(!hasTerminal)(
     top.type("\u001b[C");
     await eventually(() => order()[0] === "alpha" && (screen()[2] ?? "").includes("DELAYED v"));
     await server.kill();
-    await eventually(() => (screen()[1] ?? "").includes("No answer from Redis"), {
+    await eventually(() => (screen()[1] ?? "").includes("Redis has not answered since"), {
       within: 20_000,
     });
     expect(order()).toEqual(["alpha", "beta"]);

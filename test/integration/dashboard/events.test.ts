@@ -191,9 +191,10 @@ test("a queue that cannot be read has an error, and the others their numbers", a
   expect(body.queues[1]).not.toHaveProperty("error");
 });
 
-test("reports when Redis is down, and when it is back", async () => {
+test("while Redis does not answer the last numbers stay, and one cause is said once", async () => {
   const server = await startOwnServer({ appendOnly: true });
-  await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
+  const line = newLine({ redis: server.url, transfer: false });
+  for (const name of ["orders", "mails"]) await line.getDelayedQueue(name).offer("x", HOUR);
   const inspector = new Inspector({ redis: server.url, callTimeout: 200 });
   const sampler = new Sampler(inspector, undefined, { round: 20, search: 20 });
   onTestFinished(async () => {
@@ -203,14 +204,24 @@ test("reports when Redis is down, and when it is back", async () => {
   let last: Round | undefined;
   sampler.watch(undefined, (round) => (last = round));
   await eventually(() => last?.samples.get("orders")?.row.delayed === 1);
+  const wellAt = last?.at ?? NaN;
   server.pause();
-  await eventually(() => {
-    expect(last?.error).toContain("cannot look for queues");
-    expect(last?.samples.get("orders")?.row.error).toContain("orders");
-  });
+  await eventually(() => expect(last?.trouble).toMatchObject({ level: "error", kind: "silent" }));
+  const { since = NaN } = last?.trouble ?? {};
+  expect(since).toBeGreaterThanOrEqual(wellAt - 100);
+  expect([...(last?.samples.keys() ?? [])]).toEqual(["mails", "orders"]);
+  for (const { row } of last?.samples.values() ?? []) {
+    expect(row).toMatchObject({ delayed: 1, kind: "plain", problems: [{ name: "no-transfer" }] });
+    expect(row).not.toHaveProperty("error");
+  }
+  // The instant stays, and no event tells the same again.
+  const first = last?.trouble;
+  const before = last;
+  await eventually(() => last !== before);
+  expect(last?.trouble).toBe(first);
   server.resume();
   await eventually(() => {
-    expect(last?.error).toBeUndefined();
+    expect(last?.trouble).toBeUndefined();
     expect(last?.samples.get("orders")?.row).toMatchObject({ delayed: 1 });
     expect(last?.samples.get("orders")?.row).not.toHaveProperty("error");
   });

@@ -4,6 +4,7 @@ import type { QueueStats } from "../../../src/observe/queue-stats.ts";
 import { Board } from "../../../src/tools/cli/top/board.ts";
 import { brokenRow, rowOf } from "../../../src/tools/view/samples/history.ts";
 import type { Round, Sample } from "../../../src/tools/view/samples/sampler.ts";
+import { silence } from "../../../src/tools/view/trouble.ts";
 
 const AT = Date.UTC(2026, 10, 26, 9);
 
@@ -26,8 +27,8 @@ const WELL: QueueStats = {
 function round(queues: Readonly<Record<string, Partial<QueueStats> | string>>, at = AT): Round {
   const samples = Object.entries(queues).map(([name, found]): [string, Sample] => {
     if (typeof found === "string") {
-      const isRefused = found.startsWith("WRONGTYPE");
-      return [name, { row: brokenRow(name, found), stats: undefined, isStill: false, isRefused }];
+      const row = brokenRow(name, found);
+      return [name, { row, stats: undefined, isStill: false, failure: new Error(found) }];
     }
     const stats = { ...WELL, serverTime: at, ...found };
     return [name, { row: rowOf(name, 0, stats), stats, isStill: false }];
@@ -117,17 +118,17 @@ test("the rate is that of the last ten seconds, and unknown where the count cann
   expect(rateAfter(26, undefined)).toBeUndefined();
 });
 
-test("while Redis is away the last numbers stay, and the board says how old they are", () => {
+test("while Redis is away the last numbers stay, and the board says since when and how old they are", () => {
   const board = newBoard();
   board.add(round({ a: { delayed: 1234 } }), 0);
   const at = (now: number) => board.draw({ ...FRAME, now });
   expect(at(1000)[1]).toBe("");
   // No round has come at all.
-  expect(at(8000)[1]).toBe("No answer from Redis for 8 s; the numbers are as old");
-  board.add({ ...round({ a: "Redis is not there" }), error: "Redis cannot be reached" }, 9000);
-  expect(at(9000)[1]).toBe(
-    "No answer from Redis for 9 s; the numbers are as old: Redis cannot be reached",
-  );
+  const since = "Redis has not answered since 2026-11-26 09:00:00 UTC.";
+  expect(at(8000)[1]).toBe(`${since} The numbers are 8 s old.`);
+  const trouble = silence(AT, { kind: "refused", what: "is not there", repair: "start it" });
+  board.add({ ...round({}), trouble }, 9000);
+  expect(at(9000)[1]).toBe(`${since} It is not there. Start it. The numbers are 9 s old.`);
   expect(at(9000)[4]).toMatch(/^a +1,234/);
   board.add(round({ a: { delayed: 1235 } }), 10_000);
   expect(at(10_000)[1]).toBe("");

@@ -9,6 +9,7 @@ import { problemsIn, stateOf } from "../../view/problems.ts";
 import type { Session } from "../session/session.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDistance, formatDuration } from "../../view/words.js";
+import { refusalInWords } from "../../view/trouble.ts";
 
 export const stats = defineCommand({
   usage: "stats [queue] [--watch]",
@@ -103,7 +104,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
 async function sayRefusal(session: Session, queue: string | undefined): Promise<void> {
   const cause = await (await session.inspector()).refusal(queue, session.signal);
   if (cause === undefined) return;
-  session.hint(`Redis ${cause.what}: nothing is offered or moved.`, "The repair", "doctor");
+  session.hint(`${refusalInWords(cause)}.`, "The repair", "doctor");
 }
 
 const WHY = "To find out why";

@@ -6,6 +6,8 @@ import type { Session } from "../session/session.ts";
 import { Board } from "../top/board.ts";
 import { rounds } from "../top/rounds.ts";
 import { showBoard } from "../top/show-board.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { troubleInWords } from "../../view/trouble.ts";
 
 export const top = defineCommand({
   usage: "top [--once]",
@@ -49,11 +51,14 @@ async function printOnce(session: Session, interval: number): Promise<ExitCode> 
     isFirst = false;
   }
   signal.throwIfAborted();
-  const { failure, rows } = board;
+  const { failure, trouble, rows } = board;
   if (isJson) await printBoard(session, board);
-  else if (failure !== undefined) output.say(`No answer from Redis: ${failure}`);
+  else if (failure !== undefined) output.say(failure);
   else if (rows.length === 0) output.say("There are no queues.");
   else await output.print(...board.table(output.isTty ? (io.stdout.columns ?? 80) : Infinity));
+  if (trouble !== undefined && failure === undefined && !isJson) {
+    output.say(troubleInWords(trouble, formatInstant));
+  }
   if (failure !== undefined || rows.some(({ error }) => error !== undefined)) return EXIT.redis;
   return rows.length === 0 ? EXIT.nothing : EXIT.done;
 }
@@ -68,12 +73,15 @@ async function printRounds(session: Session, interval: number): Promise<ExitCode
   return EXIT.interrupted;
 }
 
-async function printBoard({ output }: Session, { at, failure, rows }: Board): Promise<void> {
+async function printBoard(
+  { output }: Session,
+  { at, failure, trouble, rows }: Board,
+): Promise<void> {
   const queues = rows.map(({ name: queue, stats, error, finished: finishedPerMinute }) => ({
     queue,
     ...stats,
     finishedPerMinute,
     error,
   }));
-  await output.json({ at, failure, queues });
+  await output.json({ at, failure, trouble, queues });
 }

@@ -1,12 +1,13 @@
 import type { QueueStats } from "../../../index.ts";
 import { NUMBERS } from "../../../inside.ts";
-import { LAWS, problemsOf } from "../../view/health.ts";
-import type { Round, Sample } from "../../view/samples/sampler.ts";
+import type { Round } from "../../view/samples/sampler.ts";
 import { escapeControl } from "../../view/text.ts";
 import { formatTable, numberColumn, wrap, type Column } from "../session/output.ts";
-import { stateOf } from "../../view/problems.ts";
+import { problemsIn, stateOf } from "../../view/problems.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
+import { worstOf, type Severity } from "../../view/severity.ts";
+import { silence, troubleInWords, type Trouble } from "../../view/trouble.ts";
 
 /** One queue on the board, as the last round that could read it has found it. */
 export interface BoardRow {
@@ -55,6 +56,8 @@ export class Board {
   #round: Round | undefined;
   /** When the last round came that could read something, and the time from the one before (ms). */
   #seenAt: number;
+  /** When that was on the server's clock (epoch ms). */
+  #heardAt: number | undefined;
   #gap: number;
   readonly #finished = new Map<string, { readonly at: number; readonly count: number }[]>();
   #sorted = COLUMNS.length - 1;
@@ -85,19 +88,22 @@ export class Board {
     return this.#round?.at;
   }
 
-  /** Why nothing could be read in the last round; undefined if something could. */
+  /** What is wrong with Redis itself, as the last round has found it. */
+  get trouble(): Trouble | undefined {
+    return this.#round?.trouble;
+  }
+
+  /** Why nothing could be read in the last round, in words; undefined if something could. */
   get failure(): string | undefined {
-    const { samples = new Map<string, Sample>(), error } = this.#round ?? {};
-    const all = [...samples.values()];
-    if (all.some(({ stats, isRefused = false }) => stats !== undefined || isRefused))
-      return undefined;
-    return error ?? all[0]?.row.error;
+    const { trouble } = this;
+    return trouble?.kind === "silent" ? troubleInWords(trouble, formatInstant) : undefined;
   }
 
   /** Takes over what a round has read, at this time on the caller's clock (ms). */
   add(round: Round, now: number): void {
     this.#round = round;
     if (this.failure !== undefined) return;
+    this.#heardAt = round.at;
     this.#gap = Math.max(this.#interval, now - this.#seenAt);
     this.#seenAt = now;
     this.#rows = Array.from(round.samples, ([name, { row, stats }]) => ({
@@ -166,14 +172,15 @@ export class Board {
 
   /** What is wrong with Redis itself; undefined if it is well. */
   #troubleAt(now: number): string | undefined {
-    const silence = now - this.#seenAt;
-    const { failure } = this;
-    if (failure === undefined && silence < 2 * this.#gap + 1000) {
-      return this.#round?.refusal && escapeControl(this.#round.refusal);
+    const quiet = now - this.#seenAt;
+    const { failure, trouble } = this;
+    const isLate = quiet >= 2 * this.#gap + 1000;
+    if (failure === undefined && !isLate) {
+      return trouble && escapeControl(troubleInWords(trouble, formatInstant));
     }
-    const why = failure === undefined ? "" : `: ${failure}`;
-    const old = this.#rows.length === 0 ? "" : "; the numbers are as old";
-    return escapeControl(`No answer from Redis for ${formatDuration(silence)}${old}${why}`);
+    const said = failure ?? troubleInWords(silence(this.#heardAt, undefined), formatInstant);
+    const old = this.#rows.length === 0 ? "" : ` The numbers are ${formatDuration(quiet)} old.`;
+    return escapeControl(`${said}${old}`);
   }
 
   #ordered(): readonly BoardRow[] {
@@ -230,17 +237,15 @@ function compare(a: number | string, b: number | string): number {
   return a > b ? -1 : 1;
 }
 
-function inColour(line: string, level: Level | undefined, hasColours: boolean): string {
+function inColour(line: string, level: Severity | undefined, hasColours: boolean): string {
   if (!hasColours || level === undefined) return line;
   return `${level === "error" ? "\u001b[31m" : "\u001b[33m"}${line}\u001b[0m`;
 }
 
-type Level = "error" | "warning";
-
-function levelOf(row: BoardRow | undefined): Level | undefined {
+function levelOf(row: BoardRow | undefined): Severity | undefined {
   if (row?.stats === undefined) return row === undefined ? undefined : "error";
-  const levels = problemsOf(row.stats).map((problem) => LAWS[problem].level);
-  return levels.includes("error") ? "error" : levels[0];
+  if (row.error !== undefined) return "error";
+  return worstOf(problemsIn(row.stats).map(({ level }) => level));
 }
 
 /** How urgent a row is: errors before warnings before the rest. */
@@ -315,7 +320,7 @@ const COLUMNS: readonly BoardColumn[] = [
   },
   {
     column: { title: "STATE", canShrink: true },
-    cell: ({ stats, error }) => (stats === undefined ? (error ?? "?") : stateOf(stats)),
+    cell: ({ stats, error }) => error ?? (stats === undefined ? "?" : stateOf(stats)),
     sortBy: urgencyOf,
   },
 ];

@@ -118,8 +118,7 @@ function eventsOf(round: Round, since: Round | undefined): string {
   if (texts === undefined) textsOf.set(round, (texts = new Map<Round | undefined, string>()));
   let text = texts.get(since);
   if (text === undefined) {
-    const { at, samples } = round;
-    const trouble = troubleOf(round);
+    const { at, samples, trouble } = round;
     const before = since?.samples;
     // The sampler keeps the row of a queue in which nothing has changed.
     const queues = Array.from(samples.values(), ({ row }) => row).filter(
@@ -127,16 +126,12 @@ function eventsOf(round: Round, since: Round | undefined): string {
     );
     const gone = Array.from(before?.keys() ?? []).filter((name) => !samples.has(name));
     const isSame =
-      since !== undefined && queues.length + gone.length === 0 && trouble === troubleOf(since);
+      since !== undefined && queues.length + gone.length === 0 && trouble === since.trouble;
     const event = since === undefined ? "queues" : "changes";
     text = isSame ? "" : eventOf(event, { at, queues, gone, trouble });
     texts.set(since, text);
   }
   return text;
-}
-
-function troubleOf({ error, refusal }: Round): string | undefined {
-  return error ?? refusal;
 }
 
 const textsOf = new WeakMap<Round, Map<Round | undefined, string>>();

@@ -14,6 +14,9 @@ import {
   type SpanBack,
 } from "../../view/samples/lines.ts";
 import type { ApiCall, Running } from "./api-call.ts";
+import type { Sample } from "../../view/samples/sampler.ts";
+import { formatInstant } from "../../view/instants.ts";
+import { troubleInWords } from "../../view/trouble.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */
 const SPANS: Readonly<Record<string, { readonly step: number; readonly count: number }>> = {
@@ -27,11 +30,13 @@ const STARTS = { least: checks.YEAR_1973, most: checks.YEAR_9999 };
 
 /** `GET queues`: the numbers of all queues. */
 export async function showQueues({ running }: ApiCall): Promise<unknown> {
-  const { at, samples, error } = await running.sampler.round();
+  const { at, samples, trouble } = await running.sampler.round();
   const queues = Array.from(samples.values(), ({ row }) => row);
-  // With a failed search and no queues known from before, there is nothing to show.
-  if (error !== undefined && queues.length === 0) throw new HttpError(503, error);
-  return { at, queues };
+  // With no queues known from before, there is nothing to show.
+  if (trouble !== undefined && trouble.kind !== "refusing" && queues.length === 0) {
+    throw new HttpError(503, troubleInWords(trouble, formatInstant));
+  }
+  return { at, queues, ...(trouble !== undefined && { trouble }) };
 }
 
 /** `GET queues/:q`: the numbers of one queue and of its partitions. */
@@ -39,9 +44,12 @@ export async function showQueue(call: ApiCall): Promise<unknown> {
   const { running, queue } = call;
   call.checkQueue();
   const sample = await running.sampler.look(queue);
-  if (sample.stats === undefined)
-    throw new HttpError(503, sample.row.error ?? "the queue could not be read");
+  if (sample.failure !== undefined) throw new HttpError(503, failureOf(sample));
   return { at: running.sampler.now, ...(await running.view.show(queue, sample)) };
+}
+
+function failureOf({ row, failure }: Sample): string {
+  return row.error ?? (failure instanceof Error ? failure.message : String(failure));
 }
 
 /** How far back a call wants to look, from its query. */

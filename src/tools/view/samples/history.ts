@@ -13,7 +13,7 @@ export interface QueueRow extends QueueNumbers {
   readonly overdueBy: number;
   /** What is wrong with it, the worst first. */
   readonly problems: readonly ProblemInWords[];
-  /** Why the numbers could not be read. If set, they are 0 or undefined. */
+  /** Why the numbers could not be read. If set, they are the last ones, or if there were none 0 or undefined. */
   readonly error?: string;
 }
 

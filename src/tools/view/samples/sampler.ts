@@ -3,17 +3,19 @@ import { RedisError, type QueueStats } from "../../../index.ts";
 import { causeOf, networkTime } from "../../../inside.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../inspector.ts";
 import { brokenRow, Histories, rowOf, type QueueRow } from "./history.ts";
+import { unread } from "../problems.ts";
+import { refusal, sentence, silence, unlisted, type Trouble } from "../trouble.ts";
 import type { KeptHistory } from "./kept-history.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {
   readonly row: QueueRow;
-  /** Undefined if the numbers could not be read; then `row.error` says why. */
+  /** Undefined if the numbers could never be read; then `row.error` says why. */
   readonly stats: QueueStats | undefined;
   /** Whether the read before found the same row. Then it is the same object. */
   readonly isStill: boolean;
-  /** Whether Redis replied, and refused: other queues may be well. */
-  readonly isRefused?: boolean;
+  /** Why the numbers could not be read now, if they could not. If they were read before, `row` and `stats` are of then. */
+  readonly failure?: unknown;
 }
 
 /** The numbers of all queues, as one round read them. */
@@ -22,10 +24,8 @@ export interface Round {
   readonly at: number;
   /** By name, in alphabetical order. */
   readonly samples: ReadonlyMap<string, Sample>;
-  /** Why the last search for queues failed. If set, the samples are of the queues that were known before. */
-  readonly error?: string;
-  /** Why Redis refuses every write, if it does. */
-  readonly refusal?: string;
+  /** What is wrong with Redis itself. If it is silent, the samples are those of before. */
+  readonly trouble?: Trouble;
 }
 
 interface Watcher {
@@ -90,6 +90,8 @@ export class Sampler {
   #timer: NodeJS.Timeout | undefined;
   #keeping: NodeJS.Timeout | undefined;
   readonly #kept: KeptHistory | undefined;
+  /** When Redis last replied, be it with a refusal (epoch ms on its clock). */
+  #heardAt: number | undefined;
   /** How long to rest after the last round (ms). */
   #rest: number;
   #isClosed = false;
@@ -206,8 +208,9 @@ export class Sampler {
     const looking = this.#keepUnchanged(due, known).then(() =>
       this.#lookAtAll([...this.#names, ...watched], known),
     );
+    const heardAt = this.#heardAt;
     const refusing = this.#refusal();
-    const error = searches ? await this.#search() : this.#last?.error;
+    const failure = searches ? await this.#search() : undefined;
     const searchTime = Date.now() - startedAt;
     await looking;
     await this.#lookAtAll(this.#names, known);
@@ -217,10 +220,16 @@ export class Sampler {
     const samples = new Map<string, Sample>();
     const endedAt = Date.now();
     const at = this.now;
+    const failures = [failure, ...Array.from(known.values(), (sample) => sample.failure)];
+    const [reason] = failures.filter((one) => one !== undefined);
+    const isSilent = reason !== undefined && this.#heardAt === heardAt;
     let scripts = 0;
     for (const name of names) {
-      const sample = known.get(name);
-      if (sample === undefined) continue;
+      const found = known.get(name);
+      if (found === undefined) continue;
+      // One cause for all: no queue says it as well.
+      if (isSilent && found.stats === undefined) continue;
+      const sample = isSilent || found.failure === undefined ? found : unreadNow(found);
       samples.set(name, sample);
       this.#note(name, at, sample);
       scripts += Math.max(1, sample.row.partitions);
@@ -232,19 +241,21 @@ export class Sampler {
       const { search } = this.#rhythm;
       const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
       // After a failure the next round searches again.
-      this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
+      this.#searchAt = endedAt + (failure === undefined ? Math.max(search, rest) : 0);
       this.#searchedAt = endedAt;
     }
-    const refusal = await refusing;
-    const round = {
-      at,
-      samples,
-      ...(error !== undefined && { error }),
-      ...(refusal !== undefined && { refusal }),
-    };
+    const trouble = isSilent
+      ? silence(heardAt, causeOf(reason))
+      : failure === undefined
+        ? await refusing
+        : unlisted(messageOf(failure));
+    // The same object while nothing changes, so that nobody has to compare it again.
+    const isSame = isDeepStrictEqual(trouble, this.#last?.trouble);
+    const same = isSame ? this.#last?.trouble : trouble;
+    const round = { at, samples, ...(same !== undefined && { trouble: same }) };
     this.#last = round;
     this.#lastAt = endedAt;
-    void this.#kept?.note(at, () => Array.from(samples.values(), ({ row }) => row));
+    if (!isSilent) void this.#kept?.note(at, () => Array.from(samples.values(), ({ row }) => row));
     for (const { onRound } of this.#watchers) onRound(round);
     return round;
   }
@@ -258,7 +269,7 @@ export class Sampler {
     const look = async (name: string) => {
       const sample = await this.#look(name);
       samples.set(name, sample);
-      if (sample.stats === undefined) await Promise.all(Array.from(rest, look));
+      if (sample.failure !== undefined) await Promise.all(Array.from(rest, look));
     };
     const work = async () => {
       for (const name of rest) await look(name);
@@ -266,20 +277,22 @@ export class Sampler {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
-  /** Searches for queues. Returns an error text if that fails. */
-  async #search(): Promise<string | undefined> {
+  /** Searches for queues. Returns the error if that fails. */
+  async #search(): Promise<unknown> {
     try {
       this.#names = await this.#inspector.names();
+      this.#heardAt = this.now;
       return undefined;
     } catch (error) {
-      return messageOf(error);
+      if (isRefusal(error)) this.#heardAt = this.now;
+      return error;
     }
   }
 
-  /** Why Redis refuses every write; undefined if it does not, or cannot be asked. */
-  async #refusal(): Promise<string | undefined> {
+  /** That Redis refuses every write; undefined if it does not, or cannot be asked. */
+  async #refusal(): Promise<Trouble | undefined> {
     const cause = await this.#inspector.refusal(this.#names[0]).catch(() => undefined);
-    return cause && `Redis ${cause.what}. ${sentence(cause.repair)}`;
+    return cause && refusal(cause);
   }
 
   /**
@@ -297,6 +310,7 @@ export class Sampler {
     for (const [i, name] of this.#names.entries()) {
       const sample = this.#last?.samples.get(name);
       if (sample?.stats === undefined || !sample.isStill || watched.includes(name)) continue;
+      if (sample.failure !== undefined) continue;
       const { ready, inFlight, overdue, nextDeadline = Infinity, partitions } = sample.row;
       const isQuiet = ready + inFlight + overdue === 0 && nextDeadline > until;
       if (!isQuiet) continue;
@@ -321,6 +335,7 @@ export class Sampler {
     try {
       const stats = await this.#inspector.look(name, TOGETHER);
       this.#ahead = stats.serverTime - Date.now();
+      this.#heardAt = this.now;
       let open = this.#open.get(name);
       if (open === undefined || !isAsOpened(open, stats)) {
         open = await this.#inspector.openAs(name, stats);
@@ -329,14 +344,19 @@ export class Sampler {
       return this.#sample(rowOf(name, open.partitions, stats), stats);
     } catch (error) {
       this.#open.delete(name);
-      const isRefused = error instanceof RedisError && error.reply !== undefined;
-      return { ...this.#sample(brokenRow(name, messageOf(error)), undefined), isRefused };
+      const before = this.#last?.samples.get(name);
+      const isSilent = !isRefusal(error);
+      if (!isSilent) this.#heardAt = this.now;
+      // What was read last says more than nothing.
+      if (isSilent && before?.stats !== undefined)
+        return { ...before, isStill: true, failure: error };
+      return { ...this.#sample(brokenRow(name, messageOf(error)), undefined), failure: error };
     }
   }
 
   /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
-  #note(name: string, at: number, { row, stats }: Sample): void {
-    if (stats === undefined) return;
+  #note(name: string, at: number, { row, stats, failure }: Sample): void {
+    if (stats === undefined || failure !== undefined) return;
     if (this.#histories.has(name) || !isEmpty(stats) || this.knows(name))
       this.#histories.add(name, at, row);
   }
@@ -362,6 +382,15 @@ function messageOf(error: unknown): string {
     : `${error.message}. Redis ${cause.what}. ${sentence(cause.repair)}`;
 }
 
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+/** Whether Redis replied, and refused: other queues may be well. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof RedisError && error.reply !== undefined;
+}
+
+/** A sample of a queue that could not be read while others could: with its last numbers, and that they are not new. */
+function unreadNow(sample: Sample): Sample {
+  const { row, failure } = sample;
+  if (row.error !== undefined) return sample;
+  const error = messageOf(failure);
+  return { ...sample, row: { ...row, error, problems: [unread(error)] } };
 }

@@ -17,7 +17,7 @@ class Live {
   /**
    * - `status`: "connecting", "live" or "lost"
    * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, Redis server's clock)
-   * - `trouble`: why the server's last search for queues failed, or why Redis refuses every write
+   * - `trouble`: what is wrong with Redis itself; see data/trouble.js
    * - `queue`: the details of the queue that the page shows
    */
   #state = { status: "connecting" };

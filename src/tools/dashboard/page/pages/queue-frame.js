@@ -2,11 +2,13 @@
 import { html } from "../../vendor/preact-htm.js";
 import { change, queuePath } from "../data/api.js";
 import { count, many } from "../data/format.js";
-import { useQueue } from "../data/live.js";
+import { useLive, useQueue } from "../data/live.js";
 import { HOME, addressOf } from "../data/route.js";
 import { STATES } from "../data/states.js";
+import { isSilent } from "../data/trouble.js";
 import { useShell } from "../parts/shell.js";
 import { Text, visible } from "../parts/text.js";
+import { RedisTrouble } from "../sections/health.js";
 
 /**
  * The pages, with the number that a tab shows if it is above 0.
@@ -31,6 +33,7 @@ const RELIABLE = new Set(["in-flight", "retrying", "dead", "consumers"]);
 /** The frame around all pages of a queue: its name, its tabs, and the button that pauses it. */
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
+  const { trouble } = useLive();
   const tabs = TABS.filter(
     (tab) =>
       tab.page === page ||
@@ -73,7 +76,8 @@ export function QueueFrame({ name, page, children }) {
         )}
       </ul>
     </nav>
-    ${children}
+    <${RedisTrouble} trouble=${trouble} />
+    <div class=${isSilent(trouble) ? "stale" : ""}>${children}</div>
   </div>`;
 }
 

@@ -7,10 +7,11 @@ import { LABELS, numberColumn } from "../data/numbers.js";
 import { byUrgency, problemColumnsOf, problemsOf } from "../data/problem.js";
 import { addressAt, addressOf, replaceAddress } from "../data/route.js";
 import { STATES } from "../data/states.js";
+import { isSilent } from "../data/trouble.js";
 import { Choice } from "../parts/choice.js";
 import { Spark } from "../parts/spark.js";
 import { SortChoice, Table, sorted } from "../parts/table.js";
-import { Text, visible } from "../parts/text.js";
+import { Text } from "../parts/text.js";
 import { Tile } from "../parts/tile.js";
 import { Health } from "../sections/health.js";
 import { SpanChoice } from "../sections/span-choice.js";
@@ -28,18 +29,18 @@ export function QueuesPage({ params }) {
   const lines = useLoaded(`api/lines?span=${encodeURIComponent(span)}`, { every: INTERVAL }).data;
   return html`<div>
     <h1 tabindex="-1" class="unseen">Queues</h1>
-    ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
     ${queues === undefined && html`<p class="quiet">Loading…</p>`}
     ${
       queues?.length === 0 &&
+      (trouble === undefined || trouble.kind === "refusing") &&
       html`<p class="empty">
         This Redis has no queues. A queue appears when a message is offered to it.
       </p>`
     }
+    ${queues !== undefined && (queues.length > 0 || trouble !== undefined) && html`<${Health} rows=${queues} trouble=${trouble} />`}
     ${
       queues?.length > 0 &&
-      html`<div>
-        <${Health} rows=${queues} />
+      html`<div class=${isSilent(trouble) ? "stale" : ""}>
         <${SpanChoice}
           span=${span}
           past=${lines}

@@ -1,8 +1,10 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { count, many } from "../data/format.js";
+import { count, duration, many } from "../data/format.js";
 import { problemsAmong, problemsOf } from "../data/problem.js";
+import { live } from "../data/live.js";
 import { addressAt, addressOf } from "../data/route.js";
+import { isSilent, titleOf } from "../data/trouble.js";
 import { Text, visible } from "../parts/text.js";
 
 // Health comes first on every overview. A screen reader announces which queues have problems. The texts are left out of
@@ -11,15 +13,21 @@ import { Text, visible } from "../parts/text.js";
 /** How many queues a problem names. */
 const NAMED = 6;
 
-/** What is wrong among all queues: one line for each kind of problem, with the queues that have it. */
-export function Health({ rows }) {
-  const kinds = problemsAmong(rows);
+/**
+ * What is wrong: with Redis itself, and among all queues one line for each kind of problem, with the queues that have it.
+ * While Redis does not answer, what was wrong with queues is not known to be so still.
+ */
+export function Health({ rows, trouble }) {
+  const kinds = isSilent(trouble) ? [] : problemsAmong(rows);
   const names = [...new Set(kinds.flatMap(({ queues }) => queues.map(({ row }) => row.name)))];
-  const summary =
+  const ill =
     names.length === 0
       ? `All well: ${many(rows.length, "queue")}, no problems.`
       : `${count(names.length)} of ${many(rows.length, "queue")} ${names.length === 1 ? "has" : "have"} problems`;
-  return html`<${Frame} levels=${kinds.map(({ level }) => level)} summary=${summary} names=${names}>
+  const levels = [...(trouble === undefined ? [] : [trouble]), ...kinds].map(({ level }) => level);
+  const summary = trouble === undefined ? ill : titleOf(trouble, live.now());
+  return html`<${Frame} levels=${levels} summary=${summary} names=${names}>
+    ${trouble !== undefined && html`<${TroubleLine} key="" trouble=${trouble} hasRows=${rows.length > 0} />`}
     ${kinds.map(
       ({ name, level, title, page, queues }) =>
         html`<li key=${name} class=${level}>
@@ -42,6 +50,25 @@ export function Health({ rows }) {
         </li>`,
     )}
   <//>`;
+}
+
+function TroubleLine({ trouble, hasRows }) {
+  const { level, since, text } = trouble;
+  return html`<li class=${level}>
+    <span class="what">Redis</span>
+    <span class="where">
+      <span role="alert">${visible(text)}</span>
+      ${isSilent(trouble) && hasRows && html`<span>The numbers below are ${duration(live.now() - since)} old.</span>`}
+    </span>
+  </li>`;
+}
+
+/** What is wrong with Redis itself, above the pages of a queue. */
+export function RedisTrouble({ trouble }) {
+  if (trouble === undefined) return null;
+  return html`<p class="failure" role="alert">
+    ${titleOf(trouble, live.now())}. ${visible(trouble.text)}
+  </p>`;
 }
 
 /** What is wrong with one queue. */
