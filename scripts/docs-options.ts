@@ -37,7 +37,7 @@ export const SECTIONS = [
   },
   {
     heading: "Opening a definition",
-    type: "OpenOptions",
+    type: "OpenQueueOptions",
     about: "The second argument of `line.open`: what concerns this process alone.",
   },
   { heading: "A growing pause", type: "Backoff", about: "One form of `retry`." },
@@ -62,7 +62,7 @@ export const SECTIONS = [
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
   { heading: "Pausing", type: "PauseOptions", about: "`pause`." },
-  { heading: "Hours and days", type: "WithinOptions", about: "`nextWithin`." },
+  { heading: "Hours and days", type: "NextWithinOptions", about: "`nextWithin`." },
   {
     heading: "A schedule",
     type: "ScheduleOptions",

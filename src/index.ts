@@ -4,7 +4,7 @@ export type { PlainQueue } from "./handles/plain-queue.ts";
 export {
   defineQueue,
   type DefineQueueOptions,
-  type OpenOptions,
+  type OpenQueueOptions,
   type PayloadOf,
   type QueueDefinition,
 } from "./handles/queue-definition.ts";
@@ -13,16 +13,16 @@ export type { DelayedMessage, NewMessage } from "./handles/delayed-message.ts";
 export type { OfferOptions } from "./handles/offer-options.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
-export { nextWithin, type WithinOptions } from "./handles/next-within.ts";
-export type { Forecast } from "./handles/queue-handle.ts";
+export { nextWithin, type NextWithinOptions } from "./handles/next-within.ts";
+export type { QueueForecast } from "./handles/queue-handle.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";
 export type { QueueStats } from "./observe/queue-stats.ts";
-export type { Declared, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
-export type { ScheduleOptions, Tick } from "./handles/schedule-options.ts";
-export type { Calendar } from "./schedules/calendar.ts";
-export type { Guard } from "./queue/message/guard.ts";
+export type { DeclareResult, Schedule, ScheduleResult, Schedules } from "./handles/schedules.ts";
+export type { ScheduleOptions, ScheduleTick } from "./handles/schedule-options.ts";
+export type { ScheduleCalendar } from "./schedules/calendar.ts";
+export type { OnlyIf } from "./queue/message/only-if.ts";
 export type { QueueCounters } from "./observe/counters.ts";
-export type { Instant } from "./queue/instant.ts";
+export type { InstantLike } from "./queue/instant.ts";
 export type { MessageId } from "./queue/message/message.ts";
 export type { BlockingQueue } from "./handles/blocking-queue.ts";
 export type { SubscribeOptions } from "./queue/consuming/take-options.ts";
@@ -42,12 +42,12 @@ export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";
 export type { CloseOptions } from "./queue/consuming/consumer.ts";
 export type { Subscription } from "./queue/consuming/subscription.ts";
-export type { Handler } from "./queue/consuming/handler.ts";
+export type { PlainHandler } from "./queue/consuming/handler.ts";
 
 export type { CallOptions, FindOptions } from "./queue/call.ts";
 export type { DelaylineOptions, QueueOptions } from "./queue/options.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
-export type { ConnectionOptions } from "./redis/address.ts";
+export type { RedisConnectionOptions } from "./redis/address.ts";
 export type { Codec } from "./codecs/codec.ts";
 export type { CodecName } from "./codecs/built-in.ts";
 export {

@@ -34,7 +34,7 @@ import type { ReliableQueueOptions } from "../handles/reliable-options.ts";
 import { PlainQueue } from "../handles/plain-queue.ts";
 import {
   checkOpening,
-  type OpenOptions,
+  type OpenQueueOptions,
   type QueueDefinition,
 } from "../handles/queue-definition.ts";
 import { ReliableQueue } from "../handles/reliable-queue.ts";
@@ -171,12 +171,15 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * const orders = line.open(defineQueue<Order>("orders", { codec: "json" }));
    * ```
    */
-  open<T>(definition: QueueDefinition<T, "reliable">, options?: OpenOptions): ReliableQueue<T>;
-  open<T>(definition: QueueDefinition<T, "plain">, options?: OpenOptions): PlainQueue<T>;
-  open<T>(definition: QueueDefinition<T>, options?: OpenOptions): ReliableQueue<T> | PlainQueue<T>;
+  open<T>(definition: QueueDefinition<T, "reliable">, options?: OpenQueueOptions): ReliableQueue<T>;
+  open<T>(definition: QueueDefinition<T, "plain">, options?: OpenQueueOptions): PlainQueue<T>;
   open<T>(
     definition: QueueDefinition<T>,
-    options: OpenOptions = {},
+    options?: OpenQueueOptions,
+  ): ReliableQueue<T> | PlainQueue<T>;
+  open<T>(
+    definition: QueueDefinition<T>,
+    options: OpenQueueOptions = {},
   ): ReliableQueue<T> | PlainQueue<T> {
     checkOpening(definition, options);
     const { name } = definition;

@@ -10,7 +10,7 @@ import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
-import type { Guard } from "../queue/message/guard.ts";
+import type { OnlyIf } from "../queue/message/only-if.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import {
   formatMessageId,
@@ -40,7 +40,7 @@ export interface DelayedBytes {
   /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
   /** What has to hold when it is due, if it was offered with such a condition. */
-  readonly onlyIf?: Guard;
+  readonly onlyIf?: OnlyIf;
   /** For how many milliseconds after its deadline it may be delivered, if it was offered with that. */
   readonly deliverWithin?: number;
   /** Of a message that waits for a retry: its failed attempts, oldest first. */

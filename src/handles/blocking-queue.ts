@@ -14,7 +14,7 @@ import {
   isCutShortBy,
   reportFailure,
   tracedHandling,
-  type Handler,
+  type PlainHandler,
   type OnHandlerError,
 } from "../queue/consuming/handler.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
@@ -161,7 +161,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    *
    * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
-  subscribe(handler: Handler<T>, options: SubscribeOptions<T> = {}): Subscription {
+  subscribe(handler: PlainHandler<T>, options: SubscribeOptions<T> = {}): Subscription {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#reach.ready.checkTaking();
@@ -316,7 +316,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 
   /** Returns what runs a handler on a payload, counts the outcome, and reports a failure. It never rejects. */
   #handlingBy(
-    handler: Handler<T>,
+    handler: PlainHandler<T>,
     onError: OnHandlerError<T> | undefined,
   ): (payload: T, closing: AbortSignal) => Promise<void> {
     const { queue, counters } = this.#open;

@@ -1,5 +1,5 @@
 import { checkDuration, checkOptions } from "../queue/checks.ts";
-import type { Guard } from "../queue/message/guard.ts";
+import type { OnlyIf } from "../queue/message/only-if.ts";
 import type { Offering } from "../delayed/offering/offering.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { Offering } from "../delayed/offering/offering.ts";
  * @throws {TypeError | RangeError} naming the option and the rule.
  */
 export function checkedConditions(
-  { onlyIf, deliverWithin }: { readonly onlyIf?: Guard; readonly deliverWithin?: number },
+  { onlyIf, deliverWithin }: { readonly onlyIf?: OnlyIf; readonly deliverWithin?: number },
   anyTime: boolean,
 ): Pick<Offering, "onlyIf" | "deliverWithin"> {
   if (deliverWithin !== undefined) checkWithin(deliverWithin, anyTime);
@@ -35,7 +35,7 @@ const LEAST_WITHIN = 1000;
  *
  * @throws {TypeError | RangeError} naming the property and the rule, but no value: it may be confidential.
  */
-function checkedGuard(value: unknown): Guard {
+function checkedGuard(value: unknown): OnlyIf {
   if (typeof value !== "object" || value === null) {
     const wayOut =
       typeof value === "function"
@@ -45,7 +45,7 @@ function checkedGuard(value: unknown): Guard {
     throw new TypeError(`onlyIf must be an object such as { key, is }, got ${got}${wayOut}`);
   }
   checkOptions("property of onlyIf", value, ["key", "field", "is", "isNot", "exists"]);
-  const { key, field, is, isNot, exists } = value as Partial<Record<keyof Guard, unknown>>;
+  const { key, field, is, isNot, exists } = value as Partial<Record<keyof OnlyIf, unknown>>;
   checkText("key", key, 1);
   if (field !== undefined) checkText("field", field, 1);
   const tests = [is, isNot, exists].filter((test) => test !== undefined);

@@ -1,6 +1,6 @@
 import { offers } from "../observe/events.ts";
 import { callOf, checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
-import type { Instant } from "../queue/instant.ts";
+import type { InstantLike } from "../queue/instant.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import {
@@ -93,7 +93,11 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
    * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
    */
-  async offerAt(payload: T, at: Instant, options?: OfferOptions<Headers>): Promise<OfferResult> {
+  async offerAt(
+    payload: T,
+    at: InstantLike,
+    options?: OfferOptions<Headers>,
+  ): Promise<OfferResult> {
     const deadline = checkInstant("at", at, { delay: "use offer", anyTime: this.#anyTime });
     return await this.#offer(payload, { deadline }, options);
   }
@@ -217,7 +221,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    */
   async rescheduleAt(
     idOrKey: MessageId | string,
-    at: Instant,
+    at: InstantLike,
     options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);

@@ -1,7 +1,7 @@
 import type { CallOptions } from "../queue/call.ts";
-import type { Instant } from "../queue/instant.ts";
+import type { InstantLike } from "../queue/instant.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
-import type { Guard } from "../queue/message/guard.ts";
+import type { OnlyIf } from "../queue/message/only-if.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -19,7 +19,7 @@ export interface DelayedMessage<T> {
   /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
   /** What has to hold when the message is due, if it was offered with that. Retries are not asked. */
-  readonly onlyIf?: Guard;
+  readonly onlyIf?: OnlyIf;
   /** For how many milliseconds after its deadline it may become ready, if it was offered with that. */
   readonly deliverWithin?: number;
   /**
@@ -85,6 +85,6 @@ type WhenDue =
   | { readonly delay: number; readonly at?: undefined }
   | {
       /** A date, or epoch milliseconds; fractions are rounded up. */
-      readonly at: Instant;
+      readonly at: InstantLike;
       readonly delay?: undefined;
     };

@@ -1,9 +1,9 @@
 import { checkInstant, checkIterable, checkDay, checkOptions, checkZone } from "../queue/checks.ts";
-import type { Instant } from "../queue/instant.ts";
+import type { InstantLike } from "../queue/instant.ts";
 import { nextOpen } from "../time/daily-window.ts";
 
 /** The window of {@link nextWithin}. */
-export interface WithinOptions {
+export interface NextWithinOptions {
   /** The time zone in which days and times are meant, such as `"Europe/Berlin"`. */
   readonly timeZone: string;
   /** When the window opens, such as `"09:00"`. Defaults to `"00:00"`. */
@@ -36,7 +36,7 @@ export type Weekday = "sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat";
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
-export function nextWithin(instant: Instant, options: WithinOptions): Date {
+export function nextWithin(instant: InstantLike, options: NextWithinOptions): Date {
   const at = checkInstant("instant", instant);
   checkOptions("nextWithin option", options, ["timeZone", "from", "to", "days", "except"]);
   const { timeZone, from = "00:00", to = "24:00", days = WEEKDAYS, except = [] } = options;

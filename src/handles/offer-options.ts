@@ -7,7 +7,7 @@ import {
   checkSignal,
 } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
-import type { Guard } from "../queue/message/guard.ts";
+import type { OnlyIf } from "../queue/message/only-if.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import { checkedConditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
@@ -64,7 +64,7 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
    * without. If Redis cannot say (a key of another type, an ACL), the message is delivered. Java's and older transfers do
    * not ask. Costs Redis some 3 us and a read when the message is due, and its bytes. Defaults to none.
    */
-  readonly onlyIf?: Guard;
+  readonly onlyIf?: OnlyIf;
 
   /**
    * For how many milliseconds after its deadline the message may become ready; later it is dropped, as with `onlyIf`.

@@ -1,7 +1,7 @@
 import type { BlockingQueue } from "./blocking-queue.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { CallOptions } from "../queue/call.ts";
-import type { Handler } from "../queue/consuming/handler.ts";
+import type { PlainHandler } from "../queue/consuming/handler.ts";
 import type { Subscription } from "../queue/consuming/subscription.ts";
 import type { SubscribeOptions, TakeManyOptions } from "../queue/consuming/take-options.ts";
 import type { QueueSettings } from "../queue/options.ts";
@@ -47,7 +47,7 @@ export class PlainQueue<T = unknown> extends DelayedQueue<T> {
   }
 
   /** Calls `handler` with each message, as {@link BlockingQueue.subscribe} does. */
-  subscribe(handler: Handler<T>, options?: SubscribeOptions<T>): Subscription {
+  subscribe(handler: PlainHandler<T>, options?: SubscribeOptions<T>): Subscription {
     return this.ready.subscribe(handler, options);
   }
 

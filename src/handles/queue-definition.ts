@@ -57,7 +57,7 @@ export interface DefineQueueOptions<T = unknown> extends DefinedOptions<T> {
 }
 
 /** Options of a queue that concern this process alone. */
-export interface OpenOptions {
+export interface OpenQueueOptions {
   /** Whether this process moves due messages; see {@link QueueOptions.transfer}. Defaults to the client's `transfer`. */
   readonly transfer?: boolean;
   /** Of a reliable queue: the consumer group of this handle. Defaults to the definition's group. */

@@ -2,7 +2,7 @@ import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
-import type { Instant } from "../queue/instant.ts";
+import type { InstantLike } from "../queue/instant.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -16,7 +16,7 @@ export interface PauseOptions extends CallOptions {
 /** Options of {@link QueueHandle.forecast}. */
 export interface ForecastOptions extends CallOptions {
   /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
-  readonly from?: Instant;
+  readonly from?: InstantLike;
   /** How long each span is, in milliseconds: a whole number of at least 1. */
   readonly step: number;
   /** How many spans: 1 to 1,000. */
@@ -24,7 +24,7 @@ export interface ForecastOptions extends CallOptions {
 }
 
 /** How many messages fall due when. */
-export interface Forecast {
+export interface QueueForecast {
   /** When the first span begins (epoch ms on the server's clock). */
   readonly from: number;
   /** How long each span is (ms). */
@@ -72,7 +72,7 @@ export abstract class QueueHandle {
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    */
-  async forecast(options: ForecastOptions): Promise<Forecast> {
+  async forecast(options: ForecastOptions): Promise<QueueForecast> {
     checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
     const { step, count } = options;
     checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);

@@ -8,8 +8,8 @@ import {
   checkWhole,
   checkZone,
 } from "../queue/checks.ts";
-import type { Instant } from "../queue/instant.ts";
-import type { Calendar } from "../schedules/calendar.ts";
+import type { InstantLike } from "../queue/instant.ts";
+import type { ScheduleCalendar } from "../schedules/calendar.ts";
 import type { Declaration } from "../schedules/plan.ts";
 import type { Code } from "../schedules/recipes.ts";
 import type { Misfire, Overlap, Rule, Span } from "../schedules/rule.ts";
@@ -17,7 +17,7 @@ import { Ticks } from "../schedules/ticks.ts";
 import { types } from "node:util";
 
 /** An instant at which a schedule recurs. */
-export interface Tick {
+export interface ScheduleTick {
   /** The schedule's name. */
   readonly name: string;
   /** The tick itself, without `jitter` and `spread`. */
@@ -47,7 +47,7 @@ export interface ScheduleOptions<T = unknown> {
    * messages; each tick costs them some 0.2 ms. An object is known only to processes that declare it: one of them has to
    * run.
    */
-  readonly cron?: string | Calendar;
+  readonly cron?: string | ScheduleCalendar;
 
   /**
    * The payload of each message, or a function that makes it.
@@ -56,7 +56,7 @@ export interface ScheduleOptions<T = unknown> {
    * declared it, and one of these has to run. Functions are not compared: a higher `version` replaces what is placed.
    * It must return a payload, not `undefined` and no promise.
    */
-  readonly payload: T | ((tick: Tick) => T);
+  readonly payload: T | ((tick: ScheduleTick) => T);
 
   /** The time zone of the pattern, and of the days in `except`. Defaults to `"UTC"`. */
   readonly timeZone?: string;
@@ -65,10 +65,10 @@ export interface ScheduleOptions<T = unknown> {
    * The earliest tick. One that only leaves out ticks that are past, such as `new Date()` at each start, counts as the same
    * as before. Defaults to now.
    */
-  readonly startAt?: Instant;
+  readonly startAt?: InstantLike;
 
   /** The latest tick; inclusive. Defaults to no end. */
-  readonly endAt?: Instant;
+  readonly endAt?: InstantLike;
 
   /** How many ticks there are altogether. Defaults to no limit. */
   readonly limit?: number;
@@ -77,7 +77,7 @@ export interface ScheduleOptions<T = unknown> {
    * Days such as `"2026-12-25"` without ticks, and spans `{ from, to }`, whose end is outside: 1,000 at most. Defaults to
    * none.
    */
-  readonly except?: Iterable<string | { readonly from: Instant; readonly to: Instant }>;
+  readonly except?: Iterable<string | { readonly from: InstantLike; readonly to: InstantLike }>;
 
   /**
    * By how many milliseconds each tick is delayed at most: another delay each time, the same in every process. Must be
@@ -136,9 +136,9 @@ export interface DeclareOptions extends CallOptions {
 /** Options of `schedules.backfill`. */
 export interface BackfillOptions extends CallOptions {
   /** The first instant. */
-  readonly from: Instant;
+  readonly from: InstantLike;
   /** The last instant, which is outside. Ticks that are not due yet are returned but not offered: they come by themselves. */
-  readonly to: Instant;
+  readonly to: InstantLike;
   /**
    * How many ticks are returned at most, the earliest first: 1 to 10,000. Without it a span of more than 100 ticks is refused,
    * since a wrong year has thousands. Defaults to none.
@@ -188,7 +188,7 @@ export function checkedSchedule<T>(
   const { payload, version = 0 } = options;
   checkWhole("version", version, 0, Number.MAX_SAFE_INTEGER);
   const { calendar, ...rule } = checkedRule(options, isReliable);
-  const make = typeof payload === "function" ? (payload as (tick: Tick) => T) : undefined;
+  const make = typeof payload === "function" ? (payload as (tick: ScheduleTick) => T) : undefined;
   return {
     declaration: {
       rule,
@@ -214,7 +214,7 @@ function checkedPayload<T>(payload: T): T {
 function checkedRule(
   options: ScheduleOptions,
   isReliable: boolean,
-): Rule & { readonly calendar: Calendar | undefined } {
+): Rule & { readonly calendar: ScheduleCalendar | undefined } {
   const { every, phase, cron }: Partial<Record<"every" | "phase" | "cron", unknown>> = options;
   const { timeZone = "UTC", startAt, endAt, limit, except = [], jitter, spread } = options;
   const { misfire = "once", misfireGrace = 5000, maxCatchUp = 1000, overlap = "allow" } = options;
@@ -288,9 +288,9 @@ function whyNever(pattern: string): string {
     : "no month in it has such a day";
 }
 
-function checkedCalendar(value: object | null): Calendar {
+function checkedCalendar(value: object | null): ScheduleCalendar {
   const { next } = (value ?? {}) as { readonly next?: unknown };
-  if (typeof next === "function") return value as Calendar;
+  if (typeof next === "function") return value as ScheduleCalendar;
   throw new TypeError("cron must be a pattern or an object with next(from), got an object without");
 }
 
@@ -324,7 +324,12 @@ function checkOneOf(name: string, value: unknown, known: readonly string[]): voi
  *
  * @throws {RangeError} naming the option, the rule and the value.
  */
-export function checkTicks(name: string, rule: Rule, calendar: Calendar, now: number): void {
+export function checkTicks(
+  name: string,
+  rule: Rule,
+  calendar: ScheduleCalendar,
+  now: number,
+): void {
   const { endAt = Infinity, except: _, endAt: __, ...endless } = rule;
   if (endAt <= now) return;
   const all = new Ticks(name, endless, calendar);

@@ -7,7 +7,7 @@ import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/ch
 import { hashOf } from "../queue/message/bucket.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { occurrenceKey } from "../schedules/occurrences.ts";
-import type { Calendar } from "../schedules/calendar.ts";
+import type { ScheduleCalendar } from "../schedules/calendar.ts";
 import {
   declare,
   digestOf,
@@ -52,7 +52,7 @@ export interface ScheduleResult {
 }
 
 /** What came of declaring a set of schedules. */
-export interface Declared {
+export interface DeclareResult {
   /**
    * `"outdated"` if a later revision was declared: nothing was done, or no more, if that happened meanwhile. `"conflict"` if
    * this revision was declared with other schedules: nothing was done, and a higher revision is due.
@@ -172,7 +172,7 @@ export class Schedules<T = unknown> {
     set: string,
     schedules: Readonly<Record<string, ScheduleOptions<T>>>,
     options: DeclareOptions,
-  ): Promise<Declared> {
+  ): Promise<DeclareResult> {
     checkScheduleName(set, "set");
     checkSchedules(schedules);
     checkOptions("declare option", options, ["revision", "dryRun", "signal"]);
@@ -491,7 +491,7 @@ function offeringOf(
 /** A declaration that was checked, and what it takes to plan it. */
 interface Prepared extends CheckedSchedule {
   readonly recipe: Recipe;
-  readonly calendar: Calendar;
+  readonly calendar: ScheduleCalendar;
 }
 
 type Shown = RecordInPage;
@@ -502,7 +502,7 @@ interface Ahead {
   readonly key: string;
 }
 
-type Changes = Record<Exclude<keyof Declared, "outcome">, string[]>;
+type Changes = Record<Exclude<keyof DeclareResult, "outcome">, string[]>;
 
 /** @throws {TypeError} unless it is an object of schedules by name. A Map would count as no schedule at all. */
 function checkSchedules(schedules: unknown): void {

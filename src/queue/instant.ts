@@ -12,4 +12,4 @@ export interface LocalTime {
 }
 
 /** An instant: a Date, epoch milliseconds (fractions are rounded up), or a local time in a time zone. */
-export type Instant = Date | number | LocalTime;
+export type InstantLike = Date | number | LocalTime;

@@ -1,7 +1,7 @@
 import type { Codec } from "../codecs/codec.ts";
 import type { CodecName, CodecNameOf } from "../codecs/built-in.ts";
 import { resolveCodec } from "../codecs/built-in.ts";
-import type { ConnectionOptions } from "../redis/address.ts";
+import type { RedisConnectionOptions } from "../redis/address.ts";
 import type { LentClient } from "../redis/lent-client.ts";
 import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 
@@ -80,7 +80,7 @@ export interface QueueOptions<T = unknown> {
 }
 
 /** The address of one Redis, or of one Cluster. */
-export type RedisAddress = string | ConnectionOptions | LentClient;
+export type RedisAddress = string | RedisConnectionOptions | LentClient;
 
 /** Options of a client. Those of {@link QueueOptions} apply to its queues, unless a handle's options differ. */
 export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {

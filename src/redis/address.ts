@@ -7,7 +7,7 @@ import { suggest } from "../words/did-you-mean.ts";
  * They may come from any copy of ioredis. `Connector` is left out: it takes a class with protected members, which
  * would only match the class of our own copy.
  */
-export type ConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url?: string };
+export type RedisConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url?: string };
 
 /**
  * Checks a user's address of Redis: a URL, or options. Returns the two apart.
@@ -18,7 +18,7 @@ export type ConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url
  */
 export function checkAddress(redis: unknown): {
   readonly url: string | undefined;
-  readonly options: ConnectionOptions;
+  readonly options: RedisConnectionOptions;
 } {
   if (typeof redis === "string") return { url: checkUrl(redis), options: {} };
   checkIsObject(redis);
@@ -61,7 +61,7 @@ function parse(url: string): URL {
   }
 }
 
-function checkIsObject(redis: unknown): asserts redis is ConnectionOptions {
+function checkIsObject(redis: unknown): asserts redis is RedisConnectionOptions {
   const form = "redis must be a URL, ioredis options, or a Redis or Cluster of ioredis";
   if (redis === undefined) throw new TypeError(`${form}; got undefined: ${UNSET}`);
   if (typeof redis !== "object" || redis === null || Array.isArray(redis)) {

@@ -1,6 +1,6 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
 import { isFromReplica } from "../failure.ts";
-import { checkAddress, type ConnectionOptions } from "./address.ts";
+import { checkAddress, type RedisConnectionOptions } from "./address.ts";
 import { watchHandshake } from "./handshake.ts";
 import type { LentClient } from "./lent-client.ts";
 import { queueMicrotask, serverStandIn } from "../time/runtime.ts";
@@ -55,7 +55,7 @@ export function isCluster(client: RedisClient): client is Cluster {
  *
  * @throws {TypeError} unless `redis` is a URL or options, with parts that are legal.
  */
-export function connectForCalls(redis: string | ConnectionOptions): Redis {
+export function connectForCalls(redis: string | RedisConnectionOptions): Redis {
   const { url, options } = checkAddress(redis);
   const ours = optionsForCalls(options);
   return announced(watchHandshake(url === undefined ? new Redis(ours) : new Redis(url, ours)));

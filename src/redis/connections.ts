@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from "ioredis";
 import { isSameNode, nodeOf, ownerOf, peerOf, refreshed } from "./cluster-node.ts";
-import type { ConnectionOptions } from "./address.ts";
+import type { RedisConnectionOptions } from "./address.ts";
 import { Blocks } from "./blocks.ts";
 import { ClosedError } from "../errors.ts";
 import {
@@ -87,7 +87,7 @@ export class Connections {
   #looks: NodeJS.Timeout | undefined;
 
   constructor(
-    redis: string | ConnectionOptions | LentClient,
+    redis: string | RedisConnectionOptions | LentClient,
     heartbeat: number,
     listener: ConnectionsListener,
   ) {

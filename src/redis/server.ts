@@ -4,7 +4,7 @@ import { askTime, ServerClock } from "../time/server-clock.ts";
 import { Steps } from "../time/steps.ts";
 import type { Blocks } from "./blocks.ts";
 import { isCluster } from "./client.ts";
-import type { ConnectionOptions } from "./address.ts";
+import type { RedisConnectionOptions } from "./address.ts";
 import { Connections } from "./connections.ts";
 import { Fuse, type FuseListener } from "./fuse.ts";
 import type { LentClient } from "./lent-client.ts";
@@ -48,7 +48,7 @@ export class Server {
    * @throws {TypeError} if the address is not legal.
    */
   constructor(
-    redis: string | ConnectionOptions | LentClient,
+    redis: string | RedisConnectionOptions | LentClient,
     limits: ServerLimits,
     listener: TroublesListener & Partial<FuseListener>,
   ) {

@@ -4,13 +4,13 @@ import { loading } from "../time/runtime.ts";
 import { notCron, readCron } from "./cron-pattern.ts";
 
 /** Says when something recurs: a calendar of your own, an rrule, a cron of another library. */
-export interface Calendar {
+export interface ScheduleCalendar {
   /** Returns the first instant that is later than `from`; null if there is none. The same each time it is asked. */
   next(from: Date): Date | null;
 }
 
 /** Every `every` milliseconds since the epoch, shifted by `phase`. */
-export function everyCalendar(every: number, phase = 0): Calendar {
+export function everyCalendar(every: number, phase = 0): ScheduleCalendar {
   return {
     next: (from) => {
       const passed = Math.floor((from.getTime() - phase) / every);
@@ -28,7 +28,7 @@ export function everyCalendar(every: number, phase = 0): Calendar {
  * @throws {TypeError} if croner is not installed.
  * @throws {RangeError} if the pattern is none.
  */
-export async function cronCalendar(pattern: string, timeZone: string): Promise<Calendar> {
+export async function cronCalendar(pattern: string, timeZone: string): Promise<ScheduleCalendar> {
   croner ??= await loading(loadCroner());
   const name = `${timeZone} ${pattern}`;
   let calendar = known.get(name);
@@ -40,7 +40,7 @@ export async function cronCalendar(pattern: string, timeZone: string): Promise<C
   return calendar;
 }
 
-function newCalendar({ Cron }: Croner, pattern: string, timeZone: string): Calendar {
+function newCalendar({ Cron }: Croner, pattern: string, timeZone: string): ScheduleCalendar {
   const { text, isFixed } = readCron(pattern);
   const zone = checkZone("timeZone", timeZone);
   try {
@@ -63,7 +63,7 @@ function newCalendar({ Cron }: Croner, pattern: string, timeZone: string): Calen
 }
 
 /** To read a pattern costs as much as a tick. */
-const known = new Map<string, Calendar>();
+const known = new Map<string, ScheduleCalendar>();
 const KEPT = 1000;
 
 /** Kept, since to import it again takes milliseconds where a loader is in use. */

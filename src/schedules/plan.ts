@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { Calendar } from "./calendar.ts";
+import type { ScheduleCalendar } from "./calendar.ts";
 import type { PlannedTick, ScheduleRecord } from "./record.ts";
 import type { Rule } from "./rule.ts";
 import { Ticks } from "./ticks.ts";
@@ -40,7 +40,7 @@ export function isSame(
   name: string,
   record: ScheduleRecord,
   declared: Declaration,
-  calendar: Calendar,
+  calendar: ScheduleCalendar,
   now: number,
 ): boolean {
   const { rule, payload, hasCalendar, version, set } = declared;

@@ -1,4 +1,4 @@
-import { cronCalendar, everyCalendar, type Calendar } from "./calendar.ts";
+import { cronCalendar, everyCalendar, type ScheduleCalendar } from "./calendar.ts";
 import type { Declaration, Recipe } from "./plan.ts";
 import type { ScheduleRecord } from "./record.ts";
 import { Ticks } from "./ticks.ts";
@@ -7,7 +7,7 @@ import { Ticks } from "./ticks.ts";
 export interface Code {
   /** Of the declaration: code of an older one must not plan a newer one. */
   readonly version: number;
-  readonly calendar?: Calendar | undefined;
+  readonly calendar?: ScheduleCalendar | undefined;
   /** Makes the encoded payload of a tick. */
   readonly payload?: ((tick: number) => Buffer) | undefined;
 }
@@ -42,7 +42,7 @@ export async function calendarOf({
   phase,
   cron,
   timeZone,
-}: ScheduleRecord["rule"]): Promise<Calendar | undefined> {
+}: ScheduleRecord["rule"]): Promise<ScheduleCalendar | undefined> {
   if (every !== undefined) return everyCalendar(every, phase);
   return cron === undefined ? undefined : await cronCalendar(cron, timeZone);
 }

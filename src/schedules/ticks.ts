@@ -1,7 +1,7 @@
 import { types } from "node:util";
 import { hashOf } from "../queue/message/bucket.ts";
 import { dayOf, Zone } from "../time/zone.ts";
-import type { Calendar } from "./calendar.ts";
+import type { ScheduleCalendar } from "./calendar.ts";
 import type { Rule } from "./rule.ts";
 
 /** The ticks that a schedule skips. */
@@ -21,12 +21,12 @@ export interface Passed {
 export class Ticks {
   readonly #name: string;
   readonly #rule: Rule;
-  readonly #calendar: Calendar;
+  readonly #calendar: ScheduleCalendar;
   readonly #days: ReadonlySet<string>;
   /** What was computed already. The ticks of one plan are asked for again and again. */
   readonly #known = new Map<number, number | undefined>();
 
-  constructor(name: string, rule: Rule, calendar: Calendar) {
+  constructor(name: string, rule: Rule, calendar: ScheduleCalendar) {
     this.#name = name;
     this.#rule = rule;
     this.#calendar = calendar;

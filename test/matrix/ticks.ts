@@ -1,4 +1,4 @@
-import type { ScheduleOptions, Tick } from "../../src/index.ts";
+import type { ScheduleOptions, ScheduleTick } from "../../src/index.ts";
 import type { Offered } from "./history.ts";
 import type { Target } from "./task.ts";
 
@@ -31,7 +31,8 @@ function instantOf({ first, since }: Numbered, n: number): number {
 
 /** The declarations of all schedules. Every late tick is to come. */
 export function declarationsOf({ first, since }: Numbered) {
-  const payload = ({ at }: Tick) => `r${first + Math.round((at.getTime() - since) / SHIFT)};`;
+  const payload = ({ at }: ScheduleTick) =>
+    `r${first + Math.round((at.getTime() - since) / SHIFT)};`;
   const names = Array.from({ length: COUNT }, (_, i) => `s${i}`);
   return Object.fromEntries(
     names.map((name, i): [string, ScheduleOptions<string>] => [

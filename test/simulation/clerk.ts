@@ -1,5 +1,5 @@
 import { DelayedQueue } from "../../src/handles/delayed-queue.ts";
-import { OfferManyError, type Guard, type ReliableQueue } from "../../src/index.ts";
+import { OfferManyError, type OnlyIf, type ReliableQueue } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -9,7 +9,7 @@ export interface OfferTerms {
   readonly partitionKey?: string;
   readonly onDuplicate?: "ignore" | "replace" | "update";
   readonly maxWait?: number;
-  readonly onlyIf?: Guard;
+  readonly onlyIf?: OnlyIf;
   readonly deliverWithin?: number;
 }
 

@@ -1,6 +1,6 @@
 import { OfferError, OfferManyError } from "../../errors.ts";
 import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
-import type { Guard } from "../../queue/message/guard.ts";
+import type { OnlyIf } from "../../queue/message/only-if.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import type { Occurrence } from "../../queue/message/occurrence.ts";
 import { packMember, type MessageId } from "../../queue/message/message.ts";
@@ -33,7 +33,7 @@ export interface Offering {
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
   /** What has to hold when it is due; otherwise it is dropped. */
-  readonly onlyIf?: Guard | undefined;
+  readonly onlyIf?: OnlyIf | undefined;
   /** For how many milliseconds after its deadline it may be delivered; later it is dropped. */
   readonly deliverWithin?: number | undefined;
   /** The tick of a schedule that it stands for. */

@@ -13,7 +13,7 @@ export interface HandlerContext {
 }
 
 /** Called with each payload. The next call follows once it has returned and its promise is settled. */
-export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
+export type PlainHandler<T> = (payload: T, context: HandlerContext) => unknown;
 
 /** Called with what a handler threw, and with the handler's payload. */
 export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;

@@ -1,5 +1,5 @@
 import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt.ts";
-import { packGuard, unpackGuard, type Guard } from "./guard.ts";
+import { packGuard, unpackGuard, type OnlyIf } from "./only-if.ts";
 import type { MessageHeaders } from "./headers.ts";
 import { packOccurrence, type Occurrence } from "./occurrence.ts";
 
@@ -38,7 +38,7 @@ export interface Trailer {
   /** The number of attempts to handle the message. */
   readonly attempts: number | undefined;
   /** What has to hold when the message is due. */
-  readonly onlyIf?: Guard | undefined;
+  readonly onlyIf?: OnlyIf | undefined;
   /** For how many milliseconds after its deadline the message may be delivered. */
   readonly deliverWithin?: number | undefined;
 }
@@ -96,7 +96,7 @@ export function unpackTrailer(trailer: Buffer): Trailer {
   const headers: [name: string, value: string][] = [];
   let key: string | undefined;
   let attempts: number | undefined;
-  let onlyIf: Guard | undefined;
+  let onlyIf: OnlyIf | undefined;
   let deliverWithin: number | undefined;
   for (const { tag, bytes } of fields) {
     if (tag === TAG.key) key ??= bytes.toString();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Elements } from "../../../src/lua/family.ts";
 import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
-import type { Guard } from "../../../src/queue/message/guard.ts";
+import type { OnlyIf } from "../../../src/queue/message/only-if.ts";
 import { packTrailer, type Trailer } from "../../../src/queue/message/trailer.ts";
 import { asText, bytes, message, newMoves, type Message, type Moves } from "../../helpers/moves.ts";
 
@@ -48,7 +48,7 @@ test.each(FORMS)("%s drops what does not hold, and moves the rest in order", asy
   const queue = await newMoves();
   const key = own(queue, "status");
   await queue.redis.set(key, "paid");
-  const guard: Guard = { key, is: "unpaid" };
+  const guard: OnlyIf = { key, is: "unpaid" };
   const dropped = asking("b", { onlyIf: guard, key: "key of b" }, 1001);
   const kept = asking("c", { onlyIf: { key, is: "paid" }, key: "key of c" }, 1002);
   const late = asking("d", { deliverWithin: 10 }, 1003);
@@ -116,7 +116,7 @@ test("an entry of the stream has the key and the headers, and no conditions", as
   ]);
 });
 
-test.each<[what: string, guard: Omit<Guard, "key">, holds: boolean, value?: string]>([
+test.each<[what: string, guard: Omit<OnlyIf, "key">, holds: boolean, value?: string]>([
   ["is on the same value", { is: "unpaid" }, true, "unpaid"],
   ["is on another value", { is: "unpaid" }, false, "paid"],
   ["is on a missing key", { is: "unpaid" }, false],
@@ -136,7 +136,7 @@ test.each<[what: string, guard: Omit<Guard, "key">, holds: boolean, value?: stri
     const key = own(queue, "own");
     if (value !== undefined && name === undefined) await queue.redis.set(key, value);
     if (value !== undefined && name !== undefined) await queue.redis.hset(key, name, value);
-    const onlyIf: Guard = { key, ...(name !== undefined && { field: name }), ...asked };
+    const onlyIf: OnlyIf = { key, ...(name !== undefined && { field: name }), ...asked };
     await queue.seed({ timeouts: [asking("a", { onlyIf }).delayed] });
     await move(queue, FORMS[0]);
     expect({ name, holds: (await ready(queue)).length === 1 }).toEqual({ name, holds });
@@ -147,7 +147,7 @@ test("exists asks a key of any type; another test of a key of another type lets 
   const queue = await newMoves();
   const key = own(queue, "own");
   await queue.redis.rpush(key, "an element");
-  const guards: Guard[] = [
+  const guards: OnlyIf[] = [
     { key, exists: true },
     { key, exists: false },
     { key, is: "x" },

@@ -1,4 +1,4 @@
-import type { Guard } from "../../../src/index.ts";
+import type { OnlyIf } from "../../../src/index.ts";
 import {
   copiesOf,
   earliestOf,
@@ -110,7 +110,7 @@ function mayBeLate(offer: Offer, most: number, story: Story, moment: Moment): bo
 }
 
 /** What the move may have found whenever it came, from the deadline until `moment`: that the guard holds, or not. */
-function verdicts(offer: Offer, guard: Guard, story: Story, moment: Moment): boolean[] {
+function verdicts(offer: Offer, guard: OnlyIf, story: Story, moment: Moment): boolean[] {
   const due = earliestOf(offer, story, moment);
   const from = story.moments.find(
     (one) => one.index >= offer.begun.index && story.latest(one) >= due,
@@ -154,7 +154,7 @@ function statesOf(key: string, story: Story) {
 }
 
 /** What a guard says of a key; in doubt, that it holds. */
-function holds({ field, is, isNot, exists }: Guard, state: KeyState): boolean {
+function holds({ field, is, isNot, exists }: OnlyIf, state: KeyState): boolean {
   if (field === undefined && exists !== undefined) return (state !== null) === exists;
   const value = field === undefined ? textOf(state) : fieldOf(state, field);
   if (value === "of another type") return true;
@@ -177,8 +177,8 @@ function fieldOf(state: KeyState, field: string): Value {
   return value === undefined ? null : `=${value}`;
 }
 
-function guardOf({ args }: Offer): Guard | undefined {
-  return args["onlyIf"] as Guard | undefined;
+function guardOf({ args }: Offer): OnlyIf | undefined {
+  return args["onlyIf"] as OnlyIf | undefined;
 }
 
 function withinOf({ args }: Offer): number | undefined {

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { Guard } from "../../../src/index.ts";
+import type { OnlyIf } from "../../../src/index.ts";
 import type { Clerk, OfferTerms } from "../clerk.ts";
 import { isList, type KeyState } from "../ledger/story.ts";
 import type { Random } from "../random.ts";
@@ -137,7 +137,7 @@ function termsOf(random: Random): Pick<OfferTerms, "onlyIf" | "deliverWithin"> {
   };
 }
 
-function guardOf(random: Random): Guard {
+function guardOf(random: Random): OnlyIf {
   const key = random.pick(Object.keys(KEYS));
   const hasField = key.endsWith(":fields") || (key.endsWith(":any") && random.chance(0.5));
   const about = hasField ? { key, field: "f" } : { key };

@@ -24,7 +24,7 @@ describe("options", () => {
     const exported = sourceOf("src/index.ts").match(/\b\w+Options\b/g) ?? [];
     const types = SECTIONS.map(({ type }) => type as string);
     // The union of what `retry` may be, what ioredis takes, and a sum of others.
-    const others = ["RetryOptions", "ConnectionOptions", "ReliableQueueOptions"];
+    const others = ["RetryOptions", "RedisConnectionOptions", "ReliableQueueOptions"];
     expect(exported.filter((name) => !types.includes(name) && !others.includes(name))).toEqual([]);
   });
 

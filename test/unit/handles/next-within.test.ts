@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { nextWithin, type WithinOptions } from "../../../src/handles/next-within.ts";
+import { nextWithin, type NextWithinOptions } from "../../../src/handles/next-within.ts";
 
 const BERLIN = "Europe/Berlin";
-const OFFICE: WithinOptions = {
+const OFFICE: NextWithinOptions = {
   timeZone: BERLIN,
   days: ["mon", "tue", "wed", "thu", "fri"],
   from: "09:00",
@@ -25,31 +25,31 @@ test.each([
 });
 
 test("a night that is not quiet belongs to the day on which it begins", () => {
-  const night: WithinOptions = { timeZone: BERLIN, from: "22:00", to: "06:00", days: ["sat"] };
+  const night: NextWithinOptions = { timeZone: BERLIN, from: "22:00", to: "06:00", days: ["sat"] };
   // Sunday, 05:59 and 06:00 in Berlin.
   expect(nextWithin(new Date("2026-11-29T04:59Z"), night)).toEqual(new Date("2026-11-29T04:59Z"));
   expect(nextWithin(new Date("2026-11-29T05:00Z"), night)).toEqual(new Date("2026-12-05T21:00Z"));
 });
 
 test("a window that opens in an hour that is left out opens behind it", () => {
-  const early: WithinOptions = { timeZone: BERLIN, from: "02:15", to: "04:00" };
+  const early: NextWithinOptions = { timeZone: BERLIN, from: "02:15", to: "04:00" };
   expect(nextWithin(new Date("2026-03-28T23:00Z"), early)).toEqual(new Date("2026-03-29T01:00Z"));
 });
 
 test("a window that lies in the hour that is left out does not open that day", () => {
-  const inside: WithinOptions = { timeZone: BERLIN, from: "02:10", to: "02:50" };
+  const inside: NextWithinOptions = { timeZone: BERLIN, from: "02:10", to: "02:50" };
   expect(nextWithin(new Date("2026-03-28T23:00Z"), inside)).toEqual(new Date("2026-03-30T00:10Z"));
 });
 
 test("times in an hour that comes twice mean the first", () => {
-  const early: WithinOptions = { timeZone: BERLIN, from: "01:00", to: "02:30" };
+  const early: NextWithinOptions = { timeZone: BERLIN, from: "01:00", to: "02:30" };
   // The first 02:30 is 00:30 UTC, the second one 01:30.
   expect(nextWithin(new Date("2026-10-25T00:29Z"), early)).toEqual(new Date("2026-10-25T00:29Z"));
   expect(nextWithin(new Date("2026-10-25T00:30Z"), early)).toEqual(new Date("2026-10-26T00:00Z"));
 });
 
 test("without times the whole of a day", () => {
-  const weekend: WithinOptions = { timeZone: "Asia/Tehran", days: ["fri"] };
+  const weekend: NextWithinOptions = { timeZone: "Asia/Tehran", days: ["fri"] };
   const opens = new Date("2026-11-26T20:30Z");
   expect(nextWithin(new Date("2026-11-26T12:00Z"), weekend)).toEqual(opens);
   expect(nextWithin(opens, weekend)).toEqual(opens);
@@ -69,7 +69,7 @@ test("an instant may be a local time of another zone", () => {
   expect(at).toEqual(new Date("2026-11-27T08:00Z"));
 });
 
-test.each<[WithinOptions, string]>([
+test.each<[NextWithinOptions, string]>([
   [
     { timeZone: "Mars" },
     'timeZone must be the name of a time zone such as "Europe/Berlin", got "Mars"',
@@ -99,7 +99,7 @@ test.each<[WithinOptions, string]>([
     { timeZone: BERLIN, except: ["2026-02-30"] },
     'except must be a day such as "2026-12-25", got "2026-02-30"',
   ],
-  [{ timezone: BERLIN } as unknown as WithinOptions, 'got "timezone"'],
+  [{ timezone: BERLIN } as unknown as NextWithinOptions, 'got "timezone"'],
 ])("refused: %j", (options, message) => {
   expect(() => nextWithin(Date.now(), options)).toThrow(message);
 });

@@ -1,7 +1,11 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { cronCalendar, everyCalendar, type Calendar } from "../../../src/schedules/calendar.ts";
+import {
+  cronCalendar,
+  everyCalendar,
+  type ScheduleCalendar,
+} from "../../../src/schedules/calendar.ts";
 
-const at = (calendar: Calendar, from: number) => calendar.next(new Date(from))?.getTime();
+const at = (calendar: ScheduleCalendar, from: number) => calendar.next(new Date(from))?.getTime();
 
 test("without croner, a cron pattern says what to install", async () => {
   vi.doMock("croner", () => {

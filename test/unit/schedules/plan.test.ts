@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { everyCalendar, type Calendar } from "../../../src/schedules/calendar.ts";
+import { everyCalendar, type ScheduleCalendar } from "../../../src/schedules/calendar.ts";
 import { advance, declare, pause, resume, type Plan } from "../../../src/schedules/plan.ts";
 import { formatRecord, parseRecord, type ScheduleRecord } from "../../../src/schedules/record.ts";
 import type { Rule } from "../../../src/schedules/rule.ts";
@@ -24,7 +24,7 @@ class Scheduling {
   readonly ticks: Ticks;
   record: ScheduleRecord;
 
-  constructor(own: Partial<Rule>, now = NOW, calendar?: Calendar) {
+  constructor(own: Partial<Rule>, now = NOW, calendar?: ScheduleCalendar) {
     this.rule = ruleOf(own);
     this.ticks = new Ticks("s", this.rule, calendar ?? everyCalendar(own.every ?? 0, own.phase));
     const declaration = {
@@ -163,7 +163,7 @@ test("a day that is left out ends where clocks are set back across its end", () 
   const rule = ruleOf({ every: MINUTE, timeZone: "America/St_Johns", except: ["2009-10-31"] });
   let asked = 0;
   const everyMinute = everyCalendar(MINUTE);
-  const counting: Calendar = {
+  const counting: ScheduleCalendar = {
     next: (from) => {
       if (++asked > 10_000) throw new Error("it is asked for ever");
       return everyMinute.next(from);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cronCalendar, type Calendar } from "../../../src/schedules/calendar.ts";
+import { cronCalendar, type ScheduleCalendar } from "../../../src/schedules/calendar.ts";
 
 /*
  * Every time zone that the runtime knows, 2026 to 2030, against the offsets that Intl shows. A tick of cron costs some
@@ -165,7 +165,7 @@ function skipping(local: number, changes: readonly Change[]): number {
 }
 
 /** The ticks of a span. */
-function ticksOf(calendar: Calendar, from: number, to: number): number[] {
+function ticksOf(calendar: ScheduleCalendar, from: number, to: number): number[] {
   const ticks: number[] = [];
   for (let tick = from - 1; ;) {
     tick = calendar.next(new Date(tick))?.getTime() ?? NaN;

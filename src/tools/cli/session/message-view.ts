@@ -1,4 +1,4 @@
-import type { Guard } from "../../../index.ts";
+import type { OnlyIf } from "../../../index.ts";
 import { trailers } from "../../../inside.ts";
 import { BOUNDS, isOverdue } from "../../view/health.ts";
 import type { HandledSighting } from "../../view/handled.ts";
@@ -74,7 +74,7 @@ function conditionsOf({
   };
 }
 
-function guardText({ key, field, is, isNot, exists }: Guard): string {
+function guardText({ key, field, is, isNot, exists }: OnlyIf): string {
   const what = field === undefined ? key : `${key}, field ${field}`;
   if (is !== undefined) return `${what} is ${JSON.stringify(is)}`;
   if (isNot !== undefined) return `${what} is not ${JSON.stringify(isNot)}`;

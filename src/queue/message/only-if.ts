@@ -4,7 +4,7 @@
  *
  * Redis compares text: what `GET` (or `HGET`, with a `field`) replies. A key that is missing is not equal to anything.
  */
-export interface Guard {
+export interface OnlyIf {
   /**
    * The Redis key, as your other code names it: a `keyPrefix` of this client is put before it. 1 to 1,000 bytes. On a
    * Cluster it has to be in the slot of the queue, so it needs the queue's hash tag, such as `{orders}:42:status`.
@@ -28,7 +28,7 @@ export interface Guard {
  * The test is 0 for `is`, 1 for `isNot`, 2 for `exists: true` and 3 for `exists: false`; and 4 more with a field. The
  * script that moves the message reads it; see `lua/fragments/condition.ts`.
  */
-export function packGuard({ key, field, is, isNot, exists }: Guard): Buffer {
+export function packGuard({ key, field, is, isNot, exists }: OnlyIf): Buffer {
   const [test, value] = testOf(is, isNot, exists);
   const head = Buffer.alloc(5);
   const [keyBytes, fieldBytes] = [Buffer.from(key), Buffer.from(field ?? "")];
@@ -45,14 +45,14 @@ function testOf(is?: string, isNot?: string, exists?: boolean): [test: number, v
 }
 
 /** Unpacks a guard; undefined if the bytes are malformed. The move delivers such a message. */
-export function unpackGuard(bytes: Buffer): Guard | undefined {
+export function unpackGuard(bytes: Buffer): OnlyIf | undefined {
   if (bytes.length < 5) return undefined;
   const test = bytes[0] as number;
   const keyEnd = 5 + bytes.readUInt16LE(1);
   const fieldEnd = keyEnd + bytes.readUInt16LE(3);
   if (test >= 2 * FIELD || fieldEnd > bytes.length) return undefined;
   const value = bytes.toString("utf8", fieldEnd);
-  const tests: readonly Omit<Guard, "key">[] = [
+  const tests: readonly Omit<OnlyIf, "key">[] = [
     { is: value },
     { isNot: value },
     { exists: true },
@@ -61,7 +61,7 @@ export function unpackGuard(bytes: Buffer): Guard | undefined {
   return {
     key: bytes.toString("utf8", 5, keyEnd),
     ...(test >= FIELD && { field: bytes.toString("utf8", keyEnd, fieldEnd) }),
-    ...(tests[test % FIELD] as Omit<Guard, "key">),
+    ...(tests[test % FIELD] as Omit<OnlyIf, "key">),
   };
 }
 
