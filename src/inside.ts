@@ -14,8 +14,10 @@ import { MEMBER_TIMEOUT } from "./partitions/parts/member.ts";
 import { LATE } from "./partitions/parts/members.ts";
 import type { Part } from "./partitions/parts/part.ts";
 import type { Fact } from "./partitions/ring/fact.ts";
+import type { Activity, Deed } from "./queue/activity.ts";
 import { Arrivals } from "./queue/arrivals.ts";
 import type { Call } from "./queue/call.ts";
+import type { Drop } from "./queue/drops.ts";
 import type { QueueKeys } from "./queue/keys.ts";
 import { elementsOf } from "./queue/list-elements.ts";
 import { MAX_FAILURES } from "./queue/message/failed-attempt.ts";
@@ -66,6 +68,8 @@ export * as past from "./queue/history.ts";
 export { causeOf, type Cause } from "./cause.ts";
 export { messageOf, replyOf } from "./failure.ts";
 
+export type { Activity } from "./queue/activity.ts";
+export type { Drop } from "./queue/drops.ts";
 export type { Content } from "./reliable/contents.ts";
 export type { LetterHead } from "./reliable/letters.ts";
 export type { RedisClient } from "./redis/client.ts";
@@ -113,6 +117,21 @@ export class InsideQueue {
   /** The fact about its partitions; undefined for an ordinary queue. */
   async fact(call?: Call): Promise<Fact | undefined> {
     return await partsOf(this.#handle).following.current(call);
+  }
+
+  /** What was done to the queue, the newest first: at most 200 entries for each of its parts. */
+  async activity(call?: Call): Promise<Activity[]> {
+    return await partsOf(this.#handle).activity.read(call);
+  }
+
+  /** The last time that this message was dropped when it was due; undefined if the queue does not remember that. */
+  async dropOf(idOrKey: string, call?: Call): Promise<Drop | undefined> {
+    return await partsOf(this.#handle).activity.dropOf(idOrKey, call);
+  }
+
+  /** Notes something in the log. Never rejects. */
+  async note(deed: Deed): Promise<void> {
+    await partsOf(this.#handle).activity.note(deed);
   }
 
   /** Where messages of a bucket that were elsewhere arrive, and the name of that part. `source` names the origin. */

@@ -57,6 +57,10 @@ export const COMMANDS = {
     summary: "resumes a paused queue",
     load: async () => (await commands()).resume,
   },
+  log: {
+    summary: "shows what was done to a queue, and by which process",
+    load: async () => (await commands()).log,
+  },
   overdue: {
     summary: "counts what is overdue, and releases or drops it",
     load: async () => (await commands()).overdue,

@@ -5,12 +5,13 @@ export interface Moment {
   /**
    * What happened. `"ready"` is the last time that it became ready, `"retry"` is when its next attempt may begin.
    */
-  readonly what: "offered" | "due" | "ready" | "taken" | "failed" | "retry" | "died" | "handled";
+  readonly what:
+    "offered" | "due" | "ready" | "taken" | "failed" | "retry" | "died" | "handled" | "dropped";
   /** When (epoch ms on the server's clock). It may be in the future. */
   readonly at: number;
   /** Which attempt, if it is about one. */
   readonly attempt?: number;
-  /** Why it failed or died. */
+  /** Why it failed, died or was dropped. */
   readonly reason?: string;
   /** Whether it failed before the message was last redriven: since then attempts count from 1 again. */
   readonly isBeforeRedrive?: boolean;

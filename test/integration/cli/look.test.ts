@@ -447,3 +447,38 @@ test("dead letters, the quarantine and partitions are listed", async () => {
   const listed = await cli(["quarantine", "list", plain, "--payload"]);
   expect(listed.stdout).toBe("5 bytes\n    text: bytes\n");
 });
+
+test("get tells a dropped message from a handled one, also while it waits for it to be gone", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  await queue.offer("remind", HOUR, { key: "order:5", onlyIf: { key: "status:5", is: "unpaid" } });
+  const due = await cli(["deliver-now", name, "order:5", "--yes"]);
+  expect(due.stdout).toContain("Made 1 message");
+  expect(due.stderr).toContain("1 message may be dropped");
+  const gone = await cli(["get", name, "order:5", "--wait", "gone"]);
+  const said = `"order:5" was dropped in queue "${name}" when it was due: the condition of onlyIf did not hold.`;
+  expect(gone).toMatchObject({ code: 0 });
+  expect(gone.stdout).toContain(said);
+  expect((await cli(["get", "order:5"])).stdout).toContain(said);
+  expect((await cli(["get", name, "order:5", "--json"])).json).toMatchObject([
+    { state: "dropped", key: "order:5", reason: "onlyIf" },
+  ]);
+});
+
+test("log shows what was done to a queue, and by which process", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  await queue.offer("x", HOUR, { key: "order:1" });
+  expect(await cli(["log", name])).toMatchObject({ code: 1, stdout: "" });
+  await queue.pause({ reason: "deploying\u001b[2J" });
+  await queue.cancelWhere({ prefix: "order:" });
+  const { stdout, code } = await cli(["log", name]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^AT +BY +WHAT\n.*cancelled 1 message: prefix order:\n.*paused: deploying\\u\{1b\}\[2J\n$/,
+  );
+  expect(stdout).toContain(`/${process.pid}`);
+  expect((await cli(["log", name, "--json", "--limit", "1"])).json).toMatchObject([
+    { queue: name, what: "cancelled", count: 1, detail: "order:" },
+  ]);
+});

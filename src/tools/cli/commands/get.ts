@@ -1,3 +1,4 @@
+import { droppedIn } from "../../view/activity.ts";
 import { handledIn, type HandledReport } from "../../view/handled.ts";
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { locate, type Location } from "../../view/locate.ts";
@@ -12,12 +13,12 @@ import {
   STATE_WORDS,
   stateOf,
 } from "../session/message-view.ts";
-import { quoted } from "../session/output.ts";
+import { formatPairs, quoted } from "../session/output.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
 import { formatInstant } from "../../view/instants.ts";
-import { formatCount, formatDuration } from "../../view/words.js";
+import { formatCount, formatDistance, formatDuration } from "../../view/words.js";
 
 /** Where a message may be that this command cannot see. */
 const ELSEWHERE = "in another database or under another key prefix";
@@ -29,7 +30,8 @@ export const get = defineCommand({
   usage: "get [queue] <id or key> [--wait <state>]",
   help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
 or dead, since when, and which consumer holds it; or who has handled it and when, if its
-consumers have keepHandled. Searches all queues unless you name one.
+consumers have keepHandled; or why it was dropped when it was due, if it was among the last
+1,000 that were. Searches all queues unless you name one.
 Ready messages of a plain queue cannot be found: they have neither id nor key.
 O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a
 reliable queue, in bounded steps.
@@ -43,7 +45,7 @@ With --wait it looks again until the message is in that state; name the queue th
   },
   optionHelp: {
     payload: "shows the payload in readable form",
-    wait: `waits until it is ${WAITS.slice(0, -1).join(", ")} or gone: handled, cancelled or removed`,
+    wait: `waits until it is ${WAITS.slice(0, -1).join(", ")} or gone: handled, cancelled, dropped or removed`,
     within: "gives up after this long, with --wait; defaults to 1m",
   },
   async run(session, words, { payload = false, wait, within = "1m" }) {
@@ -69,7 +71,9 @@ With --wait it looks again until the message is in that state; name the queue th
       if (location.mayBeReady) mayBeReady.push(queue.name);
       found += location.sightings.length;
       await print(session, wanted, queue, location, payload);
-      if (location.sightings.length > 0 || queue.deadLetters === undefined) return;
+      if (location.sightings.length > 0) return;
+      if (await printDropped(session, wanted, queue)) found += 1;
+      if (queue.deadLetters === undefined) return;
       const report = await printHandled(session, wanted, queue);
       found += report.found.length;
       ({ since } = report);
@@ -139,8 +143,9 @@ async function waitFor(
     // A message that moves on while it is looked for can be missed.
     misses = seen.length === 0 ? misses + 1 : 0;
     if (state === "gone" && misses >= 2) {
+      const isDropped = await printDropped(session, wanted, queue);
       const { found } = await printHandled(session, wanted, queue);
-      if (found.length > 0) return EXIT.done;
+      if (isDropped || found.length > 0) return EXIT.done;
       const where = location.mayBeReady
         ? "handled, cancelled or ready"
         : "handled, cancelled or removed";
@@ -181,6 +186,30 @@ async function printHandled(
     }
   }
   return report;
+}
+
+/** Prints that the message was dropped when it was due; returns whether its queue remembers that. */
+async function printDropped(
+  { output, isJson, signal }: Session,
+  wanted: string,
+  queue: InspectedQueue,
+): Promise<boolean> {
+  const dropped = await droppedIn(queue, wanted, { signal });
+  if (dropped === undefined) return false;
+  const { why, droppedAt, id, key } = dropped;
+  if (isJson) await output.json({ state: "dropped", ...dropped });
+  else {
+    const at = `${formatInstant(droppedAt)} (${formatDistance(droppedAt, queue.stats.serverTime)})`;
+    const pairs: [string, string][] = [
+      ["id", id],
+      ...(key ? [["key", key] as [string, string]] : []),
+    ];
+    await output.print(
+      `${quoted(wanted)} was dropped in queue ${quoted(queue.name)} when it was due: ${why}.`,
+      ...formatPairs([...pairs, ["dropped", at]]),
+    );
+  }
+  return true;
 }
 
 /** Milliseconds between two looks. */

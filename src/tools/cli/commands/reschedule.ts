@@ -80,13 +80,21 @@ transfers them. If some are not found, the others become due, and the exit code 
     if (!(await confirm(session, `deliver ${what} now`, values)))
       return outcome(found.length, asked);
     let count = 0;
+    let conditional = 0;
     for (const idOrKey of found) {
-      if ((await queue.messages.promote(idOrKey, { signal })) !== undefined) count++;
+      const { onlyIf, deliverWithin } = (await queue.messages.get(idOrKey, { signal })) ?? {};
+      if ((await queue.messages.promote(idOrKey, { signal })) === undefined) continue;
+      count++;
+      if (onlyIf !== undefined || deliverWithin !== undefined) conditional++;
     }
     if (session.isJson) await output.json({ queue: name, due: count });
     else {
       const due = `${formatCount(count, "message")} of queue ${quoted(name)}`;
       await output.print(`Made ${due} due now.`);
+    }
+    if (conditional > 0) {
+      const said = `${formatCount(conditional, "message")} may be dropped: what onlyIf and deliverWithin demand is asked when a message moves.`;
+      session.hint(said, "What became of it", "get", name, found[0] as string);
     }
     return outcome(count, asked);
   },

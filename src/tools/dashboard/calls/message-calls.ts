@@ -1,4 +1,5 @@
 import type { DelayedMessage } from "../../../index.ts";
+import { droppedIn, lifeOfDropped, type DroppedSighting } from "../../view/activity.ts";
 import { deadByReason, type DeadReasons } from "../../view/dead-reasons.ts";
 import { handledIn, lifeOfHandled, type HandledSighting } from "../../view/handled.ts";
 import { lifeOf } from "../../view/life.ts";
@@ -36,16 +37,20 @@ export async function listMessages(call: ApiCall): Promise<unknown> {
 }
 
 /**
- * `GET queues/:q/message`: one message by id or key, wherever it is, or that it was handled if its queue remembers that.
+ * `GET queues/:q/message`: one message by id or key, wherever it is, or that it was handled, or dropped when it was due, if
+ * its queue remembers that.
  */
 export async function locateMessage(call: ApiCall): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
   const queue = await call.open();
   const { sightings, mayBeReady } = await locate(queue, idOrKey, { signal });
-  const handled = sightings.length > 0 ? [] : (await handledIn(queue, idOrKey, { signal })).found;
+  const isGone = sightings.length === 0;
+  const handled = isGone ? (await handledIn(queue, idOrKey, { signal })).found : [];
+  const dropped = isGone ? await droppedIn(queue, idOrKey, { signal }) : undefined;
   const [first, ...others] = [
     ...sightings.map((sighting) => shown(sighting, wantsPayload ? shownPayload : undefined)),
     ...handled.map(shownHandled),
+    ...(dropped === undefined ? [] : [shownDropped(dropped)]),
   ];
   return { ...(first ?? GONE), others, mayBeReady };
 }
@@ -54,6 +59,19 @@ export async function locateMessage(call: ApiCall): Promise<unknown> {
 function shownHandled(handled: HandledSighting): object {
   const { queue: _, attempt: attempts, handledAt: __, duration: ___, ...others } = handled;
   return { ...GONE, ...others, state: "handled", attempts, life: lifeOfHandled(handled) };
+}
+
+/** A message that was dropped when it was due, as the page shows it. */
+function shownDropped(dropped: DroppedSighting): object {
+  const { id, key, why } = dropped;
+  return {
+    ...GONE,
+    id,
+    key: key ?? null,
+    state: "dropped",
+    reason: why,
+    life: lifeOfDropped(dropped),
+  };
 }
 
 /** A message as the page shows it, with its payload if `open` makes it readable. */

@@ -23,6 +23,11 @@ export const STATES = Object.fromEntries(
 /** The states that only one message can have, not a list. */
 const ENDS = {
   handled: { slug: "handled", label: "Handled", meaning: "Acknowledged. Nothing is left to do." },
+  dropped: {
+    slug: "dropped",
+    label: "Dropped",
+    meaning: "It was due, and was not to be delivered any more.",
+  },
   gone: { slug: "gone", label: "Not found", meaning: "" },
 };
 

@@ -18,6 +18,7 @@ const MOMENTS = {
       isFuture ? `Attempt ${count(attempt)} will begin` : `Attempt ${count(attempt)} is due`,
   ],
   died: ["dead", () => "Became a dead letter"],
+  dropped: ["gone", () => "Dropped"],
   handled: ["handled", (moment) => html`<span>Handled by <${Taker} ...${moment} /></span>`],
 };
 

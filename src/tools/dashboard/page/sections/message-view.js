@@ -16,8 +16,11 @@ import { MessageActions } from "./message-actions.js";
 /** How often to load the message (ms). */
 const INTERVAL = 1_500;
 
+/** The states in which a message has left Redis, and nothing changes any more. */
+const ENDS = ["handled", "dropped"];
+
 const GONE =
-  "It was handled, cancelled or removed, or never offered to this queue; or it is in another database, or under another " +
+  "It was handled, cancelled, dropped or removed, or never offered to this queue; or it is in another database, or under another " +
   "key prefix. Redis remembers only what consumers with keepHandled have handled, so nobody can know which.";
 
 /** One message, by id or key: its state, its life, what can be done with it, and all that is known of it. */
@@ -27,7 +30,7 @@ export function MessageView({ name, id, key_: key, level = 2 }) {
   const payload = isShown ? "1" : undefined;
   const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), {
     every: INTERVAL,
-    final: ({ state }) => state === "handled",
+    final: ({ state }) => ENDS.includes(state),
   });
   const message = loaded.data;
   const Heading = `h${level}`;
@@ -58,7 +61,7 @@ export function MessageView({ name, id, key_: key, level = 2 }) {
           </section>
           <${Headers} headers=${message.headers} />
           ${
-            message.state !== "handled" &&
+            !ENDS.includes(message.state) &&
             html`<section>
               <h3>Payload</h3>
               <p class="quiet">${size(message.size)}</p>
