@@ -359,7 +359,7 @@ describe("options", () => {
   test("may all be undefined", async () => {
     await queue.putMany(["a", "b", "c"]);
     expect(await queue.take(undefined)).toBe("a");
-    expect(await queue.take({ signal: undefined } as never)).toBe("b");
+    expect(await queue.take({ signal: undefined })).toBe("b");
     const rest = { limit: 5, timeout: undefined, signal: undefined } as never;
     expect(await queue.takeMany(rest)).toEqual(["c"]);
     await queue.subscribe(() => {}, { onError: undefined } as never).close();
