@@ -26,6 +26,23 @@ export function occurrenceId(
   return id;
 }
 
+/**
+ * The schedule and the tick whose planned message has this key and id (16 bytes); undefined for any other message, such as
+ * one that a user has offered with a key of this form.
+ */
+export function plannedTick(
+  key: string,
+  id: Buffer,
+): { readonly schedule: string; readonly tick: number } | undefined {
+  const [, schedule, instant = ""] = /^schedule:(.+)@(\d{4}-\d\d-\d\dT[\d:.]+Z)$/s.exec(key) ?? [];
+  const tick = Date.parse(instant);
+  if (schedule === undefined || id.length !== ID_BYTES || Number.isNaN(tick)) return undefined;
+  const isOurs =
+    id.readBigUInt64BE(0) === BigInt(tick) * 1000n &&
+    id.readUInt32BE(ID_BYTES - 4) === hashOf(schedule);
+  return isOurs ? { schedule, tick } : undefined;
+}
+
 /** The address of the message of a planned tick. */
 export function occurrenceAddress(
   name: string,

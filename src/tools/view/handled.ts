@@ -1,8 +1,8 @@
 import type { CallOptions, HandledMessage } from "../../index.ts";
-import { checks } from "../../inside.ts";
+import { checks, ids } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { inOrder, type Moment } from "./life.ts";
-import { offeredAt } from "./sighting.ts";
+import { originOf } from "./sighting.ts";
 
 /** A message that a group has handled, and where. */
 export interface HandledSighting extends Omit<HandledMessage, "handledAt"> {
@@ -53,8 +53,8 @@ export async function handledIn(
 
 /** The life of a message that was handled, as far as it is remembered. */
 export function lifeOfHandled(handled: HandledSighting): Moment[] {
-  const { id, group, handledAt, attempt, duration, host, pid } = handled;
-  const at = offeredAt(id);
+  const { id, key, group, handledAt, attempt, duration, host, pid } = handled;
+  const { offeredAt } = originOf(ids.parseMessageId(id).subarray(8), key);
   const who = { ...(host !== undefined && { host }), ...(pid !== undefined && { pid }) };
   const moments: Moment[] = [
     { what: "due", at: Number(id.slice(0, id.lastIndexOf("-"))) },
@@ -63,5 +63,5 @@ export function lifeOfHandled(handled: HandledSighting): Moment[] {
       : [{ what: "taken" as const, at: handledAt - duration, attempt, group, ...who }]),
     { what: "handled", at: handledAt, attempt, group, ...who },
   ];
-  return inOrder(at, moments);
+  return inOrder(offeredAt, moments);
 }

@@ -1,5 +1,13 @@
 import type { FailedAttempt, MessageHeaders, MessageId } from "../../index.ts";
-import { LAST_DATE, consumerNames, ids, trailers, type Content, type Place } from "../../inside.ts";
+import {
+  LAST_DATE,
+  consumerNames,
+  ids,
+  trailers,
+  type Content,
+  type Place,
+  plannedTick,
+} from "../../inside.ts";
 import { PLACE_NAMES } from "./places.ts";
 
 /** The state of a message that has an id: its place. */
@@ -31,9 +39,13 @@ export interface Sighting {
   /** When it is or was due (epoch ms). While it is retrying, when its next attempt is due. */
   readonly deadline: number;
   /**
-   * When it was offered or last rescheduled (epoch ms); undefined if its id does not show that, such as an id of Java.
+   * When it was offered or last rescheduled (epoch ms); undefined if its id does not show that, such as an id of Java, or
+   * that of a message which a schedule has placed ahead.
    */
   readonly offeredAt: number | undefined;
+  /** The schedule that has placed it, and for which tick (epoch ms). */
+  readonly schedule: string | undefined;
+  readonly tick: number | undefined;
   /** How many deliveries were made, including the one in flight unless that is held back. */
   readonly attempts: number;
   /** The last ten failed attempts, oldest first, including those before a redrive. */
@@ -106,7 +118,7 @@ export function sightMessage(
     trailer,
     size: payload.length,
     deadline,
-    offeredAt: offeredAt(id),
+    ...originOf(ids.parseMessageId(id).subarray(8), key),
     attempts: 0,
     failures: trailers.failuresIn(trailer),
   };
@@ -131,7 +143,7 @@ export function sight(origin: Origin, content: Content): Sighting {
     size: payload.length,
     failures: trailers.failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
-    offeredAt: stampIn(address.subarray(8)),
+    ...originOf(address.subarray(8), key),
   };
 }
 
@@ -166,9 +178,16 @@ const ABSENT = {
   diedAt: undefined,
 } as const;
 
-/** When a message was offered (epoch ms), from the order stamp in its id; undefined if the id has none. */
-export function offeredAt(id: MessageId): number | undefined {
-  return stampIn(ids.parseMessageId(id).subarray(8));
+/** When a message was offered, or which schedule has placed it, from the bytes of its id and its key. */
+export function originOf(
+  id: Buffer,
+  key: string | undefined,
+): Pick<Sighting, "offeredAt" | "schedule" | "tick"> {
+  const planned = plannedTick(key ?? "", id);
+  // The id of a planned message is computed, as if it was offered at its tick.
+  return planned === undefined
+    ? { offeredAt: stampIn(id), schedule: undefined, tick: undefined }
+    : { offeredAt: undefined, ...planned };
 }
 
 function stampIn(id: Buffer): number | undefined {

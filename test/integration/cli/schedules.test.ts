@@ -128,3 +128,21 @@ test("due counts placed occurrences, and says whose later ticks it does not coun
   expect((await cli(["due", name])).stderr).not.toContain("Not counted");
   await eventually(async () => (await queue.size()) === 0);
 });
+
+test("a message that a schedule has placed was not offered: get, list and the JSON say who placed it", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name);
+  const { next } = await queue.schedules.upsert("nightly", { every: HOUR, payload: "x" });
+  const [tick = NaN] = next;
+  const key = `schedule:nightly@${new Date(tick).toISOString()}`;
+  const shown = await cli(["get", name, key]);
+  expect(shown.stdout).toMatch(/placed by +schedule nightly, tick 20/);
+  expect(shown.stdout).toContain(`tick ${formatInstant(tick)} (in `);
+  expect(shown.stdout).not.toContain("offered");
+  const { json } = await cli(["list", name, "--json"]);
+  expect(json[0]).toMatchObject({ key, schedule: "nightly", tick });
+  expect(json[0]).not.toHaveProperty("offeredAt");
+  // A user's own message may have such a key.
+  const own = await queue.offer("x", HOUR, { key: "schedule:mine@2026-11-24T01:30:00.000Z" });
+  expect((await cli(["get", name, own.id])).stdout).toMatch(/offered +20/);
+});

@@ -663,3 +663,12 @@ test("a queue that becomes partitioned is shown with its partitions", async () =
     expect((await get("api/queues/orders")).body).toMatchObject({ partitions: 2, delayed: 1 });
   });
 });
+
+test("a name without a queue is not shown as a queue", async () => {
+  const { url } = await startOwnServer();
+  await newLine({ redis: url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
+  const { get } = newDashboard({ redis: url });
+  expect((await get("api/queues")).body.queues).toMatchObject([{ name: "orders" }]);
+  expect((await get("api/queues/odrers")).body).toMatchObject({ delayed: 0, isMissing: true });
+  expect((await get("api/queues/orders")).body).not.toHaveProperty("isMissing");
+});

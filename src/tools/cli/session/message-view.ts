@@ -90,6 +90,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
     headers,
     deadline,
     offeredAt,
+    schedule,
+    tick = NaN,
     attempts,
     group,
     partition,
@@ -111,6 +113,7 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (key !== undefined) pairs.push(["key", key]);
   pairs.push([DUE[state] ?? "was due", at(deadline)]);
   if (offeredAt !== undefined) pairs.push(["offered", at(offeredAt)]);
+  if (schedule !== undefined) pairs.push(["placed by", `schedule ${schedule}, tick ${at(tick)}`]);
   if (readyAt !== undefined) pairs.push(["ready since", at(readyAt)]);
   if (heldBackUntil !== undefined) pairs.push(["held back until", at(heldBackUntil)]);
   if (takenAt !== undefined) pairs.push(["in flight since", at(takenAt)]);

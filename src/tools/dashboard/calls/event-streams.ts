@@ -122,7 +122,7 @@ function eventsOf(round: Round, since: Round | undefined): string {
     const before = since?.samples;
     // The sampler keeps the row of a queue in which nothing has changed.
     const queues = Array.from(samples.values(), ({ row }) => row).filter(
-      (row) => before?.get(row.name)?.row !== row,
+      (row) => row.isMissing !== true && before?.get(row.name)?.row !== row,
     );
     const gone = Array.from(before?.keys() ?? []).filter((name) => !samples.has(name));
     const isSame =

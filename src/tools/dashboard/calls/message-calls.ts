@@ -95,6 +95,8 @@ const GONE = {
   headers: {},
   deadline: null,
   offeredAt: null,
+  schedule: null,
+  tick: null,
   attempts: 0,
   isUnreadable: false,
   failures: [],

@@ -31,7 +31,7 @@ const STARTS = { least: checks.YEAR_1973, most: checks.YEAR_9999 };
 /** `GET queues`: the numbers of all queues. */
 export async function showQueues({ running }: ApiCall): Promise<unknown> {
   const { at, samples, trouble } = await running.sampler.round();
-  const queues = Array.from(samples.values(), ({ row }) => row);
+  const queues = Array.from(samples.values(), ({ row }) => row).filter((row) => !row.isMissing);
   // With no queues known from before, there is nothing to show.
   if (trouble !== undefined && trouble.kind !== "refusing" && queues.length === 0) {
     throw new HttpError(503, troubleInWords(trouble, formatInstant));

@@ -13,6 +13,8 @@ export interface QueueRow extends QueueNumbers {
   readonly overdueBy: number;
   /** What is wrong with it, the worst first. */
   readonly problems: readonly ProblemInWords[];
+  /** Whether there is no queue of this name: nothing of one is in Redis, and no process has it open. */
+  readonly isMissing?: true;
   /** Why the numbers could not be read. If set, they are the last ones, or if there were none 0 or undefined. */
   readonly error?: string;
 }

@@ -92,6 +92,7 @@ export class Sampler {
   readonly #kept: KeptHistory | undefined;
   /** When Redis last replied, be it with a refusal (epoch ms on its clock). */
   #heardAt: number | undefined;
+  #heardCount = 0;
   /** How long to rest after the last round (ms). */
   #rest: number;
   #isClosed = false;
@@ -148,7 +149,8 @@ export class Sampler {
 
   /** Reads the numbers of one queue now. */
   async look(name: string): Promise<Sample> {
-    const sample = await this.#look(name);
+    const found = await this.#look(name);
+    const sample = this.#isMissing(name, found) ? missing(found) : found;
     this.#note(name, this.now, sample);
     // Only rounds drop queues that are gone, and without watchers there are none.
     if (!this.knows(name)) this.#open.delete(name);
@@ -208,7 +210,7 @@ export class Sampler {
     const looking = this.#keepUnchanged(due, known).then(() =>
       this.#lookAtAll([...this.#names, ...watched], known),
     );
-    const heardAt = this.#heardAt;
+    const [heardAt, heardCount] = [this.#heardAt, this.#heardCount];
     const refusing = this.#refusal();
     const failure = searches ? await this.#search() : undefined;
     const searchTime = Date.now() - startedAt;
@@ -220,16 +222,18 @@ export class Sampler {
     const samples = new Map<string, Sample>();
     const endedAt = Date.now();
     const at = this.now;
+    if (searches && failure === undefined) this.#searchedAt = Date.now();
     const failures = [failure, ...Array.from(known.values(), (sample) => sample.failure)];
     const [reason] = failures.filter((one) => one !== undefined);
-    const isSilent = reason !== undefined && this.#heardAt === heardAt;
+    const isSilent = reason !== undefined && this.#heardCount === heardCount;
     let scripts = 0;
     for (const name of names) {
       const found = known.get(name);
       if (found === undefined) continue;
       // One cause for all: no queue says it as well.
       if (isSilent && found.stats === undefined) continue;
-      const sample = isSilent || found.failure === undefined ? found : unreadNow(found);
+      const read = isSilent || found.failure === undefined ? found : unreadNow(found);
+      const sample = this.#isMissing(name, read) ? missing(read) : read;
       samples.set(name, sample);
       this.#note(name, at, sample);
       scripts += Math.max(1, sample.row.partitions);
@@ -242,7 +246,6 @@ export class Sampler {
       const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
       // After a failure the next round searches again.
       this.#searchAt = endedAt + (failure === undefined ? Math.max(search, rest) : 0);
-      this.#searchedAt = endedAt;
     }
     const trouble = isSilent
       ? silence(heardAt, causeOf(reason))
@@ -277,14 +280,19 @@ export class Sampler {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
+  #hear(): void {
+    this.#heardAt = this.now;
+    this.#heardCount++;
+  }
+
   /** Searches for queues. Returns the error if that fails. */
   async #search(): Promise<unknown> {
     try {
       this.#names = await this.#inspector.names();
-      this.#heardAt = this.now;
+      this.#hear();
       return undefined;
     } catch (error) {
-      if (isRefusal(error)) this.#heardAt = this.now;
+      if (isRefusal(error)) this.#hear();
       return error;
     }
   }
@@ -335,7 +343,7 @@ export class Sampler {
     try {
       const stats = await this.#inspector.look(name, TOGETHER);
       this.#ahead = stats.serverTime - Date.now();
-      this.#heardAt = this.now;
+      this.#hear();
       let open = this.#open.get(name);
       if (open === undefined || !isAsOpened(open, stats)) {
         open = await this.#inspector.openAs(name, stats);
@@ -346,12 +354,18 @@ export class Sampler {
       this.#open.delete(name);
       const before = this.#last?.samples.get(name);
       const isSilent = !isRefusal(error);
-      if (!isSilent) this.#heardAt = this.now;
+      if (!isSilent) this.#hear();
       // What was read last says more than nothing.
       if (isSilent && before?.stats !== undefined)
         return { ...before, isStill: true, failure: error };
       return { ...this.#sample(brokenRow(name, messageOf(error)), undefined), failure: error };
     }
+  }
+
+  /** Whether a name is made up, or that of a queue that is gone. Only a search can tell. */
+  #isMissing(name: string, { stats }: Sample): boolean {
+    const hasSearched = this.#searchedAt !== -Infinity;
+    return hasSearched && stats !== undefined && isEmpty(stats) && !this.knows(name);
   }
 
   /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
@@ -385,6 +399,11 @@ function messageOf(error: unknown): string {
 /** Whether Redis replied, and refused: other queues may be well. */
 function isRefusal(error: unknown): boolean {
   return error instanceof RedisError && error.reply !== undefined;
+}
+
+/** A sample of a name without a queue. */
+function missing(sample: Sample): Sample {
+  return sample.row.isMissing ? sample : { ...sample, row: { ...sample.row, isMissing: true } };
 }
 
 /** A sample of a queue that could not be read while others could: with its last numbers, and that they are not new. */

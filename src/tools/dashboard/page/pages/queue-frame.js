@@ -47,6 +47,7 @@ export function QueueFrame({ name, page, children }) {
       <h1 tabindex="-1"><${Text} of=${name} length=${200} /></h1>
       ${
         queue &&
+        !queue.isMissing &&
         html`<p>
           ${queue.isPaused && html`<span class="badge warning">paused</span>`}${" "}
           ${queue.isPaused && queue.pauseReason && html`<span><${Text} of=${queue.pauseReason} length=${200} /></span>`}${" "}
@@ -56,6 +57,13 @@ export function QueueFrame({ name, page, children }) {
       }
       <span class="end"><${PauseButton} name=${name} queue=${queue} /></span>
     </div>
+    ${
+      queue?.isMissing &&
+      html`<p class="empty">
+        This Redis has no queue of this name. A queue appears when a message is offered to it; or it
+        is in another database, or under another key prefix.
+      </p>`
+    }
     <nav class="tabs" aria-label="Pages of this queue">
       <ul>
         ${tabs.map(
@@ -83,7 +91,7 @@ export function QueueFrame({ name, page, children }) {
 
 function PauseButton({ name, queue }) {
   const { session, ask } = useShell();
-  if (session.readOnly || queue === undefined) return null;
+  if (session.readOnly || queue === undefined || queue.isMissing) return null;
   const resume = {
     title: `Resume ${visible(name)}?`,
     text: "Due messages become ready, and consumers take messages again.",

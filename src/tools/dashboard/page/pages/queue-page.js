@@ -15,6 +15,7 @@ import { QueueHealth } from "../sections/health.js";
 export function QueuePage({ name }) {
   const queue = useQueue(name);
   if (queue === undefined) return html`<p class="quiet">Loading…</p>`;
+  if (queue.isMissing) return html`<div></div>`;
   if (queue.error !== undefined) {
     return html`<p class="failure" role="alert">Could not be read: ${visible(queue.error)}</p>`;
   }

@@ -1,7 +1,7 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { count, isKnown, size } from "../data/format.js";
+import { count, isKnown, size, instantText } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { addressOf } from "../data/route.js";
 import { stateOf } from "../data/states.js";
@@ -87,10 +87,15 @@ function Place({ message: { state, mayBeReady } }) {
 }
 
 function Pairs({ message }) {
-  const { id, key, attempts, group, partition, consumer } = message;
+  const { id, key, attempts, group, partition, consumer, schedule, tick } = message;
   const details = [
     ["Key", isKnown(key) && html`<${RawForm} of=${key} />`],
     ["Id", html`<span class="mono"><${Text} of=${id} /></span>`],
+    [
+      "Schedule",
+      isKnown(schedule) &&
+        html`<span><${Text} of=${schedule} />, tick of ${instantText(tick)}</span>`,
+    ],
     ["Attempts", count(attempts)],
     ["Group", isKnown(group) && html`<${Text} of=${group} />`],
     ["Partition", isKnown(partition) && partition],
