@@ -2,7 +2,7 @@ import type { CallOptions, MessageId } from "../../index.ts";
 import { ids, type Activity, type Drop } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { inOrder, type Moment } from "./life.ts";
-import { offeredAt } from "./sighting.ts";
+import { originOf } from "./sighting.ts";
 import { formatCount } from "./words.js";
 
 /** A message that was dropped when it was due, and where. */
@@ -37,10 +37,9 @@ const WHY: Readonly<Record<Drop["reason"], string>> = {
 };
 
 /** The life of a message that was dropped, as far as it is remembered. */
-export function lifeOfDropped({ id, droppedAt, why }: DroppedSighting): Moment[] {
+export function lifeOfDropped({ id, key, droppedAt, why }: DroppedSighting): Moment[] {
   const due = Number(id.slice(0, id.lastIndexOf("-")));
-  const at = offeredAt(id);
-  return inOrder(at, [
+  return inOrder(originOf(id, key).offeredAt, [
     { what: "due", at: due },
     { what: "dropped", at: droppedAt, reason: why },
   ]);

@@ -1,5 +1,5 @@
 import type { CallOptions, HandledMessage } from "../../index.ts";
-import { checks, ids } from "../../inside.ts";
+import { checks } from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { inOrder, type Moment } from "./life.ts";
 import { originOf } from "./sighting.ts";
@@ -54,7 +54,7 @@ export async function handledIn(
 /** The life of a message that was handled, as far as it is remembered. */
 export function lifeOfHandled(handled: HandledSighting): Moment[] {
   const { id, key, group, handledAt, attempt, duration, host, pid } = handled;
-  const { offeredAt } = originOf(ids.parseMessageId(id).subarray(8), key);
+  const { offeredAt } = originOf(id, key);
   const who = { ...(host !== undefined && { host }), ...(pid !== undefined && { pid }) };
   const moments: Moment[] = [
     { what: "due", at: Number(id.slice(0, id.lastIndexOf("-"))) },

@@ -118,7 +118,7 @@ export function sightMessage(
     trailer,
     size: payload.length,
     deadline,
-    ...originOf(ids.parseMessageId(id).subarray(8), key),
+    ...originOf(id, key),
     attempts: 0,
     failures: trailers.failuresIn(trailer),
   };
@@ -143,7 +143,7 @@ export function sight(origin: Origin, content: Content): Sighting {
     size: payload.length,
     failures: trailers.failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
-    ...originOf(address.subarray(8), key),
+    ...originOf(id, key),
   };
 }
 
@@ -178,11 +178,12 @@ const ABSENT = {
   diedAt: undefined,
 } as const;
 
-/** When a message was offered, or which schedule has placed it, from the bytes of its id and its key. */
+/** When a message was offered, or which schedule has placed it, as its id and its key tell. */
 export function originOf(
-  id: Buffer,
+  messageId: MessageId,
   key: string | undefined,
 ): Pick<Sighting, "offeredAt" | "schedule" | "tick"> {
+  const id = ids.parseMessageId(messageId).subarray(8);
   const planned = plannedTick(key ?? "", id);
   // The id of a planned message is computed, as if it was offered at its tick.
   return planned === undefined
