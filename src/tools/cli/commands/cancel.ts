@@ -1,9 +1,9 @@
-import type { InspectedQueue } from "../../view/inspector.ts";
+import { changeWaiting } from "../../view/change.ts";
 import { UsageError } from "../session/arguments.ts";
 import { quoted } from "../session/output.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
-import { confirm, findMessages, outcome, type Session } from "../session/session.ts";
+import { confirm, findMessages, outcome } from "../session/session.ts";
 import { formatCount } from "../../view/words.js";
 
 export const cancel = defineCommand({
@@ -39,18 +39,9 @@ exit code is 5.`,
     if (!(await confirm(session, `cancel ${what}`, values))) return outcome(found, asked);
     const count = isPrefix
       ? (await queue.messages.cancelWhere({ prefix }, { signal })).count
-      : await cancelEach(session, queue, named);
+      : await changeWaiting(queue, "cancel", named, { signal });
     if (session.isJson) await output.json({ queue: name, cancelled: count });
     else await output.print(`Cancelled ${formatCount(count, "message")} of queue ${quoted(name)}.`);
     return outcome(count, asked);
   },
 });
-
-async function cancelEach(
-  { signal }: Session,
-  { messages }: InspectedQueue,
-  wanted: readonly string[],
-): Promise<number> {
-  const verdicts = await messages.cancelMany(wanted, { signal });
-  return verdicts.filter(Boolean).length;
-}

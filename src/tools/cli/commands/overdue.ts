@@ -8,6 +8,7 @@ import { numberColumn, quoted } from "../session/output.ts";
 import { confirm, type Session } from "../session/session.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
+import { changeWaiting } from "../../view/change.ts";
 
 export const overdue = defineCommand({
   usage: "overdue <queue> [--release | --drop --older-than <duration>]",
@@ -105,7 +106,7 @@ async function dropOlder(
   values: Sureness,
 ): Promise<ExitCode> {
   const { output, isJson, signal } = session;
-  const { name, messages, stats } = queue;
+  const { name, stats } = queue;
   const ids = await overdueIn(queue, stats.serverTime - age, signal);
   if (ids.length === 0) {
     output.say(`No message of queue ${quoted(name)} is late by more than ${formatDuration(age)}.`);
@@ -115,11 +116,7 @@ async function dropOlder(
     output.say(`Queue ${quoted(name)} is not paused: some may come before they are dropped.`);
   const what = `${formatCount(ids.length, "message")} of queue ${quoted(name)} that ${ids.length === 1 ? "is" : "are"} late by more than ${formatDuration(age)}`;
   if (!(await confirm(session, `drop ${what}`, values))) return EXIT.done;
-  let dropped = 0;
-  for (let i = 0; i < ids.length; i += BATCH) {
-    const verdicts = await messages.cancelMany(ids.slice(i, i + BATCH), { signal });
-    dropped += verdicts.filter(Boolean).length;
-  }
+  const dropped = await changeWaiting(queue, "cancel", ids, { signal });
   if (isJson) await output.json({ queue: name, dropped });
   else await output.print(`Dropped ${formatCount(dropped, "message")} of queue ${quoted(name)}.`);
   return EXIT.done;
@@ -142,6 +139,3 @@ async function overdueIn(
   }
   return ids;
 }
-
-/** Messages that are cancelled at once. */
-const BATCH = 500;

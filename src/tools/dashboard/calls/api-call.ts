@@ -1,6 +1,7 @@
 import type { MessageId } from "../../../index.ts";
 import { checks, ids, layout, type Place, type Verb } from "../../../inside.ts";
 import { PLACE_NAMES, VERBS } from "../../view/places.ts";
+import type { Chosen } from "../../view/change.ts";
 import type { InspectedQueue, Inspector } from "../../view/inspector.ts";
 import { readablePayload, type ReadablePayload } from "../../view/text.ts";
 import { HttpError } from "../http/reply.ts";
@@ -30,12 +31,6 @@ const MAX_VALUE = 1000;
 
 /** What can be done with a schedule. */
 const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
-
-/** A message that somebody has chosen in a list: its id, or its spot (`place`) if it has none. */
-export interface Chosen {
-  readonly id?: MessageId | undefined;
-  readonly place?: string | undefined;
-}
 
 /** The most messages to choose in a list. */
 const MOST_AT_ONCE = 100;

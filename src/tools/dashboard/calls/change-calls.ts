@@ -1,29 +1,18 @@
-import { changeQuarantined, MOST_BARE } from "../../view/bare.ts";
-import { changeLettersAt } from "../../view/dead-reasons.ts";
-import type { InspectedQueue } from "../../view/inspector.ts";
-import { messagesIn } from "../../view/locate.ts";
+import { MOST_BARE } from "../../view/bare.ts";
 import { isUnreadable } from "../../view/sighting.ts";
-import type { MessageId } from "../../../index.ts";
-import { PLACES, type Place, type Verb } from "../../../inside.ts";
+import { PLACES, type Verb } from "../../../inside.ts";
 import { HttpError } from "../http/reply.ts";
-import type { ApiCall, Chosen } from "./api-call.ts";
+import type { ApiCall } from "./api-call.ts";
 import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
+import {
+  changeChosen,
+  isChange,
+  type Change,
+  type ChangedState,
+  type Chosen,
+} from "../../view/change.ts";
 
 // Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.
-
-/** A state whose messages can be changed. */
-type ChangedState = Exclude<Place, "ready" | "in flight">;
-
-/** A change to the messages in a state of a queue. */
-interface Change {
-  readonly queue: InspectedQueue;
-  readonly state: ChangedState;
-  readonly verb: Verb;
-  /** How long they are to wait then (ms). */
-  readonly delay: number;
-  /** Whether to count only. */
-  readonly isDry: boolean;
-}
 
 /** How far a change has come. */
 interface Progress {
@@ -44,7 +33,8 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
   const wanted = wantedOf(call);
   const state = stateFor(verb, wanted);
   const change: Change = { queue: await call.open(), state, verb, delay, isDry };
-  if (chosen !== undefined) return { count: await changed(change, chosen, call.signal) };
+  if (chosen !== undefined)
+    return { count: await changeChosen(change, chosen, { signal: call.signal }) };
   const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
   const { items, next } = await call.running.readings.page(list, call.page, (signal) =>
     changing(change, wanted, signal),
@@ -57,8 +47,7 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
 const MOST_CHANGED = 100_000;
 
 function stateFor(verb: Verb, { state }: Wanted): ChangedState {
-  const verbs: readonly Verb[] = state === undefined ? [] : PLACES[state].verbs;
-  if (verbs.includes(verb)) return state as ChangedState;
+  if (isChange(state, verb)) return state;
   const changes = Object.entries(PLACES).map(([name, place]) => [name, place.verbs] as const);
   const possible = changes.filter(([, some]) => some.length > 0);
   throw new HttpError(
@@ -79,7 +68,7 @@ async function* changing(
   const { state, isDry } = change;
   const isAll = state === "quarantined" && wanted.kind === undefined && wanted.text === undefined;
   if (isAll) {
-    const count = await changed(change, undefined, signal);
+    const count = await changeChosen(change, undefined, { signal });
     yield { count, found: count };
     return;
   }
@@ -97,7 +86,7 @@ async function* changing(
   }
   let count = 0;
   for (let i = 0; i < all.length; i += size) {
-    count += await changed(change, all.slice(i, i + size), signal);
+    count += await changeChosen(change, all.slice(i, i + size), { signal });
     yield { count, found: all.length };
   }
   yield { count, found: all.length };
@@ -125,55 +114,4 @@ async function* chosenBy(
     const isLeft = verb === "redrive" && seen !== undefined && isUnreadable(seen);
     yield seen === undefined || isLeft ? undefined : { id: seen.id, place: seen.place };
   }
-}
-
-/** Makes a change to some messages, or to the whole quarantine; returns how many were still there. */
-async function changed(
-  { queue, state, verb, delay, isDry }: Change,
-  chosen: readonly Chosen[] | undefined,
-  signal: AbortSignal,
-): Promise<number> {
-  const spots = chosen?.flatMap(({ place }) => place ?? []);
-  if (state === "quarantined") {
-    return await changeQuarantined(queue, verb as "requeue" | "remove", spots, { isDry, signal });
-  }
-  if (state === "dead") {
-    return isDry
-      ? await countLetters(queue, spots ?? [], signal)
-      : await changeLettersAt(queue, verb as "redrive" | "remove", spots ?? [], { delay, signal });
-  }
-  const { messages } = queue;
-  const isDone = async (id: MessageId) => {
-    if (isDry) return (await messages.get(id, { signal })) !== undefined;
-    if (verb === "cancel") return await messages.cancel(id, { signal });
-    const moved =
-      verb === "promote"
-        ? messages.promote(id, { signal })
-        : messages.reschedule(id, delay, { signal });
-    return (await moved) !== undefined;
-  };
-  const ids = [...new Set(chosen?.flatMap(({ id }) => id ?? []))];
-  let count = 0;
-  for (let i = 0; i < ids.length; i += AT_ONCE) {
-    const done = await Promise.all(ids.slice(i, i + AT_ONCE).map(isDone));
-    count += done.filter(Boolean).length;
-  }
-  return count;
-}
-
-/** How many messages are changed at the same time, each by a script of its own. */
-const AT_ONCE = 20;
-
-/** How many of these letters still exist. Reads the list up to the last of them. */
-async function countLetters(
-  queue: InspectedQueue,
-  spots: readonly string[],
-  signal: AbortSignal,
-): Promise<number> {
-  const missing = new Set(spots);
-  for await (const { place } of messagesIn(queue, "dead", { signal })) {
-    missing.delete(place);
-    if (missing.size === 0) break;
-  }
-  return new Set(spots).size - missing.size;
 }

@@ -1,0 +1,103 @@
+import type { CallOptions } from "../../index.ts";
+import { PLACES, type Place, type Verb } from "../../inside.ts";
+import { changeQuarantined } from "./bare.ts";
+import { changeLettersAt } from "./dead-reasons.ts";
+import type { InspectedQueue } from "./inspector.ts";
+import { messagesIn } from "./locate.ts";
+
+// What people can do with messages, for every face: each change counts those that were still there.
+
+/** A state whose messages can be changed. */
+export type ChangedState = Exclude<Place, "ready" | "in flight">;
+
+/** A change to the messages in a state of a queue. */
+export interface Change {
+  readonly queue: InspectedQueue;
+  readonly state: ChangedState;
+  readonly verb: Verb;
+  /** How long they are to wait then (ms). */
+  readonly delay: number;
+  /** Whether to count only. */
+  readonly isDry: boolean;
+}
+
+/** A message that somebody has chosen in a list: its id, or its spot (`place`) if it has none. */
+export interface Chosen {
+  readonly id?: string | undefined;
+  readonly place?: string | undefined;
+}
+
+/** Whether a verb fits a state. */
+export function isChange(state: Place | undefined, verb: Verb): state is ChangedState {
+  const verbs: readonly Verb[] = state === undefined ? [] : PLACES[state].verbs;
+  return verbs.includes(verb);
+}
+
+/** Makes a change to some messages, or to the whole quarantine; returns how many were still there. */
+export async function changeChosen(
+  { queue, state, verb, delay, isDry }: Change,
+  chosen: readonly Chosen[] | undefined,
+  call?: CallOptions,
+): Promise<number> {
+  const spots = chosen?.flatMap(({ place }) => place ?? []);
+  if (state === "quarantined") {
+    return await changeQuarantined(queue, verb as "requeue" | "remove", spots, { isDry, ...call });
+  }
+  if (state === "dead") {
+    return isDry
+      ? await countLetters(queue, spots ?? [], call)
+      : await changeLettersAt(queue, verb as "redrive" | "remove", spots ?? [], { delay, ...call });
+  }
+  const wanted = chosen?.flatMap(({ id }) => id ?? []) ?? [];
+  const of = { delay, isDry, ...call };
+  return await changeWaiting(queue, verb as "cancel" | "promote" | "reschedule", wanted, of);
+}
+
+/** Changes delayed and retrying messages, by their ids or keys; returns how many there were. */
+export async function changeWaiting(
+  { messages }: InspectedQueue,
+  verb: "cancel" | "promote" | "reschedule",
+  idsOrKeys: readonly string[],
+  { delay = 0, isDry = false, ...call }: CallOptions & { delay?: number; isDry?: boolean } = {},
+): Promise<number> {
+  const wanted = [...new Set(idsOrKeys)];
+  const isDone = async (idOrKey: string) => {
+    if (isDry) return (await messages.get(idOrKey, call)) !== undefined;
+    const moved =
+      verb === "promote"
+        ? messages.promote(idOrKey, call)
+        : messages.reschedule(idOrKey, delay, call);
+    return (await moved) !== undefined;
+  };
+  const size = verb === "cancel" && !isDry ? CANCELLED_AT_ONCE : AT_ONCE;
+  let count = 0;
+  for (let i = 0; i < wanted.length; i += size) {
+    const some = wanted.slice(i, i + size);
+    const done =
+      verb === "cancel" && !isDry
+        ? await messages.cancelMany(some, call)
+        : await Promise.all(some.map(isDone));
+    count += done.filter(Boolean).length;
+  }
+  return count;
+}
+
+/** How many messages are changed at the same time, each by a script of its own. */
+const AT_ONCE = 20;
+
+/** How many messages are cancelled in one call. */
+const CANCELLED_AT_ONCE = 500;
+
+/** How many of these letters still exist. Reads the list up to the last of them. */
+async function countLetters(
+  queue: InspectedQueue,
+  spots: readonly string[],
+  call: CallOptions | undefined,
+): Promise<number> {
+  const missing = new Set(spots);
+  for await (const { place } of messagesIn(queue, "dead", call)) {
+    missing.delete(place);
+    if (missing.size === 0) break;
+  }
+  return new Set(spots).size - missing.size;
+}
