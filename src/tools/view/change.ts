@@ -11,7 +11,7 @@ import { messagesIn } from "./locate.ts";
 export type ChangedState = Exclude<Place, "ready" | "in flight">;
 
 /** A change to the messages in a state of a queue. */
-export interface Change {
+export interface MessageChange {
   readonly queue: InspectedQueue;
   readonly state: ChangedState;
   readonly verb: Verb;
@@ -35,7 +35,7 @@ export function isChange(state: Place | undefined, verb: Verb): state is Changed
 
 /** Makes a change to some messages, or to the whole quarantine; returns how many were still there. */
 export async function changeChosen(
-  { queue, state, verb, delay, isDry }: Change,
+  { queue, state, verb, delay, isDry }: MessageChange,
   chosen: readonly Chosen[] | undefined,
   call?: CallOptions,
 ): Promise<number> {

@@ -7,7 +7,7 @@ import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 import {
   changeChosen,
   isChange,
-  type Change,
+  type MessageChange,
   type ChangedState,
   type Chosen,
 } from "../../view/change.ts";
@@ -32,7 +32,7 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
   const { verb, delay = 0, isDry, chosen } = call;
   const wanted = wantedOf(call);
   const state = stateFor(verb, wanted);
-  const change: Change = { queue: await call.open(), state, verb, delay, isDry };
+  const change: MessageChange = { queue: await call.open(), state, verb, delay, isDry };
   if (chosen !== undefined)
     return { count: await changeChosen(change, chosen, { signal: call.signal }) };
   const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
@@ -61,7 +61,7 @@ function stateFor(verb: Verb, { state }: Wanted): ChangedState {
  * to where the list is still being read. Yields undefined after each step of the search.
  */
 async function* changing(
-  change: Change,
+  change: MessageChange,
   wanted: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<Progress | undefined, void, void> {
@@ -99,7 +99,7 @@ const MARK = 1000;
 const BATCH = 100;
 
 async function* chosenBy(
-  { queue, state, verb }: Change,
+  { queue, state, verb }: MessageChange,
   wanted: Wanted,
   signal: AbortSignal,
 ): AsyncGenerator<Chosen | undefined, void, void> {
