@@ -20,23 +20,6 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T, never> {
   readonly insertionOrder: InsertionOrder<T>;
   readonly #open: OpenQueue;
 
-  // Where these methods were until 0.1. `poll(500)` took 500 messages out, due or not.
-  static {
-    const names = ["peek", "readAll", "contains", "remove", "removeAll", "retainAll", "poll"];
-    for (const name of [...names, "pollLastAndOfferFirstTo"]) {
-      Object.defineProperty(this.prototype, name, {
-        value: () => Promise.reject(new TypeError(moved(name))),
-      });
-    }
-    Object.defineProperty(this.prototype, Symbol.asyncIterator, {
-      value: () => {
-        throw new TypeError(
-          "a DelayedQueue must be iterated as insertionOrder: for await (... of queue.insertionOrder)",
-        );
-      },
-    });
-  }
-
   /** @internal Use `Delayline.getDelayedQueue`. */
   constructor(open: OpenQueue, payloads: Payloads<T>, settings: QueueSettings<T>) {
     super(open, open.plain, payloads, settings);
@@ -64,10 +47,4 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T, never> {
     if (result.isPlain) await this.#open.plain.activity.note({ what: "made plain" });
     return result;
   }
-}
-
-/** What an error says about a method that `insertionOrder` has now. */
-function moved(name: string): string {
-  const due = name === "poll" ? "; to take due messages, use getBlockingQueue(name).poll" : "";
-  return `${name} of a DelayedQueue must be called as insertionOrder.${name}${due}`;
 }

@@ -123,10 +123,8 @@ function keyRule(
   }
   checkKey(key);
   if (!["ignore", "replace", "update"].includes(onDuplicate)) {
-    const meant = FORMER_RULES[onDuplicate as string];
-    const wayOut = meant === undefined ? "" : `; did you mean "${meant}"?`;
     throw new TypeError(
-      `onDuplicate must be "ignore", "replace" or "update", got ${JSON.stringify(onDuplicate)}${wayOut}`,
+      `onDuplicate must be "ignore", "replace" or "update", got ${JSON.stringify(onDuplicate)}`,
     );
   }
   if (maxWait === undefined) return { key, rule: onDuplicate };
@@ -136,9 +134,6 @@ function keyRule(
   checkDuration("maxWait", maxWait);
   return { key, rule: onDuplicate, maxWait };
 }
-
-/** What the rules were called until 0.1. */
-const FORMER_RULES: Readonly<Record<string, string>> = { reject: "ignore", keep: "update" };
 
 /**
  * Checks the shape of one message of `offerMany`, and returns when it is due; {@link offerRule} checks its options.

@@ -55,18 +55,6 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   readonly #reach: GroupReach;
   readonly #consuming: Consuming<T>;
 
-  // JavaScript may still call what only a delayed queue has: its insertion order holds no retrying messages.
-  static {
-    for (const name of ["peek", "readAll", "contains", "remove", "removeAll", "retainAll"]) {
-      Object.defineProperty(this.prototype, name, {
-        value: () =>
-          Promise.reject(
-            new TypeError(`${name} must be called as getDelayedQueue(name).insertionOrder.${name}`),
-          ),
-      });
-    }
-  }
-
   /** @internal Use `Delayline.getReliableQueue`. */
   constructor(open: OpenQueue, payloads: Payloads<T>, settings: ReliableSettings<T>) {
     const reach = open.openGroup(settings.group);

@@ -74,7 +74,7 @@ export const BROUGHT: readonly Brought[] = [
   { names: words("replace overwrite upsert onConflict ifExists"), option: "onDuplicate" },
   {
     names:
-      words(`attempts maxDeliveries retries maxRetries retryLimit retryCount tries maxTries maxReceiveCount
+      words(`attempts maxDeliver maxDeliveryCount retries maxRetries retryLimit retryCount tries maxTries maxReceiveCount
       maxRetry deliveryLimit maxStalledCount`),
     option: "maxAttempts",
   },
@@ -149,12 +149,10 @@ export const BROUGHT: readonly Brought[] = [
   },
   { names: words("waitTimeSeconds waitTime block blockMs"), option: "timeout" },
   {
-    names: words("gracePeriod gracefulShutdownTimeout shutdownTimeout"),
+    names: words("gracePeriod gracefulShutdownTimeout shutdownTimeout timeout"),
     option: "handlerTimeout",
     wayOut: "use close({ handlerTimeout })",
   },
-  // Its name until 0.1.
-  { names: words("closeTimeout"), option: "unreachableTimeout" },
   {
     names: words("autoAck noAck autoCommit autoDelete"),
     wayOut: "leave it out: subscribe acknowledges when the handler returns, take never does",

@@ -30,10 +30,6 @@ export interface CloseOptions {
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function checkCloseOptions(options: CloseOptions): void {
-  // Its name until 0.1, which takeMany has kept.
-  if (typeof options === "object" && options !== null && "timeout" in options) {
-    throw new TypeError('close option must be handlerTimeout, got "timeout"; use handlerTimeout');
-  }
   checkOptions("close option", options, ["handlerTimeout"]);
   if (options.handlerTimeout !== undefined) checkDuration("handlerTimeout", options.handlerTimeout);
 }

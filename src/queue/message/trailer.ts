@@ -15,7 +15,7 @@ import { packOccurrence, type Occurrence } from "./occurrence.ts";
  * - tag 2, for each header: `length of the name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`;
- * - tag 7, at most once: what has to hold for the message to be delivered, see `guard.ts`;
+ * - tag 7, at most once: what has to hold for the message to be delivered, see `only-if.ts`;
  * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian;
  * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`.
  *

@@ -152,7 +152,9 @@ test("it may be called twice, for a queue that is not open, and beside close", a
   await Promise.all([line.closeQueue(name), line.close()]);
   await line.closeQueue(name);
   await expect(line.closeQueue(name, { timeout: 1 } as never)).rejects.toThrow(
-    new TypeError('close option must be handlerTimeout, got "timeout"; use handlerTimeout'),
+    new TypeError(
+      'close option must be one of handlerTimeout, got "timeout"; did you mean handlerTimeout?',
+    ),
   );
 });
 

@@ -244,11 +244,6 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ],
   ],
   [
-    "closeTimeout, its old name",
-    () => new Delayline({ closeTimeout: 5000 } as never),
-    ["option", "must be one of redis", 'got "closeTimeout"', "did you mean unreachableTimeout?"],
-  ],
-  [
     "a port for redis",
     () => new Delayline({ redis: 6379 } as never),
     ["redis", "must be a URL, ioredis options, or a Redis or Cluster of ioredis", "got number"],
@@ -1485,12 +1480,6 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ["unknown", 'must be "reject", "ack" or "leave"', 'got "drop"'],
   ],
   [
-    "peek of a reliable queue",
-    (its) => (its.reliable as never as { peek(): Promise<unknown> }).peek(),
-    ["peek", "must be called as", "", "getDelayedQueue(name).insertionOrder.peek"],
-  ],
-  // Names until 0.1.
-  [
     "visibilityTimeout",
     (its) => its.line.getReliableQueue("q", { visibilityTimeout: 30_000 } as never),
     [
@@ -1501,24 +1490,14 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ],
   ],
   [
-    "maxDeliveries",
-    (its) => its.line.getReliableQueue("q", { maxDeliveries: 8 } as never),
+    "maxDeliveryCount",
+    (its) => its.line.getReliableQueue("q", { maxDeliveryCount: 8 } as never),
     [
       "reliable queue option",
       "must be one of codec",
-      'got "maxDeliveries"',
+      'got "maxDeliveryCount"',
       "did you mean maxAttempts?",
     ],
-  ],
-  [
-    'onDuplicate "reject"',
-    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "reject" } as never),
-    ["onDuplicate", 'must be "ignore"', 'got "reject"', 'did you mean "ignore"?'],
-  ],
-  [
-    'onDuplicate "keep"',
-    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "keep" } as never),
-    ["onDuplicate", 'must be "ignore"', 'got "keep"', 'did you mean "update"?'],
   ],
   [
     "max of takeMany",
@@ -1528,29 +1507,7 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "max of subscribeBatch",
     (its) => its.reliable.subscribeBatch(() => {}, { max: 10 } as never),
-    ["subscribe option", "must be one of limit", 'got "max"', "did you mean limit?"],
-  ],
-  ...[
-    "peek",
-    "readAll",
-    "contains",
-    "remove",
-    "removeAll",
-    "retainAll",
-    "poll",
-    "pollLastAndOfferFirstTo",
-  ].map((name): (typeof REFUSED)[number] => [
-    `${name} of a delayed queue`,
-    (its) => (its.delayed as never as Record<string, (x: unknown) => unknown>)[name]?.("x"),
-    [`${name} of a DelayedQueue`, "must be called as", "", `insertionOrder.${name}`],
-  ]),
-  [
-    "iterating a delayed queue",
-    async (its) => {
-      for await (const message of its.delayed as never as AsyncIterable<unknown>) return message;
-      return undefined;
-    },
-    ["a DelayedQueue", "must be iterated as", "", "for await (... of queue.insertionOrder)"],
+    ["subscribe option", "must be one of concurrency", 'got "max"', "did you mean limit?"],
   ],
   // Deliveries and dead letters.
   [
@@ -1672,7 +1629,12 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "timeout of close, its old name",
     (its) => its.line.close({ timeout: 5000 } as never),
-    ["close option", "must be handlerTimeout", 'got "timeout"', "use handlerTimeout"],
+    [
+      "close option",
+      "must be one of handlerTimeout",
+      'got "timeout"',
+      "did you mean handlerTimeout?",
+    ],
   ],
   [
     "force, as in BullMQ",

@@ -212,7 +212,10 @@ describe("a timeout", () => {
 
   test.each<[unknown, string]>([
     [{ handlertimeout: 1 }, 'close option must be one of handlerTimeout, got "handlertimeout"'],
-    [{ timeout: 1 }, 'close option must be handlerTimeout, got "timeout"; use handlerTimeout'],
+    [
+      { timeout: 1 },
+      'close option must be one of handlerTimeout, got "timeout"; did you mean handlerTimeout?',
+    ],
     [
       { handlerTimeout: -1 },
       "handlerTimeout must be between 0 and 946728000000 ms (30 years), got -1",

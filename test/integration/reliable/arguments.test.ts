@@ -88,13 +88,6 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...NOT_SUBSCRIBE.map((options) => [{ a: nothing }, options]),
     ...withOption("unknown", [null, "drop", 7]).map((options) => [{ a: nothing }, options]),
   ],
-  // Only a delayed queue has these.
-  peek: [[]],
-  readAll: [[]],
-  contains: [["x"]],
-  remove: [["x"]],
-  removeAll: [[["x"]]],
-  retainAll: [[["x"]]],
 };
 
 /** Those of any queue with an option that only a reliable one takes. */

@@ -47,7 +47,7 @@ describe("is checked at once", () => {
     ["q", { reliable: false }, /^reliable options must be an object, got false/],
     [
       "q",
-      { reliable: { maxDeliveries: 4 } },
+      { reliable: { maxDeliveryCount: 4 } },
       /^reliable option must be one of group,.*did you mean maxAttempts\?$/,
     ],
     ["q", { reliable: { maxAttempts: 0 } }, /^maxAttempts must be a whole number/],
