@@ -13,8 +13,9 @@ import { DelayedQueue } from "./delayed-queue.ts";
  * due ones as a {@link BlockingQueue} does. Made by `Delayline.open`.
  *
  * What is called as in a {@link ReliableQueue} does the same here, except that a message is gone once it is taken (at
- * most once), and that a payload comes without a delivery. `size`, `isEmpty` and `clear` are about delayed messages;
- * those of the ready ones are on {@link ready}.
+ * most once), and that a payload comes without a delivery. `size`, `isEmpty` and `clear` are about delayed messages, as in
+ * every handle that offers: code for either kind of queue does the same, and `clear` drops nothing that is due. Those of
+ * the ready messages are on {@link ready}, which is Redisson's `RBlockingQueue` beside its `RDelayedQueue`.
  */
 export class PlainQueue<T = unknown> extends DelayedQueue<T> {
   /** The ready messages: `put`, `peek`, `size`, `drain` and `pollFromAny`, besides what takes. */
