@@ -2,7 +2,7 @@ import { RedisError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { Pause } from "../time/pause.ts";
-import { networkTime, queueTime } from "../time/runtime.ts";
+import { networkTime, presenceTime, queueTime, type Presence, type Time } from "../time/runtime.ts";
 
 /**
  * Something that a process does in the background, again and again: at intervals, when it is woken, or both.
@@ -13,13 +13,16 @@ import { networkTime, queueTime } from "../time/runtime.ts";
  * No failure ends a task. It is reported through the task's {@link Work}, and a growing pause follows, which waking does
  * not cut short. A pause of Infinity leaves the next attempt to whoever wakes the task.
  */
-export class Task {
+export class Task implements Presence {
+  readonly name: string | undefined;
+  readonly needs: () => readonly string[];
   readonly #act: () => Promise<number>;
   readonly #cannot: string;
   readonly #work: Work;
   readonly #pause: Pause;
   readonly #isRoutine: () => boolean;
-  readonly #timer = new DeadlineTimer(() => this.#begin());
+  readonly #time: Time;
+  readonly #timer: DeadlineTimer;
   /** Ends the pause after a failure. */
   readonly #retryTimer = new DeadlineTimer(() => this.#begin(), "ordinary", networkTime);
   /** The action that is under way. Never rejects. */
@@ -32,7 +35,8 @@ export class Task {
 
   /**
    * `cannot` says in reports what has failed, such as `cannot tidy queue "orders"`. `isRoutine` says whether the next
-   * action only looks again, and nothing changes if it comes later.
+   * action only looks again, and nothing changes if it comes later. `presence` is given for a task that acts in the time
+   * of presence; see {@link Presence}.
    */
   constructor(
     act: () => Promise<number>,
@@ -40,7 +44,12 @@ export class Task {
     work: Work,
     pause = new Pause(100, 5000),
     isRoutine = () => false,
+    presence?: Pick<Presence, "name" | "needs">,
   ) {
+    this.name = presence?.name;
+    this.needs = presence?.needs ?? (() => []);
+    this.#time = presence === undefined ? queueTime : presenceTime;
+    this.#timer = new DeadlineTimer(() => this.#begin(), "ordinary", this.#time);
     this.#act = act;
     this.#cannot = cannot;
     this.#work = work;
@@ -51,6 +60,12 @@ export class Task {
   /** Whether no action follows. An action in several steps may end early then. */
   get isStopped(): boolean {
     return this.#isStopped;
+  }
+
+  /** Whether the next action is a routine, and nothing keeps it from acting when it is due. */
+  isSteady(): boolean {
+    const isArmed = this.#isStarted && !this.#isStopped && this.#acting === undefined;
+    return isArmed && !this.#isPausing && this.#isRoutine();
   }
 
   /** Acts for the first time in `delay` milliseconds. A second call changes nothing. */
@@ -95,7 +110,7 @@ export class Task {
 
   #arm(delay: number): void {
     if (this.#isPausing) this.#retryTimer.reset(networkTime.now() + delay);
-    else this.#timer.reset(queueTime.now() + delay, this.#isRoutine() ? this : undefined);
+    else this.#timer.reset(this.#time.now() + delay, this.#isRoutine() ? this : undefined);
   }
 
   #clear(): void {

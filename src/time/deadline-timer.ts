@@ -1,4 +1,4 @@
-import { clearImmediate, queueTime, setImmediate, type Time } from "./runtime.ts";
+import { clearImmediate, queueTime, setImmediate, type Routine, type Time } from "./runtime.ts";
 
 /**
  * One timer for one deadline, however far away it is.
@@ -19,7 +19,7 @@ export class DeadlineTimer {
   #lastDueAt = -Infinity;
   #timeout: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
-  #routine: object | undefined;
+  #routine: Routine | undefined;
 
   constructor(
     onDue: () => void,
@@ -35,7 +35,7 @@ export class DeadlineTimer {
    * Arms the timer for `at`, which replaces the current deadline. Infinity disarms it. For `routine` see
    * {@link Time.setTimeout}.
    */
-  reset(at: number, routine?: object): void {
+  reset(at: number, routine?: Routine): void {
     this.#routine = routine;
     this.#time.clearTimeout(this.#timeout);
     clearImmediate(this.#immediate);

@@ -4,20 +4,35 @@
  *
  * `node:timers` and `node:perf_hooks` are asked rather than the globals: a test framework may have replaced those before.
  *
- * There are two kinds of time. The **queue's time** is that of deadlines, leases, pauses and waits. The **network's time**
- * bounds the wait for replies and connections, and paces attempts after a failure. Both are the same, unless a test turns
- * the queue's clock.
+ * There are three kinds of time. The **queue's time** is that of deadlines, leases, pauses and waits. The **time of
+ * presence** is that of the signs by which processes know of each other that they are alive, and of what ends without
+ * such signs. The **network's time** bounds the wait for replies and connections, and paces attempts after a failure. All
+ * are the same, unless a test turns the queue's clock: then the network's time is real, and the time of presence stands
+ * still while no process can die.
  */
 import { performance as clock } from "node:perf_hooks";
 import * as timers from "node:timers";
 
+/** What gives signs of life, and when the time of presence may stand still for it. */
+export interface Presence {
+  /** Whether it goes on as before, as far as it knows: it can give its signs, and waits for nobody. Defaults to true. */
+  readonly isSteady?: () => boolean;
+  /** Who gives these signs. */
+  readonly name?: string | undefined;
+  /** Whose signs have to come by the same clock. Others may die at any time. */
+  readonly needs?: () => readonly string[];
+}
+
+/** What a process does again and again. */
+export type Routine = object & Presence;
+
 /** A monotonic clock and its timers. */
 export interface Time {
   /**
-   * `routine` is the task that looks again and again, if nothing but looking depends on this timer. A clock that a test
-   * turns need not stop for it.
+   * `routine` is the task that looks again and again, if nothing but looking depends on this timer; in the time of
+   * presence, the task whose signs it is for. A clock that a test turns need not stop for it.
    */
-  readonly setTimeout: (callback: () => void, delay?: number, routine?: object) => NodeJS.Timeout;
+  readonly setTimeout: (callback: () => void, delay?: number, routine?: Routine) => NodeJS.Timeout;
   readonly clearTimeout: (timeout: NodeJS.Timeout | undefined) => void;
   /** Milliseconds on a clock that nobody sets. */
   readonly now: () => number;
@@ -38,6 +53,8 @@ export interface Runtime extends Time {
   readonly nextTick: (callback: () => void) => void;
   readonly queueMicrotask: (callback: () => void) => void;
   readonly network: NetworkTime;
+  /** The time of presence. Defaults to the queue's time. */
+  readonly presence?: Time;
   /** Told of what is loaded, which shows neither as a timer nor as a command. */
   readonly onLoading?: (loading: Promise<unknown>) => void;
   /** Stands in for the clock of Redis. */
@@ -111,6 +128,23 @@ export const queueTime: Time = {
     return holder.current.isExact ?? false;
   },
 };
+
+/** The time of signs of life, and of what ends without them. */
+export const presenceTime: Time = {
+  // A routine of the queue's time must depend on nothing.
+  setTimeout: (callback, delay, routine) =>
+    holder.current.presence?.setTimeout(callback, delay, routine) ??
+    holder.current.setTimeout(callback, delay),
+  clearTimeout: (timeout) => presenceOf(holder.current).clearTimeout(timeout),
+  now: () => presenceOf(holder.current).now(),
+  get isExact() {
+    return presenceOf(holder.current).isExact ?? false;
+  },
+};
+
+function presenceOf(runtime: Runtime): Time {
+  return runtime.presence ?? runtime;
+}
 
 /** The time of replies, connections and attempts after a failure. */
 export const networkTime: NetworkTime = {

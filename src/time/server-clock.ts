@@ -53,7 +53,7 @@ export class ServerClock {
    */
   observe(serverTime: number, sentAt: number): void {
     const now = queueTime.now();
-    const drift = (now - this.#boundedAt) * MAX_DRIFT;
+    const drift = driftIn(now - this.#boundedAt);
     const least = serverTime - now;
     const most = serverTime - sentAt;
     this.#least = Math.max(this.#least - drift, least);
@@ -109,7 +109,7 @@ export class ServerClock {
     const now = queueTime.now();
     const mark = this.#marks.findLast(({ at }) => now - at >= PAST);
     if (mark === undefined) return undefined;
-    return now + mark.least - (now - mark.at) * MAX_DRIFT;
+    return now + mark.least - driftIn(now - mark.at);
   }
 
   #mark(least: number, now: number): void {
@@ -143,6 +143,11 @@ export async function askTime(client: {
 }): Promise<number> {
   const time = await client.time();
   return serverStandIn()?.now?.(client) ?? ServerClock.fromTime(time);
+}
+
+/** How far two clocks may drift apart in so many milliseconds. Time that a test turns is the server's time, too. */
+function driftIn(duration: number): number {
+  return queueTime.isExact === true ? 0 : duration * MAX_DRIFT;
 }
 
 /** Milliseconds, see {@link ServerClock.past}. */

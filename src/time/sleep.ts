@@ -1,6 +1,6 @@
 import { onAbort } from "./abort.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
-import { networkTime, queueTime, type Time } from "./runtime.ts";
+import { networkTime, presenceTime, queueTime, type Time } from "./runtime.ts";
 
 /**
  * Sleeps on the queue's time. Resolves after `duration` milliseconds, however many, or as soon as one of the signals is aborted. Never rejects:
@@ -11,6 +11,14 @@ export function sleep(
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<void> {
   return sleepOn(queueTime, duration, signals);
+}
+
+/** The same on the time of presence: the wait for what another process holds while it is alive. */
+export function sleepForPresence(
+  duration: number,
+  ...signals: readonly (AbortSignal | undefined)[]
+): Promise<void> {
+  return sleepOn(presenceTime, duration, signals);
 }
 
 /** The same on the network's time: the bound of a wait for a server, or a pause after a failure. */

@@ -1,7 +1,7 @@
 import { RedisError } from "../../errors.ts";
 import { heldFact } from "../../lua/guarded.ts";
 import type { Work } from "../../redis/troubles.ts";
-import { sleep } from "../../time/sleep.ts";
+import { sleepForPresence } from "../../time/sleep.ts";
 import { Lease, type Claim } from "./lease.ts";
 
 /** The consumption of a partition during one lease. */
@@ -91,7 +91,7 @@ export class Holding {
     }
     if (!this.#isEnded) {
       this.#waking = new AbortController();
-      await sleep(wait, this.#waking.signal);
+      await sleepForPresence(wait, this.#waking.signal);
     }
     return undefined;
   }

@@ -12,7 +12,7 @@ import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { PAST } from "../../time/server-clock.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Part } from "../parts/part.ts";
-import { queueTime } from "../../time/runtime.ts";
+import { presenceTime, queueTime } from "../../time/runtime.ts";
 
 /** A partition to take the lease on, and the process that takes it. */
 export interface Claim {
@@ -44,9 +44,10 @@ export class Lease {
   /** The consumers of predecessors, as `hold` returned them. */
   readonly #orphans: readonly string[];
   readonly #over = new AbortController();
-  readonly #ending = new DeadlineTimer(() => this.lose(NOT_RENEWED));
+  readonly #ending = new DeadlineTimer(() => this.lose(NOT_RENEWED), "ordinary", presenceTime);
   readonly #renewals: Task;
-  #endsAt: number;
+  /** In the time of presence. */
+  #endsAt = -Infinity;
 
   private constructor(
     claim: Claim,
@@ -56,15 +57,16 @@ export class Lease {
     this.#claim = claim;
     this.fence = fence;
     this.#orphans = orphans;
-    this.#endsAt = sentAt + DURATION;
-    this.#ending.reset(this.#endsAt - MARGIN);
     this.#renewals = new Task(
       () => this.#renew(),
       `cannot renew the lease on partition "${claim.part.queue.name}"`,
       claim.work,
       new Pause(RETRY, RETRY),
+      () => !this.#over.signal.aborted,
+      {},
     );
     this.#renewals.start(INTERVAL);
+    this.#renewed(sentAt);
   }
 
   /**
@@ -76,7 +78,7 @@ export class Lease {
    */
   static async take(claim: Claim): Promise<Lease | number> {
     const { queue } = claim.part;
-    const sentAt = queueTime.now();
+    const [sentAt, asked] = [queueTime.now(), presenceTime.now()];
     const { process, group = "" } = claim;
     const args = { process, duration: DURATION, group, past: queue.clock.past ?? "" };
     const { background } = queue.server.connections;
@@ -92,7 +94,7 @@ export class Lease {
     for (const connection of reply.stale) {
       await endConnection(queue.server.connections, queue.keys.ready, connection);
     }
-    return new Lease(claim, reply, sentAt);
+    return new Lease(claim, reply, asked);
   }
 
   /** Aborted when the lease is over, with an error that says why. */
@@ -102,7 +104,7 @@ export class Lease {
 
   /** Whether a handler may begin. */
   get isOurs(): boolean {
-    return !this.#over.signal.aborted && queueTime.now() < this.#endsAt - MARGIN;
+    return !this.#over.signal.aborted && presenceTime.now() < this.#endsAt - MARGIN;
   }
 
   /**
@@ -170,7 +172,7 @@ export class Lease {
 
   /** Returns the milliseconds until the next renewal. */
   async #renew(): Promise<number> {
-    const sentAt = queueTime.now();
+    const sentAt = presenceTime.now();
     this.#claim.part.queue.server.connections.followTime();
     const args = { ...this.#own, duration: DURATION };
     let isOurs: boolean;
@@ -184,11 +186,14 @@ export class Lease {
     if (!isOurs) this.lose("another process has taken it");
     // Once over it stays so: what was not handed out meanwhile would be behind what is read now.
     else if (!this.isOurs) this.lose(NOT_RENEWED);
-    else if (!this.#renewals.isStopped) {
-      this.#endsAt = sentAt + DURATION;
-      this.#ending.reset(this.#endsAt - MARGIN);
-    }
+    else if (!this.#renewals.isStopped) this.#renewed(sentAt);
     return INTERVAL;
+  }
+
+  /** The lease lasts from `sentAt` on. */
+  #renewed(sentAt: number): void {
+    this.#endsAt = sentAt + DURATION;
+    this.#ending.reset(this.#endsAt - MARGIN, this.#renewals);
   }
 }
 

@@ -1,4 +1,4 @@
-import { queueTime } from "../../time/runtime.ts";
+import { presenceTime } from "../../time/runtime.ts";
 import { isWithOrdinary } from "../ring/fact.ts";
 import { movers } from "../ring/shares.ts";
 import type { Following } from "./following.ts";
@@ -14,13 +14,13 @@ export class AbandonedChanges {
   readonly #finish: () => Promise<boolean>;
   /** How many changes this client works on. */
   #working = 0;
-  /** Since when nobody has worked on the change under way (`queueTime.now()`). */
+  /** Since when nobody has worked on the change under way (`presenceTime.now()`). */
   #abandonedAt: number | undefined;
   /** Processes that died while they worked on a change, and that this client has not looked after yet. */
   readonly #died = new Set<string>();
   /** Those that it has looked after. */
   readonly #lookedAfter = new Set<string>();
-  /** Until when this client leaves it to others to finish the change (`queueTime.now()`). */
+  /** Until when this client leaves it to others to finish the change (`presenceTime.now()`). */
   #restsUntil = -Infinity;
 
   /** `finish` finishes the change under way, and returns whether it has. */
@@ -47,23 +47,26 @@ export class AbandonedChanges {
    * is looked after as well, once for each such process.
    *
    * While the ordinary queue is a part, nobody knows whether its processes are gone: the next `setPartitions` finishes.
+   *
+   * Returns whether there is anything to look after.
    */
-  #lookAfter(): void {
+  #lookAfter(): boolean {
     const { fact, self, members, changers } = this.#following;
     this.#noteDied(changers.silent);
     const isOpen = fact !== undefined && fact.state !== "stable" && !isWithOrdinary(fact);
     const isNeeded = isOpen || this.#died.size > 0;
     if (!isNeeded || this.#working > 0 || changers.alive.length > 0) {
       this.#abandonedAt = undefined;
-      return;
+      return isNeeded;
     }
-    const now = queueTime.now();
-    if (now < this.#restsUntil) return;
+    const now = presenceTime.now();
+    if (now < this.#restsUntil) return true;
     this.#abandonedAt ??= now;
     const names = members.map(({ name }) => name).filter((name) => !this.#died.has(name));
     const rank = movers(names, 0, names.length).indexOf(self);
-    if (now - this.#abandonedAt < rank * HEAD_START) return;
+    if (now - this.#abandonedAt < rank * HEAD_START) return true;
     void this.#goOn([...this.#died], names.length);
+    return true;
   }
 
   /** Goes on for the processes that died. Never rejects. */
@@ -77,7 +80,7 @@ export class AbandonedChanges {
         return;
       }
       // Another process may be permitted what this one is not. Each tries once before this one tries again.
-      this.#restsUntil = queueTime.now() + Math.max(1, alive) * HEAD_START;
+      this.#restsUntil = presenceTime.now() + Math.max(1, alive) * HEAD_START;
     });
   }
 

@@ -24,7 +24,7 @@ export class Following {
   readonly #creation: Creation;
   readonly #wrongUses: WrongUses;
   readonly #onChange: () => void;
-  readonly #onSeen = new Set<() => void>();
+  readonly #onSeen = new Set<() => boolean>();
   /** Undefined until this client follows the fact. */
   #followed: { readonly watch: FactWatch; readonly members: Members } | undefined;
   #isOrdinary = true;
@@ -185,8 +185,10 @@ export class Following {
     return this.#followed?.members.changers ?? { alive: [], silent: [] };
   }
 
-  /** Calls `listener` whenever this process has seen the other members. */
-  onSeen(listener: () => void): void {
+  /**
+   * Calls `listener` whenever this process has seen the other members. It returns whether it waits for the next time.
+   */
+  onSeen(listener: () => boolean): void {
     this.#onSeen.add(listener);
   }
 
@@ -235,9 +237,7 @@ export class Following {
     });
     const members = new Members(this.#name, first, watch, {
       onChange: this.#onChange,
-      onSeen: () => {
-        for (const listener of this.#onSeen) listener();
-      },
+      onSeen: () => [...this.#onSeen].map((listener) => listener()).includes(true),
       onUncreated: () => this.#wrongUses.noteUncreated(),
     });
     this.#followed = { watch, members };

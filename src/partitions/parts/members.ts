@@ -27,7 +27,7 @@ export class Members implements Listener {
   readonly #first: Part;
   readonly #watch: FactWatch;
   readonly #onChange: () => void;
-  readonly #onSeen: () => void;
+  readonly #onSeen: () => boolean;
   readonly #onUncreated: () => Promise<void>;
   readonly #id = `${processName()}/${randomUUID()}`;
   readonly #signs: Task;
@@ -37,11 +37,13 @@ export class Members implements Listener {
   /** This process as a member, as the others know it; empty before the first sign of life. */
   #announced = "";
   #hasBegun = false;
+  /** Whether something waits until this process sees the others again. */
+  #isWaiting = false;
   readonly #closing = new AbortController();
 
   /**
    * `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition; `onSeen`
-   * whenever this process has seen the others; `onUncreated` while it consumes exclusively and there are no partitions.
+   * whenever this process has seen the others, and returns whether something waits until it sees them again; `onUncreated` while it consumes exclusively and there are no partitions.
    */
   constructor(
     queue: string,
@@ -53,7 +55,7 @@ export class Members implements Listener {
       onUncreated,
     }: {
       readonly onChange: () => void;
-      readonly onSeen: () => void;
+      readonly onSeen: () => boolean;
       readonly onUncreated: () => Promise<void>;
     },
   ) {
@@ -64,17 +66,18 @@ export class Members implements Listener {
       `cannot ask for the partitions of queue "${queue}"`,
       first.queue.server.troubles.work(),
       new Pause(50, 1000),
-      () => this.#isAlone,
+      () => this.#isSteady,
+      { name: this.#id, needs: () => this.#all.map(({ name }) => name) },
     );
     this.#onChange = onChange;
     this.#onSeen = onSeen;
     this.#onUncreated = onUncreated;
   }
 
-  /** Whether nobody depends on this process's signs of life. */
-  get #isAlone(): boolean {
-    const { isExclusive, isChanging } = this.#roles;
-    return this.#all.length <= 1 && isExclusive !== true && isChanging !== true;
+  /** Whether nothing waits for the next sign of life as long as all members live. */
+  get #isSteady(): boolean {
+    if (this.#watch.fact === undefined) return true;
+    return !this.#isWaiting && !this.#all.some(({ roles }) => roles.isChanging === true);
   }
 
   /** All members, including this process if it attends. */
@@ -195,7 +198,7 @@ export class Members implements Listener {
       .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
       .map(({ name }) => name);
     if (this.#signature !== before) this.#onChange();
-    this.#onSeen();
+    this.#isWaiting = this.#onSeen();
   }
 
   async #publish(hint: string): Promise<void> {

@@ -129,7 +129,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
       const watch = new FactWatch("orders", open, creation, () => {});
       const members = new Members("orders", open, watch, {
         onChange: () => {},
-        onSeen: () => {},
+        onSeen: () => false,
         onUncreated: async () => {},
       });
       return {

@@ -315,13 +315,13 @@ export const EXCLUSIVE: readonly Mutant[] = [
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
-        find: `queueTime.now() < this.#endsAt - MARGIN;`,
+        find: `presenceTime.now() < this.#endsAt - MARGIN;`,
         replace: `this.#endsAt > MARGIN;`,
       },
       {
         file: "partitions/exclusive/lease.ts",
-        find: `new DeadlineTimer(() => this.lose(NOT_RENEWED));`,
-        replace: `new DeadlineTimer(() => this.#ending.clear());`,
+        find: `new DeadlineTimer(() => this.lose(NOT_RENEWED), `,
+        replace: `new DeadlineTimer(() => this.#ending.clear(), `,
       },
     ],
   },
@@ -348,8 +348,8 @@ export const EXCLUSIVE: readonly Mutant[] = [
     edits: [
       {
         file: "partitions/exclusive/lease.ts",
-        find: `      this.#endsAt = sentAt + DURATION;`,
-        replace: `      this.#endsAt = queueTime.now() + DURATION;`,
+        find: `isStopped) this.#renewed(sentAt);`,
+        replace: `isStopped) this.#renewed(presenceTime.now());`,
       },
     ],
   },

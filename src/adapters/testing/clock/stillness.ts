@@ -27,6 +27,7 @@ export class Stillness {
   readonly #observed: Observed;
   readonly #patience: number;
   readonly #connections = new Set<Connection>();
+  readonly #ready = new Set<Connection>();
   /** The blocking read that each connection waits for. */
   readonly #reads = new WeakMap<Connection, object>();
   #readCount = 0;
@@ -90,10 +91,17 @@ export class Stillness {
     return `${timeline.changes} ${handlers.changes} ${scriptCount()}`;
   }
 
+  /** Whoever was heard through a connection that is lost may not be heard again. */
+  #look(connection: Connection): void {
+    if (connection.status === "ready") this.#ready.add(connection);
+    else if (this.#ready.delete(connection)) this.#observed.timeline.happened();
+  }
+
   /** What has to end first, in words. */
   get #awaited(): string | undefined {
     const { timeline, handlers, waitCount } = this.#observed;
     for (const connection of this.#connections) {
+      this.#look(connection);
       if (connection.status === "end") this.#connections.delete(connection);
       const awaited = awaitedBy(connection);
       if (typeof awaited === "string") return awaited;

@@ -8,11 +8,13 @@ import {
   replaceRuntime,
   type NetworkTime,
   type Runtime,
+  type Time,
 } from "../../../time/runtime.ts";
 import type { Connection } from "./connection.ts";
 import { followTimeouts, replaceDate, setDate, ticker, type FakeTimers } from "./globals.ts";
 import { Handlers } from "./handlers.ts";
 import { Stillness } from "./stillness.ts";
+import { SIGNED } from "./signs-of-life.ts";
 import { identityOf, TimedServer } from "./timed-server.ts";
 import { Timeline, VirtualTimer } from "./timeline.ts";
 import { virtualScript } from "./virtual-script.ts";
@@ -143,8 +145,8 @@ export class TestClock implements AsyncDisposable {
   }
 
   /**
-   * Lets time pass until the next instant at which something happens, and returns that instant. Signs of life of
-   * consumers count, looks that find nothing do not.
+   * Lets time pass until the next instant at which something happens, and returns that instant. Beats that keep the lease
+   * of a handler count; looks that find nothing, and signs of life that nobody waits for, do not.
    *
    * @throws {Error} if nothing is left that could happen.
    */
@@ -152,7 +154,7 @@ export class TestClock implements AsyncDisposable {
     await this.#turn("next", async () => {
       const next = await this.#findNext(true);
       if (next === undefined) throw new Error("next has nothing to wait for: no timer is set");
-      await this.#stop(next);
+      await this.#stop(next, { withoutRoutines: true });
     });
     return this.now;
   }
@@ -174,7 +176,7 @@ export class TestClock implements AsyncDisposable {
         if (next === undefined) {
           throw new Error("until waits in vain: nothing is left that could settle the promise");
         }
-        await this.#stop(next, () => state.isSettled);
+        await this.#stop(next, { isEnough: () => state.isSettled });
       }
     });
     return await promise;
@@ -273,13 +275,19 @@ export class TestClock implements AsyncDisposable {
   }
 
   /** Moves to an instant, and fires what is due there, one after the other, until it `isEnough`. */
-  async #stop(at: number, isEnough = () => false): Promise<void> {
-    await this.#moveTo(at);
+  async #stop(
+    at: number,
+    {
+      isEnough = () => false,
+      withoutRoutines = false,
+    }: { readonly isEnough?: () => boolean; readonly withoutRoutines?: boolean } = {},
+  ): Promise<void> {
+    await this.#moveTo(at, withoutRoutines);
     while (!isEnough() && this.#timeline.fireOne()) await this.#stillness.reached();
   }
 
-  /** Sets all clocks to an instant. Nothing may be under way. */
-  async #moveTo(at: number): Promise<void> {
+  /** Sets all clocks to an instant: that of {@link Timeline.next}, or an earlier one. Nothing may be under way. */
+  async #moveTo(at: number, withoutRoutines = false): Promise<void> {
     const passed = at - this.#timeline.now;
     if (passed <= 0) return;
     const from = this.#epoch;
@@ -289,8 +297,9 @@ export class TestClock implements AsyncDisposable {
     const used = `${this.#handlers.changes} ${this.#stillness.readCount}`;
     if (used !== this.#usedAt) for (const server of servers) server.touch();
     this.#usedAt = used;
-    await Promise.all(servers.map((server) => server.step(from, to)));
-    this.#timeline.set(at);
+    const rested = this.#timeline.presenceRests(withoutRoutines) ? passed : 0;
+    await Promise.all(servers.map((server) => server.step(from, to, rested)));
+    this.#timeline.set(at, rested);
     await this.#tick?.(passed);
   }
 
@@ -303,6 +312,13 @@ export class TestClock implements AsyncDisposable {
       clearTimeout,
       now: () => timeline.now,
       isExact: true,
+      presence: {
+        setTimeout: (callback, delay, routine) =>
+          timeline.setTimeout(callback, delay, routine, "presence") as unknown as NodeJS.Timeout,
+        clearTimeout,
+        now: () => timeline.presence,
+        isExact: true,
+      },
       network: this.#network(),
       onLoading: (loading) => {
         this.#waits.add(loading);
@@ -313,10 +329,7 @@ export class TestClock implements AsyncDisposable {
         script: (client, script, own) => this.#script(client as Connection, script, own),
         now: () => this.#epoch,
         stamp: (least) => (this.#lastStamp = Math.max(least, this.#lastStamp + 1)),
-        onClient: (client) => {
-          const connection = client as Connection;
-          this.#stillness.watch(connection);
-        },
+        onClient: (client) => this.#stillness.watch(client as Connection),
       },
     };
   }
@@ -344,6 +357,10 @@ export class TestClock implements AsyncDisposable {
   #script(client: Connection, script: object, own: readonly unknown[]) {
     this.#scriptCount++;
     const server = this.#serverFor(client);
+    const { keys } = script as { readonly keys: readonly string[] };
+    for (const [i, role] of keys.entries()) {
+      if (SIGNED.includes(role)) server.noteSigned(String(own[i + 1]));
+    }
     const virtual = virtualScript(script as { readonly lua: string });
     if (virtual.touchesIdle) server.touch();
     if (virtual.expires) server.noteMortal(own.slice(1, Number(own[0]) + 1).map(String));
@@ -371,11 +388,15 @@ export class TestClock implements AsyncDisposable {
       return;
     }
     const former = this.#former;
-    const ahead = this.#timeline.now - former.now();
+    const ahead = (now: number): Time => {
+      const by = now - former.now();
+      return { ...former, now: () => former.now() + by, clearTimeout };
+    };
+    const { now, presence } = this.#timeline;
     for (const { timer, remaining } of left) {
       timer.successor = former.setTimeout(timer.callback, Math.min(remaining, MAX_TIMEOUT));
     }
-    replaceRuntime({ ...former, now: () => former.now() + ahead, clearTimeout });
+    replaceRuntime({ ...former, ...ahead(now), presence: ahead(presence) });
   }
 }
 

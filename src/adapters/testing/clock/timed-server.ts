@@ -1,7 +1,8 @@
 import { REAL } from "../../../time/runtime.ts";
-import { ServerClock } from "../../../time/server-clock.ts";
+import { PAST, ServerClock } from "../../../time/server-clock.ts";
 import { ClusterBus } from "./cluster-bus.ts";
 import type { Connection } from "./connection.ts";
+import { PUT_OFF } from "./signs-of-life.ts";
 
 /** From this real instant on (epoch ms on the server's clock), the virtual clock showed `virtual` (epoch ms). */
 interface Step {
@@ -31,6 +32,8 @@ export class TimedServer {
   readonly #mortal = new Set<string>();
   /** Virtual milliseconds that these keys have not aged yet. */
   #unaged = 0;
+  /** Keys that hold signs of life. */
+  readonly #signed = new Set<string>();
   /** Whether idle times may have changed since the last step. */
   #isTouched = true;
 
@@ -67,6 +70,11 @@ export class TimedServer {
     for (const key of keys) this.#mortal.add(key);
   }
 
+  /** Notes a key in which a script may note a sign of life. */
+  noteSigned(key: string): void {
+    this.#signed.add(key);
+  }
+
   /**
    * A barrier: resolves when the server has carried out what was sent before, and the nodes of a Cluster have passed on
    * what was published. `isFirst` says whether anything has happened since the last barrier.
@@ -80,8 +88,11 @@ export class TimedServer {
     this.#quietAt = Math.floor(this.#lastAt);
   }
 
-  /** Moves from one virtual instant to another. Nothing may be under way. */
-  async step(from: number, to: number): Promise<void> {
+  /**
+   * Moves from one virtual instant to another. Presence rests for `rested` milliseconds of that. Nothing may be under way.
+   */
+  async step(from: number, to: number, rested: number): Promise<void> {
+    if (rested > 0) await this.#putOff(rested, from);
     this.#unaged += to - from;
     if (this.#isTouched || this.#unaged >= MAX_UNAGED) await this.#age();
     if (this.#isTouched) await this.#begin(to);
@@ -118,6 +129,15 @@ export class TimedServer {
     if (connection.nodes === undefined) return [connection];
     if (connection.status !== "ready") await connection.time();
     return connection.nodes("master");
+  }
+
+  /** Makes signs of life as recent as they were. */
+  async #putOff(rested: number, from: number): Promise<void> {
+    const ask = async (key: string) => {
+      const isThere = await this.#connection.eval(PUT_OFF, 1, key, rested, from, PAST);
+      if (isThere === 0) this.#signed.delete(key);
+    };
+    await Promise.all([...this.#signed].map(ask));
   }
 
   /** Takes the time that has passed from what keys have left to live. */

@@ -1,13 +1,22 @@
-import { REAL } from "../../../time/runtime.ts";
+import { REAL, type Routine } from "../../../time/runtime.ts";
+
+/** Which time a timer belongs to. */
+type Kind = "queue" | "presence";
 
 /**
  * A monotonic clock that stands still until it is set forward, and its timers.
+ *
+ * Timers of presence have a time of their own, which stands still while presence rests: all signs of life have been given
+ * since something happened, and none of those who give them waits for another. Then time passes them over: they are put
+ * off by as much. So an instant on the timeline is that of the queue's time.
  *
  * Instants are whole milliseconds, so that nothing fires in between. A timer that is due fires by itself, in a later
  * turn of the event loop. A timer that waits for a later instant fires when somebody sets the clock to it.
  */
 export class Timeline {
   #now: number;
+  /** How many milliseconds presence has rested. */
+  #rested = 0;
   #created = 0;
   readonly #timers = new Set<VirtualTimer>();
   #turn: NodeJS.Immediate | undefined;
@@ -27,6 +36,11 @@ export class Timeline {
     return this.#now;
   }
 
+  /** The time of presence. */
+  get presence(): number {
+    return this.#now - this.#rested;
+  }
+
   /** Grows whenever a timer is set or fires. */
   get changes(): number {
     return this.#changes;
@@ -37,10 +51,16 @@ export class Timeline {
     this.#events++;
   }
 
-  setTimeout(callback: () => void, delay = 0, routine?: object): VirtualTimer {
+  setTimeout(
+    callback: () => void,
+    delay = 0,
+    routine?: Routine,
+    kind: Kind = "queue",
+  ): VirtualTimer {
     // Not exactly now: whoever sets it may still do something before it fires.
     const dueAt = Math.ceil(this.#now + Math.max(0, delay));
-    const timer = new VirtualTimer(this, callback, { dueAt, order: ++this.#created, routine });
+    const order = ++this.#created;
+    const timer = new VirtualTimer(this, callback, { dueAt, order, routine, kind });
     this.#timers.add(timer);
     this.#changes++;
     if (dueAt <= this.#now) this.#turn ??= REAL.setImmediate(() => this.#fireNew());
@@ -58,20 +78,34 @@ export class Timeline {
 
   /**
    * The next instant at which a timer fires, `limit` at most; undefined if there is none until then. Routines count if
-   * something has happened since they last looked, or never if `withoutRoutines`.
+   * something has happened since they last looked, or never if `withoutRoutines`; those of presence unless it rests.
    */
   next(limit: number, withoutRoutines = false): number | undefined {
+    const rests = this.presenceRests(withoutRoutines);
     let next = Infinity;
     for (const timer of this.#timers) {
-      const counts = timer.routine === undefined || (!withoutRoutines && this.#isCurious(timer));
-      if (counts && timer.dueAt < next) next = timer.dueAt;
+      const isPassed = timer.kind === "presence" ? rests : this.#isPassed(timer, withoutRoutines);
+      if (!isPassed && timer.dueAt < next) next = timer.dueAt;
     }
     return next <= limit && next < Infinity ? Math.max(next, this.#now) : undefined;
   }
 
-  /** Sets the clock to a later instant. Nothing fires yet. */
-  set(now: number): void {
-    this.#now = Math.max(now, this.#now);
+  /** Whether nothing of presence happens however much time passes. For `withoutRoutines` see {@link next}. */
+  presenceRests(withoutRoutines = false): boolean {
+    const timers = [...this.#timers].filter(({ kind }) => kind === "presence");
+    const names = new Set(timers.map(({ routine }) => routine?.name));
+    return timers.every((timer) => {
+      const { isSteady = () => true, needs = () => [] } = timer.routine ?? {};
+      const isPassed = this.#isPassed(timer, withoutRoutines);
+      return isPassed && isSteady.call(timer.routine) && needs().every((name) => names.has(name));
+    });
+  }
+
+  /** Sets the clock to a later instant. Presence rests for the last `rested` milliseconds until then. Nothing fires yet. */
+  set(now: number, rested: number): void {
+    this.#now = now;
+    this.#rested += rested;
+    for (const timer of this.#timers) if (timer.kind === "presence") timer.postpone(rested);
   }
 
   /**
@@ -80,7 +114,8 @@ export class Timeline {
    */
   fireOne(withPassed = false): boolean {
     const due = [...this.#timers]
-      .filter((timer) => timer.dueAt <= this.#now && (withPassed || this.#isCurious(timer)))
+      .filter(({ dueAt }) => dueAt <= this.#now)
+      .filter((timer) => withPassed || timer.kind === "presence" || this.#isCurious(timer))
       .toSorted(inOrder);
     const [first] = due;
     if (first !== undefined) this.#fire(first);
@@ -94,6 +129,11 @@ export class Timeline {
     const left = [...this.#timers].toSorted(inOrder);
     this.#timers.clear();
     return left.map((timer) => ({ timer, remaining: Math.max(0, timer.dueAt - this.#now) }));
+  }
+
+  /** Whether time passes over a timer when it is due. */
+  #isPassed(timer: VirtualTimer, withoutRoutines: boolean): boolean {
+    return timer.routine !== undefined && (withoutRoutines || !this.#isCurious(timer));
   }
 
   #isCurious({ routine }: VirtualTimer): boolean {
@@ -124,27 +164,53 @@ function inOrder(a: VirtualTimer, b: VirtualTimer): number {
 /** A timer of a {@link Timeline}. It has the shape of one of Node's. */
 export class VirtualTimer {
   readonly callback: () => void;
-  /** When it fires, and when it was set, on the timeline. */
-  readonly dueAt: number;
-  readonly setAt: number;
+  readonly kind: Kind;
   readonly order: number;
   /** See `Time.setTimeout`. */
-  readonly routine: object | undefined;
+  readonly routine: Routine | undefined;
   /** The real timer that has replaced it. */
   successor: NodeJS.Timeout | undefined;
   readonly #timeline: Timeline;
+  #dueAt: number;
+  #setAt: number;
 
   constructor(
     timeline: Timeline,
     callback: () => void,
-    { dueAt, order, routine }: { dueAt: number; order: number; routine: object | undefined },
+    {
+      dueAt,
+      order,
+      routine,
+      kind,
+    }: {
+      readonly dueAt: number;
+      readonly order: number;
+      readonly routine: Routine | undefined;
+      readonly kind: Kind;
+    },
   ) {
     this.#timeline = timeline;
     this.callback = callback;
-    this.dueAt = dueAt;
-    this.setAt = timeline.now;
+    this.#dueAt = dueAt;
+    this.#setAt = timeline.now;
     this.order = order;
     this.routine = routine;
+    this.kind = kind;
+  }
+
+  /** When it fires, on the timeline. */
+  get dueAt(): number {
+    return this.#dueAt;
+  }
+
+  /** When it was set, on the timeline. */
+  get setAt(): number {
+    return this.#setAt;
+  }
+
+  postpone(milliseconds: number): void {
+    this.#dueAt += milliseconds;
+    this.#setAt += milliseconds;
   }
 
   clear(): void {
