@@ -2,7 +2,12 @@ import { mock } from "node:test";
 import { EventEmitter, once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { testClock, type TestClockOptions } from "../../../src/adapters/testing/index.ts";
+import {
+  testClock,
+  type FakeTimers,
+  type TestClockOptions,
+} from "../../../src/adapters/testing/index.ts";
+import type { DelayedQueue } from "../../../src/index.ts";
 import { currentRuntime } from "../../../src/time/runtime.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { uniqueName } from "../../helpers/redis.ts";
@@ -249,6 +254,43 @@ test("timers: those of node:test follow, and a handler's own timeout passes", as
   expect(seen).toEqual(["2026-03-28T09:00:00.000Z", "2026-03-28T09:05:00.000Z"]);
   await line.close();
 });
+
+test.each([
+  { whose: "Vitest's", timers: () => vi },
+  // Vitest's are one of them.
+  { whose: "Sinon's", timers: () => (setTimeout as unknown as { clock: FakeTimers }).clock },
+])(
+  "timers: $whose timeouts in the middle of an advance pass at their instants, whenever they were set",
+  async ({ timers }) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const seen: string[] = [];
+    const offerIn = (hours: number, when: string) => {
+      setTimeout(() => void queue?.offer(when, HOUR), hours * HOUR);
+    };
+    let queue: DelayedQueue<string> | undefined;
+    offerIn(5, "before the clock");
+    const clock = await newClock({ now: EIGHT, timers: timers() });
+    const line = newLine();
+    const name = uniqueName("timers");
+    queue = line.getDelayedQueue<string>(name);
+    line
+      .getBlockingQueue<string>(name)
+      .subscribe((when) => void seen.push(`${when}: ${clock.now.toISOString().slice(0, 16)}`));
+    offerIn(6, "after it");
+    // Of a clock that was never made global, or of a copy of the functions that was taken before.
+    const { clock: hidden } = setTimeout as unknown as { clock: typeof globalThis };
+    hidden.setTimeout(() => void queue?.offer("hidden", HOUR), 7 * HOUR);
+    await clock.advance("1 day");
+    expect(seen).toEqual([
+      "before the clock: 2026-03-28T14:00",
+      "after it: 2026-03-28T15:00",
+      "hidden: 2026-03-28T16:00",
+    ]);
+    await line.close();
+    await clock.close();
+  },
+);
 
 test("timers: Vitest's timers and its Date follow, and a handler's own timeout passes", async () => {
   vi.useFakeTimers();

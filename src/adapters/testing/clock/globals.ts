@@ -18,6 +18,36 @@ export function ticker(timers: object): ((milliseconds: number) => unknown) | un
   return name && ((milliseconds) => found[name]?.(milliseconds));
 }
 
+/** A clock of `@sinonjs/fake-timers`, as far as this looks at it. Vitest's and Jest's fake timers are such a clock. */
+interface SinonClock {
+  readonly now: number;
+  /** Those that are set, by id. Those of an interval have one. */
+  readonly timers?: Readonly<
+    Record<string, { readonly callAt: number; readonly interval?: number | undefined }>
+  >;
+}
+
+/**
+ * Returns a function that tells in how many milliseconds the next timeout of fake timers passes; undefined if none is
+ * set, or these timers do not show them.
+ */
+export function nextTimeoutOf(timers: object): () => number | undefined {
+  return () => {
+    const behindGlobals = (globalThis.setTimeout as { readonly clock?: object }).clock;
+    const clock = [timers, behindGlobals].find(isSinonClock);
+    const timeouts = Object.values(clock?.timers ?? {}).filter(
+      ({ interval }) => interval === undefined,
+    );
+    if (clock === undefined || timeouts.length === 0) return undefined;
+    return Math.min(...timeouts.map(({ callAt }) => callAt)) - clock.now;
+  };
+}
+
+function isSinonClock(clock: object | undefined): clock is SinonClock {
+  const { now, tick } = (clock ?? {}) as { readonly now?: unknown; readonly tick?: unknown };
+  return typeof now === "number" && typeof tick === "function";
+}
+
 /** Makes fake timers show a date (epoch ms), if they replace `Date`. */
 export function setDate(timers: object, date: number): void {
   const { setSystemTime, setTime } = timers as Partial<Record<string, (date: number) => unknown>>;

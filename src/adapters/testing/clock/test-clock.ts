@@ -11,7 +11,14 @@ import {
   type Time,
 } from "../../../time/runtime.ts";
 import type { Connection } from "./connection.ts";
-import { followTimeouts, replaceDate, setDate, ticker, type FakeTimers } from "./globals.ts";
+import {
+  followTimeouts,
+  nextTimeoutOf,
+  replaceDate,
+  setDate,
+  ticker,
+  type FakeTimers,
+} from "./globals.ts";
 import { Handlers } from "./handlers.ts";
 import { Stillness } from "./stillness.ts";
 import { SIGNED } from "./signs-of-life.ts";
@@ -79,6 +86,8 @@ export class TestClock implements AsyncDisposable {
   readonly #serverOf = new WeakMap<object, TimedServer>();
   readonly #former = currentRuntime();
   readonly #tick: ((milliseconds: number) => unknown) | undefined;
+  /** In how many milliseconds the next timeout of the fake timers passes. */
+  readonly #nextTimeout: () => number | undefined;
   readonly #undo: (() => void)[] = [];
   /** What the library waits for in real time, and not for long: pauses, and what it loads. */
   readonly #waits = new Set<object>();
@@ -109,6 +118,7 @@ export class TestClock implements AsyncDisposable {
       patience,
     );
     this.#tick = timers && ticker(timers);
+    this.#nextTimeout = timers === undefined ? () => undefined : nextTimeoutOf(timers);
     if (timers !== undefined) {
       setDate(timers, start);
       this.#undo.push(followTimeouts(this.#timeline, () => this.#handlers.fallAsleep()));
@@ -172,7 +182,7 @@ export class TestClock implements AsyncDisposable {
     await this.#turn("until", async () => {
       await this.#stillness.reached();
       while (!state.isSettled) {
-        const next = this.#timeline.next(Infinity);
+        const next = this.#next(Infinity);
         if (next === undefined) {
           throw new Error("until waits in vain: nothing is left that could settle the promise");
         }
@@ -259,7 +269,7 @@ export class TestClock implements AsyncDisposable {
   async #passUntil(target: number): Promise<void> {
     await this.#stillness.reached();
     for (;;) {
-      const next = this.#timeline.next(target);
+      const next = this.#next(target);
       if (next === undefined) break;
       await this.#stop(next);
     }
@@ -271,7 +281,15 @@ export class TestClock implements AsyncDisposable {
 
   async #findNext(withoutRoutines: boolean): Promise<number | undefined> {
     await this.#stillness.reached();
-    return this.#timeline.next(Infinity, withoutRoutines);
+    return this.#next(Infinity, withoutRoutines);
+  }
+
+  /** The next instant of the timeline at which a timer fires, of the library or a fake one; see {@link Timeline.next}. */
+  #next(limit: number, withoutRoutines = false): number | undefined {
+    const timeout = this.#nextTimeout() ?? Infinity;
+    const passesAt = Math.ceil(this.#timeline.now + Math.max(MIN_TIMEOUT, timeout));
+    const next = this.#timeline.next(Math.min(limit, passesAt), withoutRoutines);
+    return next ?? (passesAt <= limit && passesAt < Infinity ? passesAt : undefined);
   }
 
   /** Moves to an instant, and fires what is due there, one after the other, until it `isEnough`. */
@@ -300,7 +318,10 @@ export class TestClock implements AsyncDisposable {
     const rested = this.#timeline.presenceRests(withoutRoutines) ? passed : 0;
     await Promise.all(servers.map((server) => server.step(from, to, rested)));
     this.#timeline.set(at, rested);
-    await this.#tick?.(passed);
+    if (this.#tick === undefined) return;
+    await this.#tick(passed);
+    // What timeouts of the test have begun belongs to this instant.
+    await this.#stillness.reached();
   }
 
   #runtime(): Runtime {
@@ -468,6 +489,9 @@ function describe(value: unknown): string {
 
 /** Real milliseconds. */
 const PATIENCE = 2000;
+
+/** Milliseconds. A fake timeout of none passes with the next step. */
+const MIN_TIMEOUT = 1;
 
 /** A pause of the library of up to so many real milliseconds belongs to the instant. */
 const SHORT_PAUSE = 50;
