@@ -36,7 +36,12 @@ export {
   type ReliableHandler,
 } from "./reliable/consuming/handling.ts";
 export type { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
-export type { DeadLetter, DeadLetters, RedriveOptions } from "./handles/dead-letters.ts";
+export type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetters,
+  RedriveOptions,
+} from "./handles/dead-letters.ts";
 export type { HandledMessage } from "./handles/handled-message.ts";
 export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";

@@ -72,7 +72,14 @@ export { messageOf, replyOf } from "./failure.ts";
 export type { Activity } from "./queue/activity.ts";
 export type { Drop } from "./queue/drops.ts";
 export type { Content } from "./reliable/contents.ts";
-export type { LetterHead } from "./reliable/letters.ts";
+export * from "./reliable/letter-filter.ts";
+export {
+  added,
+  letterDeed,
+  NO_CHANGE,
+  type LetterChange,
+  type LetterHead,
+} from "./reliable/letters.ts";
 export type { RedisClient } from "./redis/client.ts";
 
 /** Bounds and signs of the library that tools judge by. Durations are in milliseconds. */

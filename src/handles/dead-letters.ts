@@ -10,7 +10,14 @@ import {
 import type { Letter } from "../lua/places/dead.ts";
 import { asNumber } from "../lua/reply.ts";
 import { callOf, checkCall, type Call, type CallOptions } from "../queue/call.ts";
-import { checkDuration, checkMessageId, checkOptions, checkSignal } from "../queue/checks.ts";
+import {
+  checkDuration,
+  checkIterable,
+  checkKey,
+  checkMessageId,
+  checkOptions,
+  checkSignal,
+} from "../queue/checks.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import { messageIdAt, parseMessageId, type MessageId } from "../queue/message/message.ts";
@@ -18,6 +25,8 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { Part } from "../partitions/parts/part.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { LetterFilter } from "../reliable/letter-filter.ts";
+import { letterDeed, Letters, NO_CHANGE } from "../reliable/letters.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
@@ -48,10 +57,29 @@ export interface DeadLetter<T> {
   readonly diedAt: Date;
 }
 
+/** Which dead letters are meant. A letter has to meet every condition that is given; one at least must be. */
+export interface DeadLetterFilter {
+  /**
+   * The reason: the whole of it, or as the command `dead reasons` and the dashboard show it, with `#` in place of what
+   * differs from message to message.
+   */
+  readonly reason?: string;
+  /** The consumer group that failed to handle the message. */
+  readonly group?: string;
+  /** Only messages that died longer ago than this many milliseconds. */
+  readonly olderThan?: number;
+  /** The beginning of the business key. */
+  readonly prefix?: string;
+  /** The business keys. */
+  readonly keys?: Iterable<string>;
+}
+
 /** Options of {@link DeadLetters.redrive}. */
 export interface RedriveOptions extends CallOptions {
   /** Milliseconds until the messages are due. Defaults to 0. */
   readonly delay?: number;
+  /** Whether to count the letters only, and change nothing. Defaults to false. */
+  readonly dryRun?: boolean;
 }
 
 /**
@@ -101,8 +129,8 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Makes dead messages retry as if they had never been delivered: the message with this id, or `"all"` that are dead
-   * when it begins. Returns the number of redriven letters. A message may have several: one for each group that it
+   * Makes dead messages retry as if they had never been delivered: the message with this id, `"all"` that are dead
+   * when it begins, or those of them that a filter chooses. Returns the number of redriven letters. A message may have several: one for each group that it
    * died in.
    *
    * Each message goes to the group that failed to handle it, and to no other. Attempts are counted from 1 again; the
@@ -112,15 +140,27 @@ export class DeadLetters<T = unknown> {
    * Unreadable letters stay. O(N), even for one id. Each letter is removed in the same step that puts its message
    * back. If a step fails, the work of the steps before it is done.
    *
-   * @throws {TypeError | RangeError} if `id` is neither an id nor `"all"`, or an option is not legal.
+   * @throws {TypeError | RangeError} if `which` is neither an id, `"all"` nor a filter, or an option is not legal.
    */
-  async redrive(id: MessageId | string, options: RedriveOptions = {}): Promise<number> {
-    if (id !== "all") checkMessageId(id, 'or "all"');
-    checkOptions("redrive option", options, ["delay", "signal"]);
+  async redrive(
+    which: MessageId | string | DeadLetterFilter,
+    options: RedriveOptions = {},
+  ): Promise<number> {
+    checkOptions("redrive option", options, ["delay", "dryRun", "signal"]);
     const { delay = 0 } = options;
     checkDuration("delay", delay);
     checkSignal(options.signal);
+    const isDry = checkDryRun(options.dryRun);
     const call = callOf(options);
+    if (typeof which === "object" && which !== null) {
+      return await this.#change("redrive", await this.#filter(which, call), { delay, isDry }, call);
+    }
+    const id = which;
+    if (id !== "all") checkMessageId(id, 'or "all"');
+    if (isDry) {
+      const filter = id === "all" ? {} : { address: parseMessageId(id) };
+      return await this.#change("redrive", filter, { delay, isDry }, call);
+    }
     const wanted = id === "all" ? "" : parseMessageId(id);
     const count = await this.#eachLetter(async (queue, cursor) => {
       const { channel } = queue.keys;
@@ -139,7 +179,31 @@ export class DeadLetters<T = unknown> {
    *
    * @throws {TypeError} if `id` is not a message id. A business key is not accepted.
    */
-  async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
+  async remove(id: MessageId | string, options?: CallOptions): Promise<boolean>;
+  /**
+   * Removes the letters that a filter chooses for good, of those that exist when it begins; returns how many. O(N), in
+   * bounded steps. If a step fails, the work of the steps before it is done.
+   *
+   * @throws {TypeError | RangeError} if the filter or an option is not legal.
+   */
+  async remove(filter: DeadLetterFilter, options?: Omit<RedriveOptions, "delay">): Promise<number>;
+  async remove(
+    which: MessageId | string | DeadLetterFilter,
+    options: Omit<RedriveOptions, "delay"> = {},
+  ): Promise<boolean | number> {
+    if (typeof which === "object" && which !== null) {
+      checkOptions("remove option", options, ["dryRun", "signal"]);
+      checkSignal(options.signal);
+      const isDry = checkDryRun(options.dryRun);
+      const call = callOf(options);
+      return await this.#change(
+        "remove",
+        await this.#filter(which, call),
+        { delay: 0, isDry },
+        call,
+      );
+    }
+    const id = which;
     checkMessageId(id);
     const call = checkCall(options);
     const wanted = parseMessageId(id);
@@ -161,6 +225,43 @@ export class DeadLetters<T = unknown> {
     const count = await this.#parts.sum(clear, call);
     await this.#parts.activity.note({ what: "letters removed", count, detail: "all" });
     return count;
+  }
+
+  /** Redrives or removes the letters that a filter chooses; returns how many, or would. */
+  async #change(
+    change: "redrive" | "remove",
+    filter: LetterFilter,
+    how: { readonly delay: number; readonly isDry: boolean },
+    call: Call | undefined,
+  ): Promise<number> {
+    const count = await this.#parts.sum(async ({ queue }) => {
+      let last = NO_CHANGE;
+      for await (const step of new Letters(queue).changeAll(change, filter, how, call)) last = step;
+      return how.isDry ? last.matched : last.done;
+    }, call);
+    if (!how.isDry) await this.#parts.activity.note(letterDeed(change, filter, count));
+    return count;
+  }
+
+  /** @throws {TypeError | RangeError} if it is not a legal filter. */
+  async #filter(filter: DeadLetterFilter, call: Call | undefined): Promise<LetterFilter> {
+    checkOptions("filter", filter, ["reason", "group", "olderThan", "prefix", "keys"]);
+    const { olderThan, keys, ...texts } = filter;
+    for (const [name, text] of Object.entries(texts)) {
+      if (text !== undefined && typeof text !== "string")
+        throw new TypeError(`${name} must be a string, got ${typeof text}`);
+    }
+    if (Object.values(filter).every((condition) => condition === undefined)) {
+      throw new TypeError('a filter must have a condition; to mean all letters, say "all"');
+    }
+    if (olderThan !== undefined) checkDuration("olderThan", olderThan);
+    if (keys !== undefined) checkIterable("keys", keys);
+    const chosen = keys === undefined ? undefined : new Set(keys);
+    for (const key of chosen ?? []) checkKey(key);
+    if (olderThan === undefined) return { ...texts, keys: chosen };
+    const { queue } = this.#parts.first;
+    const now = await queue.call("ask for the time of", (redis) => queue.time(redis), call);
+    return { ...texts, keys: chosen, diedBefore: now - olderThan };
   }
 
   /**
@@ -212,6 +313,11 @@ export class DeadLetters<T = unknown> {
       return undefined;
     }
   }
+}
+
+function checkDryRun(dryRun: unknown = false): boolean {
+  if (typeof dryRun === "boolean") return dryRun;
+  throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
 }
 
 /** Letters that one script reads, and bytes after which it stops: about 300 us of Redis's time. */

@@ -39,6 +39,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "Codec",
       "CodecName",
       "DeadLetter",
+      "DeadLetterFilter",
       "DeadLetters",
       "DeclareResult",
       "DefineQueueOptions",

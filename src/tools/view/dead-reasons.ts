@@ -1,43 +1,24 @@
 import type { CallOptions, MessageId } from "../../index.ts";
-import { checks, ids, type InsidePart, type LetterHead } from "../../inside.ts";
+import {
+  added,
+  checks,
+  diedAtOf,
+  foldReason,
+  ids,
+  isChosen,
+  letterDeed,
+  NO_CHANGE,
+  type InsidePart,
+  type LetterChange,
+  type LetterFilter,
+  type LetterHead,
+} from "../../inside.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { entryAt } from "./sighting.ts";
 
-/**
- * The reason without what differs from message to message: numbers, hexadecimal words, UUIDs and addresses become `#`.
- * Of several lines, the first counts. So letters with one cause have one folded reason, such as
- * `connect ETIMEDOUT #:#`.
- */
-export function foldReason(reason: string): string {
-  const [line = ""] = reason.trimStart().split(/\r?\n/, 1);
-  const folded = line
-    .slice(0, LONGEST)
-    // A UUID or another word of hexadecimal digits, of which one at least is decimal.
-    .replaceAll(/\b(?=[\da-f-]*\d)[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/gi, "#")
-    .replaceAll(/\b(?:0x[\da-f]+|(?=[\da-f]*\d)[\da-f]{8,})\b/gi, "#")
-    // Numbers with their points, commas and signs: an IPv4 address is one of them.
-    .replaceAll(/\d+(?:[.,]\d+)*/g, "#");
-  return folded.trim();
-}
-
-/** The most characters of a reason that its group goes by. */
-const LONGEST = 200;
-
-/** Which dead letters are meant. A letter has to meet every condition that is given. */
-export interface LetterFilter {
-  /** The whole reason, or the reason as {@link foldReason} makes it. */
-  readonly reason?: string | undefined;
-  /** The group that failed to handle the message. */
-  readonly group?: string | undefined;
-  /** An instant (epoch ms on the server's clock): only letters of messages that died before it. */
-  readonly diedBefore?: number | undefined;
-  /** The beginning of the business key. */
-  readonly prefix?: string | undefined;
-}
-
 /** The dead letters of one group that have one reason. */
 export interface ReasonGroup {
-  /** The reason as {@link foldReason} makes it. */
+  /** The reason as `foldReason` makes it. */
   readonly reason: string;
   /** The group that failed to handle the messages. */
   readonly group: string;
@@ -49,8 +30,18 @@ export interface ReasonGroup {
   readonly lastDiedAt: number;
   /** The whole reason of the last one, up to 1,000 bytes. */
   readonly example: string;
+  /** What the letters say in full, up to 1,000 bytes each: that of most first, at most 20. */
+  readonly variants: readonly Variant[];
   /** The last few messages. */
   readonly latest: readonly { readonly id: MessageId; readonly key: string | undefined }[];
+}
+
+/** Letters of a group with the very same reason. */
+export interface Variant {
+  readonly reason: string;
+  readonly count: number;
+  readonly firstDiedAt: number;
+  readonly lastDiedAt: number;
 }
 
 /** Dead letters by their reason, as far as they were read. */
@@ -86,7 +77,7 @@ export async function* deadByReason(
   let [read, others, total] = [0, 0, 0];
   const state = (): DeadReasons => {
     const sorted = [...groups.values()].toSorted((a, b) => b.count - a.count);
-    return { groups: sorted.map((group) => ({ ...group })), others, read, total };
+    return { groups: sorted.map(asGroup), others, read, total };
   };
   const all = await lettersOf(queue, call);
   for (const { letters } of all) total += await letters.size(call);
@@ -96,7 +87,7 @@ export async function* deadByReason(
       for (const head of heads) {
         if (read >= most) break;
         read++;
-        if (!matches(head, filter)) continue;
+        if (!isChosen(head, filter)) continue;
         if (!tally(groups, head)) others++;
       }
       yield state();
@@ -106,7 +97,26 @@ export async function* deadByReason(
 }
 
 /** A group while it is being counted. */
-type Tally = { -readonly [Name in keyof ReasonGroup]: ReasonGroup[Name] };
+type Tally = { -readonly [Name in keyof Omit<ReasonGroup, "variants">]: ReasonGroup[Name] } & {
+  readonly variants: Map<string, { -readonly [Name in keyof Variant]: Variant[Name] }>;
+};
+
+function asGroup({ variants, ...group }: Tally): ReasonGroup {
+  const sorted = [...variants.values()].toSorted((a, b) => b.count - a.count);
+  return { ...group, variants: sorted.map((one) => ({ ...one })) };
+}
+
+/** Counts a letter among those with the very same reason, unless there are too many of these. */
+function tallyVariant({ variants }: Tally, reason: string, diedAt: number): void {
+  const known = variants.get(reason);
+  if (known !== undefined) {
+    known.count++;
+    known.firstDiedAt = Math.min(known.firstDiedAt, diedAt);
+    known.lastDiedAt = Math.max(known.lastDiedAt, diedAt);
+  } else if (variants.size < MOST_VARIANTS) {
+    variants.set(reason, { reason, count: 1, firstDiedAt: diedAt, lastDiedAt: diedAt });
+  }
+}
 
 /** Counts a letter in its group; returns false if there are too many groups. */
 function tally(groups: Map<string, Tally>, head: LetterHead): boolean {
@@ -115,14 +125,15 @@ function tally(groups: Map<string, Tally>, head: LetterHead): boolean {
   const name = JSON.stringify([isReadable, group, reason]);
   const diedAt = diedAtOf(head);
   const latest = { id: ids.messageIdAt(head.address), key: head.key };
-  const known = groups.get(name);
+  let known = groups.get(name);
   if (known === undefined) {
     if (groups.size >= MOST_GROUPS) return false;
     const times = { firstDiedAt: diedAt, lastDiedAt: diedAt };
-    const found = { reason, group, isUnreadable: !isReadable, count: 1, ...times };
-    groups.set(name, { ...found, example: head.reason, latest: [latest] });
-    return true;
+    const found = { reason, group, isUnreadable: !isReadable, count: 0, ...times };
+    known = { ...found, example: head.reason, latest: [], variants: new Map() };
+    groups.set(name, known);
   }
+  tallyVariant(known, head.reason, diedAt);
   known.count++;
   known.firstDiedAt = Math.min(known.firstDiedAt, diedAt);
   known.lastDiedAt = Math.max(known.lastDiedAt, diedAt);
@@ -135,15 +146,8 @@ function tally(groups: Map<string, Tally>, head: LetterHead): boolean {
 const MOST_GROUPS = 200;
 const FEW = 3;
 
-/** How far a change of dead letters has come. */
-export interface LetterChange {
-  /** How many letters were looked at. */
-  readonly looked: number;
-  /** How many of them the filter chose, and the change can be made to. */
-  readonly matched: number;
-  /** How many were changed. */
-  readonly done: number;
-}
+/** The most different texts to tell apart in one group. */
+const MOST_VARIANTS = 20;
 
 /** Options of {@link changeLetters}. */
 export interface LetterChangeOptions extends CallOptions {
@@ -170,24 +174,16 @@ export async function* changeLetters(
   { delay = 0, isDry = false, ...call }: LetterChangeOptions = {},
 ): AsyncGenerator<LetterChange, void, void> {
   checks.checkDuration("delay", delay);
-  let [looked, matched, done] = [0, 0, 0];
+  let sum: LetterChange = NO_CHANGE;
   for (const { letters } of await lettersOf(queue, call)) {
-    for await (const heads of letters.heads(call)) {
-      const chosen = heads.filter(
-        (head) => matches(head, filter) && (change === "remove" || head.isReadable),
-      );
-      looked += heads.length;
-      matched += chosen.length;
-      if (!isDry) {
-        for (const batch of batched(chosen)) {
-          const entries = batch.map(({ entryId }) => entryId);
-          done += await changed(letters, change, entries, delay, call);
-        }
-      }
-      yield { looked, matched, done };
+    const before = sum;
+    for await (const step of letters.changeAll(change, filter, { delay, isDry }, call)) {
+      sum = added(before, step);
+      yield sum;
     }
   }
-  yield { looked, matched, done };
+  if (!isDry) await queue.inside.note(letterDeed(change, filter, sum.done));
+  yield sum;
 }
 
 /**
@@ -226,25 +222,6 @@ async function changed(
     : await letters.remove(entries, call);
 }
 
-/** Cuts letters into batches that one script may write. */
-function* batched(heads: readonly LetterHead[]): Generator<readonly LetterHead[]> {
-  let batch: LetterHead[] = [];
-  let bytes = 0;
-  for (const head of heads) {
-    if (batch.length >= BATCH || (batch.length > 0 && bytes + head.size > BATCH_BYTES)) {
-      yield batch;
-      [batch, bytes] = [[], 0];
-    }
-    batch.push(head);
-    bytes += head.size;
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** Letters per script that writes messages again, and their bytes: about 500 us of Redis's time. */
-const BATCH = 25;
-const BATCH_BYTES = 65_536;
-
 /** Letters per script if their sizes are not known. */
 const FEW_UNKNOWN = 5;
 
@@ -253,18 +230,4 @@ async function lettersOf({ inside, deadLetters }: InspectedQueue, call: CallOpti
   if (deadLetters === undefined) return [];
   const parts = await inside.parts(call);
   return parts.map(({ label, letters }) => ({ partition: label, letters }));
-}
-
-function matches(head: LetterHead, { reason, group, diedBefore, prefix }: LetterFilter): boolean {
-  return (
-    (group === undefined || head.group === group) &&
-    (diedBefore === undefined || diedAtOf(head) < diedBefore) &&
-    (prefix === undefined || (head.key ?? "").startsWith(prefix)) &&
-    (reason === undefined || head.reason === reason || foldReason(head.reason) === reason)
-  );
-}
-
-/** When the message died (epoch ms). */
-function diedAtOf({ entryId }: LetterHead): number {
-  return Number(entryId.split("-")[0]);
 }

@@ -221,7 +221,7 @@ it("prints repairs as commands for the Redis that was examined", async () => {
   await orders.pause();
   const run = await cli(["doctor", "it's", "--redis", `${server.url}/1`, "--json"]);
   const repairs = run.json.map(({ repair }) => String(repair)).join("\n");
-  for (const command of ["resume", "dead list", "dead redrive"]) {
+  for (const command of ["resume", "dead reasons", "dead redrive"]) {
     expect(repairs).toContain(
       String.raw`npx delayline ${command} 'it'\''s' --redis ${server.url}/1`,
     );

@@ -40,6 +40,7 @@ interface Death {
   readonly payload?: string;
   readonly trailer?: Buffer;
   readonly group?: string;
+  readonly reason?: string;
 }
 
 /** A message as it is stored in Redis. */
@@ -48,22 +49,10 @@ const newAddress = (stamp = 1) => packAddress(1000, createId(stamp));
 /** Makes a message a dead letter, and returns its id. */
 async function die(
   address: Buffer,
-  { payload = '"payload"', trailer, group = "billing" }: Death = {},
+  { payload = '"payload"', trailer, group = "billing", reason = "too many deliveries" }: Death = {},
 ): Promise<MessageId> {
   const more = trailer === undefined ? [] : ["t", trailer];
-  const fields = [
-    "a",
-    address,
-    "p",
-    payload,
-    ...more,
-    "n",
-    "5",
-    "g",
-    group,
-    "r",
-    "too many deliveries",
-  ];
+  const fields = ["a", address, "p", payload, ...more, "n", "5", "g", group, "r", reason];
   await redis.xadd(keys.dead, "*", ...fields);
   return messageIdAt(address);
 }
@@ -316,7 +305,7 @@ test("illegal arguments are refused, and nothing changes", async () => {
   const { letters } = open();
   const id = await die(newAddress());
   const bad: [call: () => Promise<unknown>, message: RegExp][] = [
-    ...["ALL", "order:42", "", null, undefined, 7, {}].map(
+    ...["ALL", "order:42", "", null, undefined, 7].map(
       (value): [() => Promise<unknown>, RegExp] => [
         () => letters.redrive(value as MessageId),
         /^id must be a message id \(<deadline>-<hex>\) or "all", got /,
@@ -330,8 +319,15 @@ test("illegal arguments are refused, and nothing changes", async () => {
     [() => letters.redrive(id, { delay: "5" as never }), /^delay must be a number of milli/],
     [
       () => letters.redrive(id, { dealy: 5 } as never),
-      /^redrive option must be one of delay, signal/,
+      /^redrive option must be one of delay, dryRun, signal/,
     ],
+    [() => letters.redrive({}), /^a filter must have a condition; to mean all letters, say "all"/],
+    [() => letters.remove({ reason: undefined } as never), /^a filter must have a condition/],
+    [() => letters.redrive({ raeson: "x" } as never), /^filter must be one of reason, .*reason/],
+    [() => letters.redrive({ reason: 5 } as never), /^reason must be a string, got number/],
+    [() => letters.redrive({ olderThan: -1 }), /^olderThan must be between 0 and/],
+    [() => letters.redrive({ keys: 5 } as never), /^keys must be/],
+    [() => letters.redrive("all", { dryRun: 1 } as never), /^dryRun must be a boolean, got number/],
     [() => letters.redrive(id, null as never), /^redrive options must be an object, got null/],
     [() => letters.redrive(id, { signal: 5 as never }), /^signal must be an AbortSignal/],
     [() => letters.remove(id, { delay: 5 } as never), /^call option must be one of signal/],
@@ -356,3 +352,33 @@ function runsOf(script: string, then = () => {}): () => number {
   onTestFinished(() => void unsubscribe("delayline:script", onRun));
   return () => count;
 }
+
+test("a filter chooses letters by reason, whole or folded, by group, age and keys; a dry run only counts", async () => {
+  const { letters } = open();
+  const keyed = (key: string) => ({ trailer: packTrailer({ key }) });
+  await die(newAddress(1), { ...keyed("order:1"), reason: "answered 503 after 3 s" });
+  await die(newAddress(2), { ...keyed("order:2"), reason: "answered 503 after 12 s" });
+  await die(newAddress(3), { ...keyed("mail:3"), reason: "answered 500 after 3 s" });
+  await die(newAddress(4), { group: "mail", reason: "SMTP 550" });
+  const folded = { reason: "answered 503 after # s" };
+  for (const [filter, count] of [
+    [folded, 2],
+    [{ reason: "answered 503 after 12 s" }, 1],
+    [{ group: "mail" }, 1],
+    [{ prefix: "order:" }, 2],
+    [{ keys: ["mail:3", "order:1", "none"] }, 2],
+    [{ ...folded, keys: ["mail:3"] }, 0],
+    [{ olderThan: 60_000 }, 0],
+    [{ olderThan: 0, group: "billing" }, 3],
+  ] as const) {
+    expect(await letters.redrive(filter, { dryRun: true }), JSON.stringify(filter)).toBe(count);
+    expect(await letters.remove(filter, { dryRun: true }), JSON.stringify(filter)).toBe(count);
+  }
+  expect(await letters.redrive("all", { dryRun: true })).toBe(4);
+  expect([await letters.size(), await retryCount()]).toEqual([4, 0]);
+  expect(await letters.redrive(folded, { delay: 60_000 })).toBe(2);
+  expect([await letters.size(), await retryCount()]).toEqual([2, 2]);
+  expect(await letters.redrive(folded)).toBe(0);
+  expect(await letters.remove({ reason: "SMTP 550" })).toBe(1);
+  expect(await letters.size()).toBe(1);
+});

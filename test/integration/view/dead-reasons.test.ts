@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { ReliableQueue } from "../../../src/index.ts";
+import type { LetterFilter } from "../../../src/inside.ts";
 import {
   changeLetters,
   changeLettersAt,
   deadByReason,
-  type LetterFilter,
 } from "../../../src/tools/view/dead-reasons.ts";
 import { Inspector } from "../../../src/tools/view/inspector.ts";
 import { messagesIn } from "../../../src/tools/view/locate.ts";

@@ -1,10 +1,10 @@
 import { escapeControl } from "../../view/text.ts";
 import type { InspectedQueue } from "../../view/inspector.ts";
-import { changeLetters, deadByReason, type LetterFilter } from "../../view/dead-reasons.ts";
+import { changeLetters, deadByReason } from "../../view/dead-reasons.ts";
 import { messagesIn } from "../../view/locate.ts";
 import { isUnreadable, type Sighting } from "../../view/sighting.ts";
 import type { DeadLetters } from "../../../index.ts";
-import { checks, ids } from "../../../inside.ts";
+import { checks, ids, type LetterFilter } from "../../../inside.ts";
 import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
 import {
   failureLines,
@@ -26,7 +26,8 @@ export const dead = defineCommand({
   usage: "dead list|reasons|redrive|remove <queue> [<id>... | --all]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
   list     lists them, oldest first, and says how many it leaves out
-  reasons  counts them by reason, numbers aside: "timeout after #ms"
+  reasons  counts them by reason, numbers aside; with --reason, counts
+           those of one reason by what they say in full
   redrive  delivers them again like new messages; all, unless you choose some
   remove   removes them for good
 Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the number of letters, in bounded steps.`,
@@ -43,7 +44,7 @@ Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the 
   optionHelp: {
     ...CHANGING_HELP,
     all: "redrives or removes all letters that are dead now",
-    reason: "redrives or removes letters with this reason, whole or as dead reasons shows it",
+    reason: "chooses letters with this reason, whole or as dead reasons shows it",
     "older-than": "redrives or removes letters of messages that died longer ago than this",
     delay: "redrives after this long; defaults to 0s",
     ...LIMIT_HELP,
@@ -55,7 +56,8 @@ Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the 
     const most = parseLimit(limit);
     const isFiltered = reason !== undefined || age !== undefined;
     const isChange = what === "redrive" || what === "remove";
-    if (isFiltered && (chosen.length > 0 || values.all || !isChange)) {
+    const isVariants = what === "reasons" && reason !== undefined && age === undefined;
+    if (isFiltered && (chosen.length > 0 || values.all || !(isChange || isVariants))) {
       throw new UsageError(
         "--reason and --older-than choose what to redrive or remove: give neither ids nor --all",
       );
@@ -76,6 +78,9 @@ Ids, or --reason and --older-than, choose some. Finding a letter is O(N) in the 
     }
     const queue = await session.open(name);
     if (what === "list") return await list(session, queue, most, payload);
+    if (what === "reasons" && reason !== undefined) {
+      return await listVariants(session, queue, reason);
+    }
     if (what === "reasons") return await listReasons(session, queue);
     if (isFiltered) {
       const { serverTime } = queue.stats;
@@ -156,6 +161,45 @@ async function listReasons(session: Session, queue: InspectedQueue): Promise<Exi
   const words = ["dead", "redrive", queue.name, ["--reason", first.reason]] as const;
   const redrive = session.commandLine(...words);
   if (redrive !== undefined) output.say(`To deliver those of one reason again: ${redrive}`);
+  return EXIT.done;
+}
+
+/** Counts the letters of one reason by what they say in full, in a table. */
+async function listVariants(
+  session: Session,
+  queue: InspectedQueue,
+  reason: string,
+): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  const seen = await lastOf(deadByReason(queue, { filter: { reason }, signal }));
+  const groups = seen?.groups ?? [];
+  if (groups.length === 0) {
+    const said = `No dead letter of queue ${quoted(queue.name)} has that reason.`;
+    session.hint(said, "Their reasons", "dead", "reasons", queue.name);
+    return EXIT.nothing;
+  }
+  const rows = groups.flatMap(({ group, variants }) => variants.map((one) => ({ group, ...one })));
+  if (isJson) for (const row of rows) await output.json(row);
+  else {
+    const now = queue.stats.serverTime;
+    const texts = rows.map(({ count, firstDiedAt, lastDiedAt, group, reason: whole }) => [
+      formatCount(count),
+      formatDistance(firstDiedAt, now),
+      formatDistance(lastDiedAt, now),
+      group,
+      quoted(whole),
+    ]);
+    await output.table(VARIANT_COLUMNS, texts);
+    const all = groups.reduce((sum, { count }) => sum + count, 0);
+    const shown = rows.reduce((sum, { count }) => sum + count, 0);
+    if (shown < all) output.say(`${formatCount(all - shown, "letter")} say something else.`);
+  }
+  const [first] = rows;
+  const words = ["dead", "redrive", queue.name, ["--reason", first?.reason ?? ""]] as const;
+  const redrive = session.commandLine(...words);
+  if (!isJson && redrive !== undefined) {
+    output.say(`To deliver those that say the same again: ${redrive}`);
+  }
   return EXIT.done;
 }
 
@@ -281,6 +325,14 @@ const REASON_COLUMNS: readonly Column[] = [
   { title: "LAST" },
   { title: "GROUP", canShrink: true },
   { title: "REASON" },
+];
+
+const VARIANT_COLUMNS: readonly Column[] = [
+  { title: "LETTERS", align: "right" },
+  { title: "SINCE" },
+  { title: "LAST" },
+  { title: "GROUP", canShrink: true },
+  { title: "WHOLE REASON" },
 ];
 
 const COLUMNS: readonly Column[] = [

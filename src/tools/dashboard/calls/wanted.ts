@@ -1,9 +1,8 @@
 import { payloadsIn, type BarePayload, type BareState } from "../../view/bare.ts";
-import { foldReason } from "../../view/dead-reasons.ts";
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { messagesIn, messagesWith } from "../../view/locate.ts";
 import type { MessageState, Sighting } from "../../view/sighting.ts";
-import { checks } from "../../../inside.ts";
+import { checks, foldReason } from "../../../inside.ts";
 import type { ApiCall } from "./api-call.ts";
 
 // What a list shows, and what a change of all that a list shows is made to: the same query for both.

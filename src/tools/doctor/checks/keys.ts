@@ -73,7 +73,7 @@ export function* checkLeftovers(
       queue: name,
       what: `${formatCount(number, "dead letter")}, the first since ${formatInstant(firstAt)}, the last ${formatDuration(Math.max(0, now - lastAt))} ago`,
       why: "these messages failed for good; nobody handles them until they are redriven",
-      repair: `read the reasons: ${commandLine("dead", "list", name)}; once the handler is fixed: ${commandLine("dead", "redrive", name)}`,
+      repair: `count them by reason: ${commandLine("dead", "reasons", name)}; once a cause is gone, redrive those of its reason (--reason), or all: ${commandLine("dead", "redrive", name)}`,
     };
   }
   const since = parts.flatMap((part) => part.remembersOnlySince ?? []);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { foldReason } from "../../../src/tools/view/dead-reasons.ts";
+import { foldReason } from "../../../src/reliable/letter-filter.ts";
 
 test.each([
   ["connect ETIMEDOUT 10.0.0.3:5432", "connect ETIMEDOUT #:#"],
@@ -10,6 +10,18 @@ test.each([
   ["commit 256f22dd is gone", "commit # is gone"],
   ["order:42 was cancelled\n    at handle (worker.js:10:3)", "order:# was cancelled"],
   ["\n\n  late", "late"],
+  // What looks like a code stays.
+  ["answered 503", "answered 503"],
+  ["answered 500 after 3 attempts", "answered 500 after # attempts"],
+  ["SMTP 550 5.1.1 no such user 4711", "SMTP 550 5.1.1 no such user #"],
+  ["ENOENT (errno 404): HTTP 429, retry in 30", "ENOENT (errno 404): HTTP 429, retry in #"],
+  // These have three digits, and are none.
+  ["timeout after 500 ms, 300s, 250ms", "timeout after # ms, #s, #ms"],
+  [
+    "order 4711, order 842, order-503, order:503, #404, 10.0.0.3",
+    "order #, order #, order-#, order:#, ##, #",
+  ],
+  ["at 503:12, 200/300 done, 120 kB", "at #:#, #/# done, # kB"],
   // Words that only look like hexadecimal digits are words.
   ["the facade of a defaced cafe", "the facade of a defaced cafe"],
   ["سفارش ۴۲ پیدا نشد 👩‍👩‍👧", "سفارش ۴۲ پیدا نشد 👩‍👩‍👧"],
