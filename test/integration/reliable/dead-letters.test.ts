@@ -57,6 +57,8 @@ async function die(
   return messageIdAt(address);
 }
 
+const keyed = (key: string) => ({ trailer: packTrailer({ key }) });
+
 async function dieMany(count: number): Promise<MessageId[]> {
   const addresses = Array.from({ length: count }, (_, i) => newAddress(i));
   return await Promise.all(addresses.map((address, i) => die(address, { payload: String(i) })));
@@ -355,7 +357,6 @@ function runsOf(script: string, then = () => {}): () => number {
 
 test("a filter chooses letters by reason, whole or folded, by group, age and keys; a dry run only counts", async () => {
   const { letters } = open();
-  const keyed = (key: string) => ({ trailer: packTrailer({ key }) });
   await die(newAddress(1), { ...keyed("order:1"), reason: "answered 503 after 3 s" });
   await die(newAddress(2), { ...keyed("order:2"), reason: "answered 503 after 12 s" });
   await die(newAddress(3), { ...keyed("mail:3"), reason: "answered 500 after 3 s" });
