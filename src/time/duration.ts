@@ -2,7 +2,7 @@
  * The units in which a duration is printed, as their shortest name and their length in milliseconds, longest first. Weeks
  * are read, but not printed: days are easier to compare.
  */
-export const UNITS = [
+const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],
   ["m", 60_000],

@@ -66,9 +66,10 @@ test.each<{ name: string; presence: Presence }>([
   expect(timeline.presence).toBe(50);
 });
 
+const needs = () => ["one", "other"];
+
 test("presence rests for two that need each other, until one of them falls silent", () => {
   const timeline = new Timeline(0);
-  const needs = () => ["one", "other"];
   const signs = live(timeline, { name: "one", needs });
   const isAlive = { other: true };
   const act = () => {
