@@ -6,6 +6,7 @@ import {
   maxAttemptsIn,
   streamId,
 } from "../fragments/stream-info.ts";
+import { countDue } from "../places/due.ts";
 import { deadLetter, letter } from "../places/dead.ts";
 import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
 import { entryOf, heldBack, rankOf } from "../places/stream.ts";
@@ -92,6 +93,7 @@ export const drainPage = defineScript({
   needs: [
     clock,
     consumersOf,
+    countDue,
     deadLetter,
     destination,
     entryOf,
@@ -129,7 +131,7 @@ local function countLeft()
   local entries = redis.call("XLEN", stream)
   local unread = isUnread and entries > 0 and math.max(entries - held, 1) or 0
   return {
-    redis.call("ZCARD", timeouts),
+    countDue(retries),
     redis.call("LLEN", ready) + unread,
     held,
     redis.call("XLEN", dead),

@@ -28,15 +28,16 @@ end
 });
 
 /**
- * `earliestDue()`: the earliest deadline of all delayed messages and retries, or nil if there are none.
+ * `earliestDue([but])`: the earliest deadline of all delayed messages and retries, or nil if there are none; `but` is the
+ * ZSET of a place to leave out.
  */
 export const earliestDue = defineFragment({
   needs: [dueZsets],
   lua: /* lua */ `
-local function earliestDue()
+local function earliestDue(but)
   local earliest = nil
   for _, zset in ipairs(dueZsets) do
-    local due = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
+    local due = zset ~= but and tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
     if due and (not earliest or due < earliest) then earliest = due end
   end
   return earliest

@@ -6,9 +6,13 @@ import { defineScript } from "../script.ts";
 /** Returns the earliest deadline (epoch ms); Infinity if it never comes, undefined if nothing is delayed. */
 export const headDeadline = defineScript({
   name: "head-deadline",
-  keys: ["timeouts"],
+  keys: ["retries"],
   args: [],
-  lua: /* lua */ `return redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2] or false`,
+  needs: [earliestDue, replied],
+  lua: /* lua */ `
+local due = earliestDue(retries)
+return due and replied(due) or false
+`,
   reply: asNext,
 });
 

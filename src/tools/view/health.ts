@@ -1,24 +1,24 @@
 import type { QueueStats } from "../../index.ts";
-import { notReadyIn } from "./places.ts";
+import type { DuePlace } from "../../inside.ts";
+import { notReadyIn, type Counted } from "./places.ts";
 import type { Severity } from "./severity.ts";
 
 /** The numbers by which a queue is judged. */
-export type Judged = Pick<
-  QueueStats,
-  | "serverTime"
-  | "isPaused"
-  | "delayed"
-  | "ready"
-  | "retries"
-  | "dead"
-  | "quarantined"
-  | "unplanned"
-  | "nextDeadline"
-  | "oldestReadyAge"
-  | "oldestInFlightAge"
-  | "consumers"
-  | "listeners"
->;
+export type Judged = Counted<DuePlace> &
+  Pick<
+    QueueStats,
+    | "serverTime"
+    | "isPaused"
+    | "ready"
+    | "dead"
+    | "quarantined"
+    | "unplanned"
+    | "nextDeadline"
+    | "oldestReadyAge"
+    | "oldestInFlightAge"
+    | "consumers"
+    | "listeners"
+  >;
 
 interface Law {
   readonly level: Severity;

@@ -9,7 +9,8 @@ export const VERBS: readonly Verb[] = [
   ...new Set(Object.values(PLACES).flatMap(({ verbs }): readonly Verb[] => verbs)),
 ];
 
-type Counted<P extends Place> = Pick<QueueStats, (typeof PLACES)[P]["number"]>;
+/** The numbers that count the messages in these places. */
+export type Counted<P extends Place> = Pick<QueueStats, (typeof PLACES)[P]["number"]>;
 
 /** How many messages are in all places together. */
 export function messagesIn(numbers: Counted<Place>): number {
