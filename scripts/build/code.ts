@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { rolldown } from "rolldown";
+import { rolldown, type Plugin } from "rolldown";
 import { COMMAND, ENTRIES, SHARED } from "./entries.ts";
 import { lineMap } from "./line-map.ts";
 import { DIST, EXTERNAL, SRC } from "./site.ts";
@@ -23,7 +23,7 @@ export async function buildCode(
     tsconfig: false,
     // As tsconfig.json has it.
     transform: { target: "es2022" },
-    plugins: [standIns()],
+    plugins: [standIns(), withoutLuaComments],
   });
   const { output } = await bundle.generate({
     dir: join(DIST, folder),
@@ -56,6 +56,15 @@ export async function buildCode(
   }
   return files;
 }
+
+/** Blanks the comments of scripts, which Redis would load and keep. Each line stays where it is. */
+const withoutLuaComments: Plugin = {
+  name: "without-lua-comments",
+  transform(code, id) {
+    if (!id.startsWith(join(SRC, "lua/"))) return null;
+    return { code: code.replaceAll(/^[ \t]*-- .*$/gm, ""), map: null };
+  },
+};
 
 /** Files that only the command loads, which shows no stack traces. */
 const OF_THE_COMMAND = /^(?:cli|command|every-command)\.js$/;

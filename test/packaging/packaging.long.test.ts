@@ -256,6 +256,6 @@ function withoutInstants(text: string): string {
   return text
     .replaceAll(/\d{13}-[\da-f]{32}/g, "<id>")
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g, "<instant>")
-    .replaceAll(/\b1[45]m( \d+s)?/g, "<a quarter>")
-    .replaceAll(/\([\d.]+s ago\)/g, "(<seconds> ago)");
+    .replaceAll(/\b1[45] min( \d+ s)?/g, "<a quarter>")
+    .replaceAll(/\([\d.]+ m?s ago\)/g, "(<a moment> ago)");
 }
