@@ -48,7 +48,7 @@ inBrowser("a delayed message can be rescheduled, delivered now, and cancelled", 
   expect(await orders.get("b")).toBeDefined();
   await change(page, "Cancel message");
   await says(page, "The message was cancelled.");
-  await page.getByText("It was handled, cancelled or removed").waitFor();
+  await page.getByText("It was handled, cancelled, dropped or removed").waitFor();
   expect(await orders.get("b")).toBeUndefined();
 });
 

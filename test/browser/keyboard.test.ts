@@ -73,7 +73,7 @@ inBrowser(
     await page.keyboard.press("Space");
     await goTo(page, "Cancel message");
     await page.keyboard.press("Enter");
-    await page.getByText("It was handled, cancelled or removed").waitFor();
+    await page.getByText("It was handled, cancelled, dropped or removed").waitFor();
     expect(await orders.get("order:42")).toBeUndefined();
     // The button is gone, so the heading has the focus.
     expect(await focused(page)).toBe("order:42");

@@ -94,18 +94,20 @@ describe("keys", () => {
     });
   });
 
-  test("nothing is left behind when all messages have gone", async () => {
+  test("nothing is left behind when all messages have gone, but for a while that somebody cleared the queue", async () => {
     const line = newLine();
     const delayed = line.getDelayedQueue(name);
     await delayed.offerMany([0, 1, 5, MINUTE].map((delay) => ({ payload: delay, delay })));
     const ready = line.getBlockingQueue(name);
     for (let i = 0; i < 3; i++) await ready.take();
     await delayed.clear();
+    const log = `delayline_activity:{${name}}`;
     // A sweep would remove the second one.
-    const keys = [`delayline_mover:{${name}}`, `delayline_listed:{${name}}`];
+    const keys = [`delayline_mover:{${name}}`, `delayline_listed:{${name}}`, log];
     expect(keys).toEqual(expect.arrayContaining(Object.keys(await keysInRedis())));
     await line.close();
-    expect(await keysInRedis()).toEqual({});
+    expect(await keysInRedis()).toEqual({ [log]: "list" });
+    expect(await redis.ttl(log)).toBeGreaterThan(0);
   });
 });
 
