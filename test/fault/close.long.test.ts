@@ -234,8 +234,10 @@ test("a queue that a handler opens during close does not move or take anything",
   const name = uniqueName();
   const allowed = new AbortController();
   const ready = line.getBlockingQueue<string>(name);
+  let hasBegun = false;
   let isDone = false;
   ready.subscribe(async () => {
+    hasBegun = true;
     await once(allowed.signal, "abort");
     await line.getDelayedQueue<string>(`${name}-next`).offer("due", 0);
     const next = line.getBlockingQueue<string>(`${name}-next`);
@@ -244,7 +246,8 @@ test("a queue that a handler opens during close does not move or take anything",
     isDone = true;
   });
   await ready.put("first");
-  await eventually(async () => (await ready.size()) === 0);
+  // Until its handler has begun, a message that was taken would be given back.
+  await eventually(() => hasBegun);
   const closing = line.close();
   allowed.abort();
   await closing;
