@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { RestoredEvent } from "../../src/events.ts";
 import type { DelaylineOptions } from "../../src/index.ts";
+import { partsOf } from "../../src/handles/queue-handle.ts";
 import { BOUND } from "../../src/redis/fuse.ts";
 import { newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -75,9 +76,11 @@ test.each(["plain", "reliable"] as const)(
 );
 
 test("a restored backup is told once by default, and all comes again", async () => {
-  const { handled, restored } = await restoreTenSecondsLater("plain", {});
+  const { handled, restored, queue } = await restoreTenSecondsLater("plain", {});
   await eventually(() => handled.length === 2 * HANDLED + CANCELLED);
   expect(restored).toMatchObject([{ isPausing: false, foundAt: undefined }]);
+  // The log is of the older copy, too: this is the first entry since.
+  expect(await partsOf(queue).activity.read()).toMatchObject([{ what: "restored", by: undefined }]);
 });
 
 test("messages that were ready in the backup are not taken before somebody resumes", async () => {

@@ -66,3 +66,21 @@ test.each([
   const { code, stdout } = await cli(["dead", word, name, ...rest]);
   expect([code, stdout]).toEqual([2, ""]);
 });
+
+test("a reason opens into what its letters say in full, and its next step redrives one of these", async () => {
+  const whole = "timeout of ann after 12ms";
+  const { name, queue } = await newQueue(whole, "answered 503", whole, "timeout of ann after 7ms");
+  const { code, stdout, stderr } = await cli([
+    ...["dead", "reasons", name, "--reason", "timeout of ann after #ms"],
+  ]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^LETTERS +SINCE +LAST +GROUP +WHOLE REASON\n +2 .* "timeout of ann after 12ms"\n +1 .* "timeout of ann after 7ms"\n$/,
+  );
+  expect(stderr).toContain(`dead redrive ${name} --reason '${whole}'`);
+  const none = await cli(["dead", "reasons", name, "--reason", "answered 500"]);
+  expect(none).toMatchObject({ code: 1, stdout: "" });
+  await cli(["dead", "redrive", name, "--reason", whole, "--yes"]);
+  expect(await reasonsOf(queue)).toEqual(["answered 503", "timeout of ann after 7ms"]);
+  expect((await cli(["log", name])).stdout).toContain(`redrove 2 dead letters: reason ${whole}`);
+});

@@ -672,3 +672,27 @@ test("a name without a queue is not shown as a queue", async () => {
   expect((await get("api/queues/odrers")).body).toMatchObject({ delayed: 0, isMissing: true });
   expect((await get("api/queues/orders")).body).not.toHaveProperty("isMissing");
 });
+
+test("a message that was dropped when it was due is told from one that is gone", async () => {
+  const queue = newLine().getDelayedQueue(uniqueName("dashboard"));
+  const { id } = await queue.offer("x", 0, {
+    key: "k",
+    onlyIf: { key: uniqueName(), exists: true },
+  });
+  const { get } = newDashboard();
+  const dropped = {
+    state: "dropped",
+    id,
+    key: "k",
+    reason: "the condition of onlyIf did not hold",
+    life: expect.arrayContaining([expect.objectContaining({ what: "dropped" })]),
+  };
+  for (const of of [`id=${id}`, "key=k"]) {
+    await eventually(async () => {
+      const { body } = await get(`api/queues/${queue.name}/message?${of}`);
+      expect(body).toMatchObject(dropped);
+    });
+  }
+  const { body } = await get(`api/queues/${queue.name}/message?key=other`);
+  expect(body).toMatchObject({ state: "gone" });
+});

@@ -26,7 +26,7 @@ exit code is 5.`,
     const { output, signal } = session;
     const asked = [...new Set(wanted)];
     const isPrefix = prefix !== undefined;
-    const named = isPrefix ? [] : await findMessages(session, queue, asked);
+    const named = isPrefix ? [] : [...(await findMessages(session, queue, asked)).keys()];
     const found = isPrefix
       ? (await queue.messages.cancelWhere({ prefix }, { dryRun: true, signal })).count
       : named.length;

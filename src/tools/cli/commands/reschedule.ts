@@ -37,7 +37,7 @@ export const reschedule = defineCommand({
     const instant = instantAt(Math.floor(stats.serverTime));
     const { output, signal } = session;
     const found = await findMessages(session, queue, [wanted]);
-    if (found.length === 0) return EXIT.nothing;
+    if (found.size === 0) return EXIT.nothing;
     const when =
       instant === undefined
         ? `to be due in ${delay}`
@@ -75,26 +75,25 @@ transfers them. If some are not found, the others become due, and the exit code 
     const { output, signal } = session;
     const asked = [...new Set(wanted)];
     const found = await findMessages(session, queue, asked);
-    if (found.length === 0) return EXIT.nothing;
-    const what = `${formatCount(found.length, "message")} of queue ${quoted(name)}`;
-    if (!(await confirm(session, `deliver ${what} now`, values)))
-      return outcome(found.length, asked);
+    if (found.size === 0) return EXIT.nothing;
+    const what = `${formatCount(found.size, "message")} of queue ${quoted(name)}`;
+    if (!(await confirm(session, `deliver ${what} now`, values))) return outcome(found.size, asked);
     let count = 0;
-    let conditional = 0;
-    for (const idOrKey of found) {
-      const { onlyIf, deliverWithin } = (await queue.messages.get(idOrKey, { signal })) ?? {};
+    const conditional: string[] = [];
+    for (const [idOrKey, { onlyIf, deliverWithin }] of found) {
       if ((await queue.messages.promote(idOrKey, { signal })) === undefined) continue;
       count++;
-      if (onlyIf !== undefined || deliverWithin !== undefined) conditional++;
+      if (onlyIf !== undefined || deliverWithin !== undefined) conditional.push(idOrKey);
     }
     if (session.isJson) await output.json({ queue: name, due: count });
     else {
       const due = `${formatCount(count, "message")} of queue ${quoted(name)}`;
       await output.print(`Made ${due} due now.`);
     }
-    if (conditional > 0) {
-      const said = `${formatCount(conditional, "message")} may be dropped: what onlyIf and deliverWithin demand is asked when a message moves.`;
-      session.hint(said, "What became of it", "get", name, found[0] as string);
+    const [first] = conditional;
+    if (first !== undefined) {
+      const said = `${formatCount(conditional.length, "message")} may be dropped: what onlyIf and deliverWithin demand is asked when a message moves.`;
+      session.hint(said, "What became of it", "get", name, first);
     }
     return outcome(count, asked);
   },

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline/promises";
-import { RedisError } from "../../../index.ts";
+import { RedisError, type DelayedMessage } from "../../../index.ts";
 import { networkTime, suggest } from "../../../inside.ts";
 import { Inspector, type InspectedQueue } from "../../view/inspector.ts";
 import { escapeControl, shellWord, type CommandWord } from "../../view/text.ts";
@@ -244,16 +244,17 @@ export async function confirm(
   }
 }
 
-/** Returns those of the ids and keys that name a delayed or retrying message. Reports the others on stderr. */
+/** Returns the delayed and retrying messages that these ids and keys name. Reports the others on stderr. */
 export async function findMessages(
   session: Session,
   { name, messages }: InspectedQueue,
   wanted: readonly string[],
-): Promise<string[]> {
+): Promise<Map<string, DelayedMessage<unknown>>> {
   const { signal } = session;
-  const found: string[] = [];
+  const found = new Map<string, DelayedMessage<unknown>>();
   for (const idOrKey of wanted) {
-    if ((await messages.get(idOrKey, { signal })) !== undefined) found.push(idOrKey);
+    const message = await messages.get(idOrKey, { signal });
+    if (message !== undefined) found.set(idOrKey, message);
     else {
       const said = `${quoted(idOrKey)} is neither delayed nor retrying in queue ${quoted(name)}.`;
       session.hint(said, "Where it is", "get", name, idOrKey);
