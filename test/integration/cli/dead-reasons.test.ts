@@ -70,9 +70,8 @@ test.each([
 test("a reason opens into what its letters say in full, and its next step redrives one of these", async () => {
   const whole = "timeout of ann after 12ms";
   const { name, queue } = await newQueue(whole, "answered 503", whole, "timeout of ann after 7ms");
-  const { code, stdout, stderr } = await cli([
-    ...["dead", "reasons", name, "--reason", "timeout of ann after #ms"],
-  ]);
+  const folded = "timeout of ann after #ms";
+  const { code, stdout, stderr } = await cli(["dead", "reasons", name, "--reason", folded]);
   expect(code).toBe(0);
   expect(stdout).toMatch(
     /^LETTERS +SINCE +LAST +GROUP +WHOLE REASON\n +2 .* "timeout of ann after 12ms"\n +1 .* "timeout of ann after 7ms"\n$/,
