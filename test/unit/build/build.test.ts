@@ -35,7 +35,7 @@ test("a line map says where each line comes from, once", () => {
   });
 });
 
-test("the page is packed without comments and spaces, but for those in its texts", () => {
+test("the page is packed without comments, indentation and long local names, and says the same", () => {
   const before = `// Gone.
 /* Gone, too. */
 const url = "https://example.com"; // Gone.
@@ -45,7 +45,11 @@ const text = \`
   <\${Tag} a="1"><//>\`;
 `;
   expect(packed("page/app.js", before)).toBe(
-    'const url="https://example.com";const text=`\n  // kept\n  /* kept */\n  <${Tag} a="1"><//>`;\n',
+    'const url="https://example.com";const text=`\n// kept\n/* kept */\n<${Tag} a="1"><//>`;\n',
+  );
+  const named = 'import { long } from "./a.js";\nexport const longer = (longest) => long(longest);';
+  expect(packed("page/app.js", named)).toMatch(
+    /^import\{long as (\w)\}from"\.\/a\.js";export const longer=(\w)=>\1\(\2\);\n$/,
   );
   expect(packed("page/a.css", '/* Gone. */\na::after { content: "/* kept */"; }\n')).toBe(
     'a::after{content:"/* kept */"}\n',

@@ -41,7 +41,7 @@ function read(path: string, { text }: { readonly text: string }): string {
   return text.replaceAll(/\/\*[^]*?\*\/|[\s"']/g, "").replaceAll(";}", "}");
 }
 
-/** The texts of a script in a row: a sum of some may have become one. */
+/** The texts of a script in a row, without indentation: a sum of some may have become one. */
 function textsIn(script: string): string {
   const texts: { readonly start: number; readonly text: string }[] = [];
   JSON.stringify(parseSync("page.js", script).program, (_, node: unknown) => {
@@ -52,7 +52,8 @@ function textsIn(script: string): string {
     return node;
   });
   const inOrder = texts.toSorted((a, b) => a.start - b.start);
-  return inOrder.map(({ text }) => text).join("");
+  const all = inOrder.map(({ text }) => text).join("");
+  return all.replaceAll(/\n[ \t]+/g, "\n");
 }
 
 test("every file that the page loads is there", () => {
