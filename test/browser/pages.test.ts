@@ -12,6 +12,9 @@ import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
+/** What a database says, in more words than a column is wide. */
+const LONG_REASON = `insert or update on table "payments" violates foreign key constraint: ${"Key (order_id) is not present in table orders. ".repeat(4)}`;
+
 /** `orders` with messages in every state, `reminders` plain with a quarantine, `events` partitioned. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const orders = line.getReliableQueue("orders", { retry: [HOUR], maxAttempts: 2 });
@@ -21,13 +24,18 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
     key: `order:${i}`,
   }));
   await orders.offerMany(offers);
-  const bad = ["reject", "retry", "hold"].map((verb) => ({ payload: verb, delay: 0, key: verb }));
+  const bad = ["reject", "retry", "hold", "long"].map((verb) => ({
+    payload: verb,
+    delay: 0,
+    key: verb,
+  }));
   await orders.offerMany(bad);
   // Closing waits for handlers.
   const held = new Promise<void>((resolve) => onTestFinished(() => resolve()));
   orders.subscribe(
     async (verb, delivery) => {
-      if (verb === "retry") throw new Error("the bank does not answer");
+      if (verb === "long") await delivery.reject(LONG_REASON);
+      else if (verb === "retry") throw new Error("the bank does not answer");
       const reason = "the bank does not know the card yet";
       if (verb === "reject" && delivery.attempt === 1) await delivery.nack({ delay: 0, reason });
       else if (verb === "reject") await delivery.reject("the card was refused");
@@ -37,7 +45,7 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   );
   await eventually(async () => {
     const { dead, retries, inFlight } = await orders.stats();
-    expect({ dead, retries, inFlight }).toEqual({ dead: 1, retries: 1, inFlight: 1 });
+    expect({ dead, retries, inFlight }).toEqual({ dead: 2, retries: 1, inFlight: 1 });
   });
   await line.getDelayedQueue("reminders").offer("call back", 40 * 86_400_000, { key: "same" });
   await orders.offer("call back", 40 * 86_400_000, { key: "same" });
@@ -98,9 +106,24 @@ const PAGES = [
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
+/** The names and instants in tables that are broken over several lines. */
+const BROKEN = `[...document.querySelectorAll(".table td:not(.words) .text, .table td time")]
+  .filter((one) => one.offsetHeight > 1.8 * parseFloat(getComputedStyle(one).lineHeight))
+  .map((one) => one.innerText)`;
+
+/** A time zone in which it is noon, so that the next hours are of the same day. */
+function zoneAtNoon(): string {
+  const ahead = 12 - new Date().getUTCHours();
+  return `Etc/GMT${ahead > 0 ? "-" : "+"}${Math.abs(ahead)}`;
+}
+
 inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }, async () => {
-  const { url } = await openBoard(seed);
-  const page = await visit(url);
+  const { url, line } = await openBoard(seed);
+  const page = await visit(url, {
+    viewport: { width: 1440, height: 900 },
+    timezoneId: zoneAtNoon(),
+  });
+  const groups = page.getByRole("columnheader", { name: "Group" });
   for (const [name, route, text] of PAGES) {
     await page.goto(`${url}#/${route}`);
     await page.getByText(text).filter({ visible: true }).first().waitFor();
@@ -110,8 +133,20 @@ inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }
     expect(await auditColours(page), `${name}, dark`).toEqual([]);
     await page.emulateMedia({ colorScheme: "light" });
     expect(await audit(page), `${name}, light`).toEqual([]);
+    expect(await page.evaluate(BROKEN), name).toEqual([]);
+    expect(await groups.count(), name).toBe(0);
     await shoot(page, name);
   }
+  // An instant of today has no day.
+  await page.goto(`${url}#/queue/orders/delayed?sort=-deadline`);
+  const due = page.getByRole("row").locator("td:nth-of-type(2) time");
+  await due.getByText(/^\s*\d{4}-\d\d-\d\d \d\d:\d\d in (40 d|39 d 23 h)\s*$/).waitFor();
+  expect((await due.nth(1).innerText()).trim()).toMatch(/^\d\d:\d\d in 1 h \d+ min$/);
+
+  // A second group is told apart.
+  line.getReliableQueue("orders", { group: "audit" }).subscribe(() => {});
+  await page.goto(`${url}#/queue/orders/in-flight`);
+  await groups.waitFor();
 });
 
 inBrowser.each([

@@ -195,6 +195,17 @@ interface SeenConsumer {
   readonly inFlight: number;
 }
 
+/** How many consumer groups a queue has in any of its parts; a plain one has none. Runs one script per partition. */
+export async function countGroups(
+  { inside, deadLetters }: InspectedQueue,
+  call?: CallOptions,
+): Promise<number> {
+  if (deadLetters === undefined) return 0;
+  const parts = await inside.parts(call);
+  const groups = await Promise.all(parts.map(({ contents }) => contents.groups(call)));
+  return new Set(groups.flat()).size;
+}
+
 /**
  * Lists the consumers of all groups of a reliable queue, including dead ones until they are removed. Empty for a plain
  * queue. O(number of consumers); runs one script per group and partition.

@@ -6,3 +6,5 @@ export function formatDuration(milliseconds: number): string;
 
 /** An instant relative to `now`, both in epoch ms: `in 15 min`, `2 h ago`, `now`, `never`. */
 export function formatDistance(instant: number, now: number): string;
+
+export function formatRoughDistance(instant: number, now: number): string;

@@ -53,3 +53,15 @@ export function formatDistance(instant, now) {
   if (Math.abs(distance) < 1000) return "now";
   return distance > 0 ? `in ${formatDuration(distance)}` : `${formatDuration(distance)} ago`;
 }
+
+/**
+ * As {@link formatDistance}, but in whole seconds below a minute and in whole minutes above: beside a clock that shows
+ * minutes, more would only flicker.
+ *
+ * @param {number} instant
+ * @param {number} now
+ */
+export function formatRoughDistance(instant, now) {
+  const step = Math.abs(instant - now) < 60_000 ? 1000 : 60_000;
+  return formatDistance(Math.round((instant - now) / step) * step, 0);
+}

@@ -215,6 +215,7 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   expect((await get(`${path}/messages?state=in%20flight`)).body).toMatchObject({
     messages: [{ ...process, id, key: "k", group: queue.group, attempts: 1, host: body.host }],
     next: null,
+    groups: 1,
   });
 
   await delivery.reject("no good");

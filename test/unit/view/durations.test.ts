@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
 import { parseDuration } from "../../../src/tools/cli/session/arguments.ts";
-import { formatDistance, formatDuration } from "../../../src/tools/view/words.js";
+import {
+  formatDistance,
+  formatDuration,
+  formatRoughDistance,
+} from "../../../src/tools/view/words.js";
 
 test.each([
   ["500ms", 500],
@@ -39,4 +43,22 @@ test("an instant is printed relative to another", () => {
   expect(formatDistance(1000, 61_000)).toBe("1 min ago");
   expect(formatDistance(1000, 1500)).toBe("now");
   expect(formatDistance(Infinity, 1500)).toBe("never");
+});
+
+test("beside a clock that shows minutes, a distance has no seconds from a minute on", () => {
+  const now = 1_000_000_000;
+  const told = [0, 400, 8_300, 59_700, 61_000, 350_000, 3_590_000, 5_410_000, 90_061_000, -97_000];
+  expect(told.map((distance) => formatRoughDistance(now + distance, now))).toEqual([
+    "now",
+    "now",
+    "in 8 s",
+    "in 1 min",
+    "in 1 min",
+    "in 6 min",
+    "in 1 h",
+    "in 1 h 30 min",
+    "in 1 d 1 h",
+    "2 min ago",
+  ]);
+  expect(formatRoughDistance(Infinity, now)).toBe("never");
 });

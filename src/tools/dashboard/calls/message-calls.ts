@@ -3,7 +3,7 @@ import { droppedIn, lifeOfDropped, type DroppedSighting } from "../../view/activ
 import { deadByReason, type DeadReasons } from "../../view/dead-reasons.ts";
 import { handledIn, lifeOfHandled, type HandledSighting } from "../../view/handled.ts";
 import { lifeOf } from "../../view/life.ts";
-import { locate } from "../../view/locate.ts";
+import { countGroups, locate } from "../../view/locate.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../view/sighting.ts";
 import { HttpError } from "../http/reply.ts";
 import { rowPayload, shownPayload, type ApiCall } from "./api-call.ts";
@@ -13,7 +13,8 @@ import { messagesOf, wantedOf } from "./wanted.ts";
 /**
  * `GET queues/:q/messages`: the messages in a `state` in the order in which Redis has them, or those in any state. With
  * `prefix`, those whose keys begin with it; with `reason` and `group`, such dead letters; with `from` and `until`, those
- * that are due then; with `text`, those whose payloads contain it; with `sort`, in the order of a field.
+ * that are due then; with `text`, those whose payloads contain it; with `sort`, in the order of a field. Beside messages that
+ * are in a group it says how many `groups` the queue has.
  */
 export async function listMessages(call: ApiCall): Promise<unknown> {
   const { wantsPayload } = call;
@@ -33,7 +34,9 @@ export async function listMessages(call: ApiCall): Promise<unknown> {
   const { items, next } = await call.running.readings.page(list, pageOf(call, sort), (signal) =>
     sorted(read(signal), sort),
   );
-  return { messages: items, next, ...(sort && { sortedAmong: MOST_SORTED }) };
+  const { signal } = call;
+  const groups = state === "delayed" ? undefined : await countGroups(queue, { signal });
+  return { messages: items, next, groups, ...(sort && { sortedAmong: MOST_SORTED }) };
 }
 
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-import { formatCount, formatDistance, formatDuration } from "./words.js";
+import { formatCount, formatDistance, formatDuration, formatRoughDistance } from "./words.js";
 
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -34,6 +34,9 @@ export function duration(milliseconds) {
 /** An instant relative to now: `in 5 min`, `2 h ago`, `now`. */
 export const relative = formatDistance;
 
+/** The same to the minute, beside a clock that shows minutes: `in 6 min`. */
+export const about = formatRoughDistance;
+
 const pad = (number, digits = 2) => String(number).padStart(digits, "0");
 
 /** `2026-03-01`, in the browser's time zone. */
@@ -56,6 +59,12 @@ export function second(instant) {
 /** `2026-03-01 14:05:09`, in the browser's time zone. */
 export function instantText(instant) {
   return isDate(instant) ? `${day(instant)} ${second(instant)}` : UNKNOWN;
+}
+
+/** What a clock shows, `write` says how, and the day before it unless that is the day of `now`: `14:05`, `2026-03-01 14:05`. */
+export function clock(instant, now, write = minute) {
+  if (!isDate(instant)) return UNKNOWN;
+  return day(instant) === day(now) ? write(instant) : `${day(instant)} ${write(instant)}`;
 }
 
 /** ISO 8601 in UTC, for `<time>`; undefined if a Date cannot hold the instant. */

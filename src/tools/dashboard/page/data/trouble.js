@@ -1,5 +1,5 @@
 // @ts-check
-import { day, second } from "./format.js";
+import { clock, second } from "./format.js";
 
 // What is wrong with Redis itself, as the server tells it: `{ level, kind, since, text }`; see src/tools/view/trouble.ts.
 // It is one cause for all queues, so it is said once.
@@ -10,15 +10,10 @@ export function titleOf({ kind, since }, now) {
   if (kind === "unlisted") return "The queues could not be listed";
   return since === null || since === undefined
     ? "Redis does not answer"
-    : `Redis has not answered since ${clock(since, now)}`;
+    : `Redis has not answered since ${clock(since, now, second)}`;
 }
 
 /** Whether the numbers are those of before: Redis does not answer. */
 export function isSilent(trouble) {
   return trouble?.kind === "silent";
-}
-
-/** `14:05:09`, and the day as well if it is not today's. */
-function clock(instant, now) {
-  return day(instant) === day(now) ? second(instant) : `${day(instant)} ${second(instant)}`;
 }

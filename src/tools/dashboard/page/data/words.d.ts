@@ -5,3 +5,5 @@ export function formatCount(count: number, noun?: string, plural?: string): stri
 export function formatDuration(milliseconds: number): string;
 
 export function formatDistance(instant: number, now: number): string;
+
+export function formatRoughDistance(instant: number, now: number): string;

@@ -7,7 +7,7 @@ import { addressAt, replaceAddress } from "../data/route.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { PAGE, Pager } from "../parts/pager.js";
 import { SortChoice } from "../parts/table.js";
-import { BUSY_COLUMNS } from "../sections/message-columns.js";
+import { BUSY_COLUMNS, groupedColumns } from "../sections/message-columns.js";
 
 /** Who holds which message of which queue, and since when. */
 export function BusyPage({ params }) {
@@ -21,6 +21,7 @@ export function BusyPage({ params }) {
   }).toString();
   const loaded = useList(`api/busy?${query}`, [total], after === undefined);
   const { messages = [], next, sortedAmong } = loaded.data ?? {};
+  const columns = groupedColumns(BUSY_COLUMNS, messages);
   const sorting = {
     by: sort,
     onSort: (by) => replaceAddress(addressAt("busy", { sort: by })),
@@ -30,11 +31,11 @@ export function BusyPage({ params }) {
       <h1 tabindex="-1">Busy</h1>
       <p>${many(total, "message")} in flight: which process holds what, and since when.</p>
     </div>
-    <${SortChoice} columns=${BUSY_COLUMNS} sorting=${sorting} initial="queue" />
+    <${SortChoice} columns=${columns} sorting=${sorting} initial="queue" />
     <${LoadedTable}
       loaded=${loaded}
       caption="Messages in flight"
-      columns=${BUSY_COLUMNS}
+      columns=${columns}
       rows=${messages}
       keyOf=${({ queue, id, group, partition }) => `${queue} ${id} ${group} ${partition}`}
       sorting=${sorting}

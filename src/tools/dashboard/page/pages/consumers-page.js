@@ -6,6 +6,7 @@ import { useQueue } from "../data/live.js";
 import { useLoaded } from "../data/loaded.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { Text } from "../parts/text.js";
+import { groupedColumns } from "../sections/message-columns.js";
 
 const COLUMNS = [
   {
@@ -55,7 +56,7 @@ export function ConsumersPage({ name }) {
     <${LoadedTable}
       loaded=${loaded}
       caption="Consumers"
-      columns=${COLUMNS}
+      columns=${groupedColumns(COLUMNS, consumers)}
       rows=${consumers}
       keyOf=${(one) => `${one.group} ${one.name}`}
       initial="group"

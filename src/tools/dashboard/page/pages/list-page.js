@@ -18,7 +18,7 @@ import { TextFilter } from "../parts/text-filter.js";
 import { changesIn } from "../sections/changes.js";
 import { ListActions } from "../sections/list-actions.js";
 import { Reasons } from "../sections/reasons.js";
-import { messageColumns } from "../sections/message-columns.js";
+import { groupedColumns, messageColumns } from "../sections/message-columns.js";
 
 /** The messages of a queue in one state, or those in all states whose keys begin with a prefix, a page at a time. */
 export function ListPage({ name, page, params }) {
@@ -44,8 +44,9 @@ export function ListPage({ name, page, params }) {
     [queue?.[number], queue?.nextDeadline],
     after === undefined,
   );
-  const { messages = [], next, sortedAmong } = loaded.data ?? {};
-  const columns = [...messageColumns(name, state), ...(isShown ? [PAYLOAD] : [])];
+  const { messages = [], next, groups, sortedAmong } = loaded.data ?? {};
+  const known = groupedColumns(messageColumns(name, state), messages, groups);
+  const columns = [...known, ...(isShown ? [PAYLOAD] : [])];
   const selection = useSelection(messages, keyOf, ({ key, id }) => visible(key ?? id));
   const sortBy = (by) => {
     const { after: _, at: __, ...rest } = params;
@@ -60,7 +61,12 @@ export function ListPage({ name, page, params }) {
       reason === undefined &&
       after === undefined &&
       !isFiltered &&
-      html`<${Reasons} name=${name} dead=${queue?.dead} reload=${loaded.reload} />`
+      html`<${Reasons}
+        name=${name}
+        dead=${queue?.dead}
+        groupCount=${groups}
+        reload=${loaded.reload}
+      />`
     }
     <${Chosen} name=${name} page=${page} params=${params} />
     <div class="tools">

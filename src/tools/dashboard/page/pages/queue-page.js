@@ -1,6 +1,6 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
-import { UNKNOWN, count, duration, instantText, isKnown, relative } from "../data/format.js";
+import { UNKNOWN, clock, count, duration, isKnown, relative, second } from "../data/format.js";
 import { live, useQueue } from "../data/live.js";
 import { LABELS } from "../data/numbers.js";
 import { problemColumnsOf } from "../data/problem.js";
@@ -32,7 +32,11 @@ function Numbers({ queue }) {
   const problems = problemColumnsOf(queue);
   const due = isKnown(queue.nextDeadline) ? relative(queue.nextDeadline, live.now()) : UNKNOWN;
   const tiles = [
-    ["nextDeadline", due, isKnown(queue.nextDeadline) ? instantText(queue.nextDeadline) : ""],
+    [
+      "nextDeadline",
+      due,
+      isKnown(queue.nextDeadline) ? clock(queue.nextDeadline, live.now(), second) : "",
+    ],
     ["overdue", count(queue.overdue), queue.overdue > 0 ? `by ${duration(queue.overdueBy)}` : ""],
     ["oldestReadyAge", duration(queue.oldestReadyAge)],
     ...(queue.kind === "reliable"

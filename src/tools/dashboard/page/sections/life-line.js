@@ -31,7 +31,7 @@ export function LifeLine({ message: { life } }) {
       const isFuture = moment.at > now;
       return html`<li key=${index} class=${`is-${slug}${isFuture ? " is-future" : ""}`}>
         <span class="what">${write({ ...moment, isFuture })}</span>
-        <span class="when"><${Instant} at=${moment.at} /></span>
+        <span class="when"><${Instant} at=${moment.at} isExact /></span>
         <${Why} moment=${moment} before=${life[index - 1]} />
       </li>`;
     })}

@@ -133,6 +133,12 @@ export const BUSY_COLUMNS = [
   ...COLUMNS["in flight"],
 ];
 
+/** The columns without that of the group, as long as there is but one: of `groups` that are known, and among the rows. */
+export function groupedColumns(columns, rows, groups = 0) {
+  const seen = new Set(rows.map(({ group }) => group).filter(isKnown));
+  return Math.max(groups, seen.size) > 1 ? columns : columns.filter(({ id }) => id !== "group");
+}
+
 /** The columns of the list of a queue's messages in a state; undefined stands for all states. */
 export function messageColumns(queue, wanted) {
   return [message(queue), ...(COLUMNS[wanted ?? ""] ?? COLUMNS[""])];

@@ -9,16 +9,18 @@ import { useShell } from "../parts/shell.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { Text, visible } from "../parts/text.js";
 import { allQuestion, changesIn } from "./changes.js";
+import { groupedColumns } from "./message-columns.js";
 
 /** The dead letters of a queue by reason, each reason with what can be done with its letters. */
-export function Reasons({ name, dead, reload }) {
+export function Reasons({ name, dead, groupCount, reload }) {
   const { session } = useShell();
   const loaded = useLoaded(queuePath(name, "dead/reasons"), { version: dead });
   const { groups = [], others = 0, read = 0, total = 0 } = loaded.data ?? {};
   const finish = async () => {
     await Promise.all([loaded.reload(), reload()]);
   };
-  const columns = [...columnsOf(name), ...(session.readOnly ? [] : [actionsOf(name, finish)])];
+  const known = groupedColumns(columnsOf(name), groups, groupCount);
+  const columns = [...known, ...(session.readOnly ? [] : [actionsOf(name, finish)])];
   return html`<section aria-labelledby="reasons">
     <div class="head">
       <h2 id="reasons">By reason</h2>
