@@ -137,10 +137,14 @@ export function announced<Client extends RedisClient>(client: Client): Client {
   return client;
 }
 
-/** The name that CLIENT LIST shows for a connection. It holds no spaces. A random `id` makes it unique. */
-export function connectionName(role: string, key?: string, id?: string): string {
+/**
+ * The name that CLIENT LIST shows for a connection. It holds no spaces. A random `id` makes it unique. The `keyPrefix` of
+ * its client stands behind an `@`.
+ */
+export function connectionName(role: string, key?: string, id?: string, keyPrefix = ""): string {
   const parts = [key, id].filter((part) => part !== undefined).map(encodeURIComponent);
-  return ["delayline", role, ...parts].join(":");
+  const behind = keyPrefix === "" ? "" : `@${encodeURIComponent(keyPrefix)}`;
+  return `${["delayline", role, ...parts].join(":")}${behind}`;
 }
 
 /** Ends a client in any state. Commands without a reply are rejected. */

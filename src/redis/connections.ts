@@ -250,10 +250,11 @@ export class Connections {
   async open(role: Role, key?: string, timeout = CONNECT, id?: string): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
     const { background } = this;
-    const name = connectionName(role, key, id);
+    const { keyPrefix } = background.options;
+    const name = connectionName(role, key, id, keyPrefix);
     const connection = await this.#dedicated.connect(
       isCluster(background)
-        ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
+        ? duplicateForOneLife(await nodeOf(background, key), name, keyPrefix)
         : duplicateForOneLife(background, name),
       role,
       timeout,

@@ -1,7 +1,13 @@
 import { causeOf, facts } from "../../inside.ts";
 import type { Inspector } from "../view/inspector.ts";
 import { checkSlots } from "./checks/cluster.ts";
-import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
+import {
+  checkBacklog,
+  checkConsumers,
+  checkGroups,
+  idleGroups,
+  withElsewhere,
+} from "./checks/consumers.ts";
 import {
   checkEarly,
   checkIndex,
@@ -84,7 +90,7 @@ export class QueueExam {
       yield* checkSlots(report);
       for (const finding of checkTransfer(report, this.#commandLine)) {
         this.#isClosed ||= isClosed(report) && finding.check !== "paused";
-        yield finding;
+        yield withElsewhere(finding, report);
       }
       yield* checkConsumers(report, this.#commandLine);
       yield* checkLeftovers(report, this.#commandLine);
@@ -105,8 +111,8 @@ export class QueueExam {
       yield* checkChange(before, after, this.#commandLine);
       yield* checkDrops(before, after);
       if (!this.#isClosed) {
-        yield* checkBacklog(before, after);
-        yield* checkGroups(before, after);
+        for (const finding of [...checkBacklog(before, after), ...checkGroups(before, after)])
+          yield withElsewhere(finding, after);
       }
       for (const watch of this.#watches) {
         const early = await watch.end();

@@ -129,6 +129,7 @@ it("a user who is not the default one, whose delayline commands need a password 
   const { findings } = await doctor(url);
   expect(inShort(findings)).toEqual(["warning paused orders"]);
   expect(commandsOf(findings[0]!)).toEqual([
+    `npx delayline log orders --redis redis://bob@127.0.0.1:${server.port}/1`,
     `npx delayline resume orders --redis redis://bob@127.0.0.1:${server.port}/1`,
   ]);
   await pasteAll(findings[0]!, { REDISCLI_AUTH: "pa ss" });

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { checkClocks, checkServer, checkUsable } from "../../../src/tools/doctor/checks/server.ts";
+import { checkBacklog } from "../../../src/tools/doctor/checks/consumers.ts";
 import { redisCli, redisCliAtKey } from "../../../src/tools/doctor/checks/finding.ts";
 import { checkSchedules } from "../../../src/tools/doctor/checks/schedules.ts";
 import { checkSlots } from "../../../src/tools/doctor/checks/cluster.ts";
@@ -55,12 +56,12 @@ it.each([
   ["memory that is used up", { maxmemory: "1000", used_memory: "990" }],
   ["no append-only file", { aof_enabled: "0" }],
   ["a policy that evicts", { maxmemory: "1000", maxmemory_policy: "allkeys-lru" }],
-])("repairs %s in redis.conf where CONFIG was renamed or removed", (_, info) => {
+])("repairs %s where a provider keeps its settings if CONFIG was renamed or removed", (_, info) => {
   const configRefusal = "ERR unknown command 'config', with args beginning with: 'GET' 'save' ";
   const missing = report(info, { config: undefined, configRefusal });
   const repairs = [...checkServer(missing, commandLine)].map(({ repair }) => repair);
-  expect(repairs.join()).toMatch(/set ".*" in redis.conf and restart Redis/);
-  expect(repairs.join()).not.toMatch(/CONFIG (SET|REWRITE)/);
+  expect(repairs.join()).toMatch(/set ".*" where your provider keeps its settings/);
+  expect(repairs.join()).not.toMatch(/CONFIG (SET|REWRITE)|redis\.conf/);
   const denied = report(info, { config: undefined, configRefusal: "NOPERM no permissions" });
   const asAdmin = [...checkServer(denied, commandLine)].map(({ repair }) => repair);
   expect(asAdmin.join()).toContain("as an administrator");
@@ -75,6 +76,27 @@ it.each([
   const findings = [...checkSlots({ name: "orders", parts: [part] } as unknown as QueueReport)];
   expect(findings.map(({ what }) => what.split(":")[0])).toEqual(expected);
   for (const { what } of findings) expect(what).toContain("about 4.2 s");
+});
+
+/** A look at a plain queue with 17 ready messages. */
+function lookAt(...takers: readonly { isBlocked: boolean; idle: number }[]): QueueReport {
+  const stats = { kind: "plain", isPaused: false, ready: 17 };
+  return { name: "orders", stats, takers, strangers: 0 } as unknown as QueueReport;
+}
+
+it("tells consumers of a plain queue that hang from those that are only busy, or wait", () => {
+  const found = (...takers: Parameters<typeof lookAt>) =>
+    [...checkBacklog(lookAt(...takers), lookAt(...takers))].map(
+      ({ level, check, what }) => `${level} ${check}: ${what}`,
+    );
+  const hung = { isBlocked: false, idle: 25_000 };
+  const waiting = { isBlocked: true, idle: 25_000 };
+  expect(found(hung, { ...hung, idle: 12_000 })).toEqual([
+    "warning stalled: 17 messages are ready, none was taken within half a second, and no consumer has asked for any for 12 s",
+  ]);
+  expect(found(hung, { ...hung, idle: 1000 })).toEqual([]);
+  expect(found(hung, waiting)).toEqual([]);
+  expect(found()).toEqual([expect.stringContaining("warning no-consumer: ")]);
 });
 
 /** What is found of schedules, of which only this is out of the ordinary. */

@@ -2,7 +2,16 @@ import { BOUNDS, LAWS, problemsOf } from "../../view/health.ts";
 import { shellWord } from "../../view/text.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { agree, inBackticks, redisCliAtKey, type CommandLine, type Finding } from "./finding.ts";
+import { takersAt, type ClientConnection } from "../looks/server-report.ts";
+import {
+  abridged,
+  agree,
+  inBackticks,
+  redisCliAtKey,
+  type CheckName,
+  type CommandLine,
+  type Finding,
+} from "./finding.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
 
 /**
@@ -13,12 +22,62 @@ import { formatCount, formatDuration } from "../../view/words.js";
 export function* checkConsumers(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
   if (report.stats === undefined) return;
   const idle = idleGroups(report);
+  let isStalled = false;
   for (const [group, found] of groupsOf(report)) {
     yield* checkOrphans(report.name, found, idle.includes(group));
-    yield* checkInFlight(report.name, group, found, commandLine);
+    const stall = stallOf(report, found);
+    isStalled ||= stall !== "";
+    yield* checkInFlight(report.name, group, found, stall, commandLine);
   }
-  if (idle.length === 0) yield* checkAge(report);
+  if (idle.length === 0 && !isStalled) yield* checkAge(report);
+  yield* checkPlainTakers(report);
 }
+
+/** Checks whether processes take from a reliable queue as if it was plain. */
+function* checkPlainTakers({ name, stats, parts, takers = [] }: QueueReport): Generator<Finding> {
+  if (stats?.kind !== "reliable") return;
+  const lists = parts.map(({ keys }) => keys.ready);
+  // Consumers of the reliable queue watch its LIST by another command.
+  const plain = takersAt(takers, lists).filter(({ command }) => /^b?lpop/.test(command));
+  if (plain.length === 0) return;
+  yield {
+    level: "warning",
+    check: "plain-consumer",
+    queue: name,
+    what: `${formatCount(plain.length, "connection")} ${agree(plain.length, "takes", "take")} from the reliable queue as if it was plain: ${origins(plain)}`,
+    why: "due messages go into its stream, so a plain consumer waits in vain; and what it does get, it gets at most once",
+    repair: `replace the consumer in that process, whose "error" events say WRONG_HANDLE: ${inBackticks(`line.getReliableQueue(${JSON.stringify(name)}).subscribe(...)`)}`,
+  };
+}
+
+/** Where connections come from: `10.0.0.7:51234 and 2 more`. */
+function origins(connections: readonly ClientConnection[]): string {
+  return abridged(connections.map(({ address }) => address));
+}
+
+/**
+ * Adds to a finding about messages that nobody moves or takes that workers of a queue of this name look elsewhere, which
+ * explains it.
+ */
+export function withElsewhere(finding: Finding, { elsewhere, parts }: QueueReport): Finding {
+  const [first] = elsewhere;
+  const [{ site } = { site: undefined }] = parts;
+  if (first === undefined || site === undefined || !UNSERVED.has(finding.check)) return finding;
+  const { length } = elsewhere;
+  const place = placeOf(first.database, first.own?.keyPrefix);
+  const own = placeOf(site.database, site.keyPrefix);
+  return {
+    ...finding,
+    what: `${finding.what}; ${formatCount(length, "connection")} of this library ${agree(length, "serves", "serve")} a queue of this name in ${place} (${origins(elsewhere)}), and these messages are in ${own}`,
+    repair: `give the workers the redis options of the producers, with database and keyPrefix; or if those serve another system: ${finding.repair}`,
+  };
+}
+
+function placeOf(database: number, keyPrefix = ""): string {
+  return `database ${database}${keyPrefix === "" ? "" : ` under keyPrefix ${JSON.stringify(keyPrefix)}`}`;
+}
+
+const UNSERVED: ReadonlySet<CheckName> = new Set(["overdue", "no-transfer", "no-consumer"]);
 
 /** The groups that have work and no live consumer. An empty name stands for all: the queue has no groups. */
 export function idleGroups(report: QueueReport): string[] {
@@ -156,11 +215,30 @@ function* checkOrphans(
   }
 }
 
+/** That the live consumers of a group take nothing although messages are ready, as a part of a sentence; or nothing. */
+function stallOf({ stats }: QueueReport, found: readonly Found[]): string {
+  const { ready = 0, oldestReadyAge = 0, isPaused = false } = stats ?? {};
+  const groups = found.map(({ group }) => group);
+  const ago = Math.min(
+    ...groups.map((one) => one.takenAgo ?? (one.inFlight === 0 ? Infinity : -Infinity)),
+  );
+  const isWaiting = ready > 0 && groups.some(({ hasUnread }) => hasUnread);
+  const isLong = Math.min(ago, oldestReadyAge) >= STALL && ago < Infinity;
+  if (isPaused || !isWaiting || !isLong || !groups.some((one) => one.consumers.some(isAlive)))
+    return "";
+  const inFlight = groups.reduce((sum, one) => sum + one.inFlight, 0);
+  return `${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready, and its consumers have taken none for ${formatDuration(ago)}: they hold ${formatCount(inFlight)} that they do not finish`;
+}
+
+/** Milliseconds for which live consumers take nothing. Most handlers take milliseconds. */
+const STALL = 10_000;
+
 /** Checks how long live consumers have had messages of the group in flight. */
 function* checkInFlight(
   queue: string,
   group: string,
   found: readonly Found[],
+  stall: string,
   commandLine: CommandLine,
 ): Generator<Finding> {
   const long = found.flatMap(({ group: { oldest, consumers } }) => {
@@ -172,15 +250,30 @@ function* checkInFlight(
     });
   });
   const [first] = long.toSorted((one, other) => other.age - one.age);
-  if (first === undefined) return;
+  const see = `see which messages those are: ${commandLine("list", queue, "--state", "in-flight")}`;
+  if (first === undefined) {
+    if (stall !== "") yield stalled(queue, `${stall} (group ${group})`, see);
+    return;
+  }
   const { name, age, process = name } = first;
   yield {
     level: LAWS["long-in-flight"].level,
     check: "long-in-flight",
     queue,
-    what: `a message has been in flight for ${formatDuration(age)}, in ${process} (group ${group})`,
+    what: `a message has been in flight for ${formatDuration(age)}, in ${process} (group ${group})${stall === "" ? "" : `; ${stall}`}`,
     why: "its handler hangs, or its work takes that long; nobody else gets the message while that process lives",
-    repair: `see which messages those are: ${commandLine("list", queue, "--state", "in-flight")}; give the handler a time limit, and restart the process: its messages are handled again`,
+    repair: `${see}; give the handler a time limit, and restart the process: its messages are handled again`,
+  };
+}
+
+function stalled(queue: string, what: string, see: string): Finding {
+  return {
+    level: LAWS.backlog.level,
+    check: "stalled",
+    queue,
+    what,
+    why: "their handlers hang, or are so slow that nothing else is handled meanwhile",
+    repair: `${see}; give the handlers a time limit; if they are only slow, raise concurrency, or start more consumers`,
   };
 }
 
@@ -201,10 +294,12 @@ export function* checkBacklog(before: QueueReport, after: QueueReport): Generato
   const { ready } = is;
   if (was.ready === 0 || ready < was.ready) return;
   const { name, takers, strangers } = after;
+  // A connection that waits would have got what is there.
+  const quiet = Math.min(...(takers ?? []).map(({ isBlocked, idle }) => (isBlocked ? 0 : idle)));
   const grown = ready - was.ready;
   const growth = grown === 0 ? "none was taken" : `${grown} more came than were taken`;
   const what = `${formatCount(ready, "message")} ${agree(ready, "is", "are")} ready, ${growth} within half a second`;
-  if (takers === 0) {
+  if (takers?.length === 0) {
     const others =
       strangers === 0
         ? ""
@@ -217,6 +312,12 @@ export function* checkBacklog(before: QueueReport, after: QueueReport): Generato
       why: "ready messages stay in memory until somebody takes them",
       repair: `start a consumer, with the same database and keyPrefix as the producers: ${inBackticks(`line.getBlockingQueue(${JSON.stringify(name)}).subscribe(...)`)}`,
     };
+  } else if (quiet >= STALL && quiet < Infinity) {
+    yield stalled(
+      name,
+      `${what}, and no consumer has asked for any for ${formatDuration(quiet)}`,
+      "restart those processes if they hang: their messages are lost, as a plain queue hands each out at most once",
+    );
   } else if (ready >= MANY) {
     yield {
       level: "warning",

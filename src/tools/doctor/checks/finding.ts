@@ -35,6 +35,8 @@ export const CHECKS = [
   "no-transfer",
   "deaf",
   "no-consumer",
+  "plain-consumer",
+  "stalled",
   "backlog",
   "orphan",
   "long-in-flight",
@@ -47,6 +49,7 @@ export const CHECKS = [
   "unasked",
   "dropped-late",
   "unplanned",
+  "paused-schedule",
   "missed-ticks",
   "dropped-runs",
   "tzdata",
@@ -102,12 +105,16 @@ export function lacksConfig({ configRefusal = "" }: ServerReport): boolean {
   return /unknown command/i.test(configRefusal);
 }
 
+/** Where settings are that no command shows or changes. */
+export const PROVIDED =
+  "where your provider keeps its settings (Amazon: the parameter group; others: the console), or in the file that the server is started with";
+
 /** Commands that change settings now, and keep them for the next start; or where to change them if there are none. */
 export function setConfig(server: ServerReport, ...settings: readonly string[]): string {
   if (lacksConfig(server)) {
     // In the file a value with spaces has no quotes around it.
     const lines = settings.map((setting) => `"${setting.replaceAll("'", "")}"`);
-    return `set ${lines.join(" and ")} in redis.conf and restart Redis, or set it in the console of your Redis host: this server has no CONFIG command`;
+    return `set ${lines.join(" and ")} ${PROVIDED}: this server has no CONFIG command`;
   }
   const isAllowed = server.config !== undefined;
   const at = isAllowed ? server : asAdmin(server);

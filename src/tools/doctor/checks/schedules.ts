@@ -21,6 +21,8 @@ export function* checkSchedules(
     if (code.length > 0) yield undeclared(name, code, now, commandLine);
     if (others.length > 0) yield incapable(name, others, now);
   }
+  const waiting = schedules.filter((one) => stateOfSchedule(one, now) === "paused");
+  if (waiting.length > 0) yield paused(name, waiting, commandLine);
   const missing = schedules
     .filter(({ missed }) => missed > 0)
     .toSorted((a, b) => b.missed - a.missed);
@@ -33,6 +35,17 @@ export function* checkSchedules(
     ({ cron, tzdata }) => cron !== undefined && tzdata !== undefined,
   );
   if (new Set(planned.map(({ tzdata }) => tzdata)).size > 1) yield unlike(name, planned);
+}
+
+function paused(queue: string, schedules: readonly Schedule[], commandLine: CommandLine): Finding {
+  return {
+    level: LAWS.paused.level,
+    check: "paused-schedule",
+    queue,
+    what: `${about(schedules)} ${agree(schedules.length, "is", "are")} paused`,
+    why: "no tick comes until somebody resumes it, and those before do not come later",
+    repair: `see who paused it, and when: ${commandLine("log", queue)}; then: ${commandLine("schedules", "resume", queue, schedules[0]?.name ?? "")}`,
+  };
 }
 
 function forgotten(queue: string, schedules: readonly Schedule[]): Finding {

@@ -6,6 +6,7 @@ import {
   inBackticks,
   redisCli,
   lacksConfig,
+  PROVIDED,
   setConfig,
   type CheckName,
   type CommandLine,
@@ -78,7 +79,7 @@ function configHidden(server: ServerReport): Finding {
     `${address} does not show its settings: ${configRefusal}`,
     "appendfsync, save, timeout, tcp-keepalive, client-output-buffer-limit and min-replicas-to-write were not checked",
     lacksConfig(server)
-      ? "the command was renamed or removed (rename-command): read redis.conf, or the console of your Redis host"
+      ? `the command was renamed or removed, as most providers do: read them ${PROVIDED}`
       : "run the doctor as a user with +config|get, or read the settings in the console of your Redis host",
   );
 }

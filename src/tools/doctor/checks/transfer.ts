@@ -2,6 +2,7 @@ import type { QueueStats } from "../../../index.ts";
 import { isOverdue, LAWS, problemsOf } from "../../view/health.ts";
 import { notReadyIn } from "../../view/places.ts";
 import { escapeControl, shellWord } from "../../view/text.ts";
+import type { ClientConnection } from "../looks/server-report.ts";
 import type { PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import { agree, redisCli, type CommandLine, type Finding } from "./finding.ts";
@@ -9,21 +10,21 @@ import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
 
 /** Whether no process has the queue open, as far as Redis shows. */
-export function isClosed({ listeners, takers = 0 }: QueueReport): boolean {
-  return listeners === 0 && takers === 0;
+export function isClosed({ listeners, takers = [] }: QueueReport): boolean {
+  return listeners === 0 && takers.length === 0;
 }
 
 /**
  * Checks whether some process moves due messages. If no process has the queue open, that explains ready messages that nobody takes, too.
  */
 export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
-  const { stats, listeners, takers = 0 } = report;
+  const { stats, listeners, takers = [] } = report;
   if (stats === undefined) return;
   // The stats of a Cluster do not say who listens.
   const problems = problemsOf({ ...stats, listeners });
   if (problems.includes("paused")) yield paused(report, stats, commandLine);
   if (problems.includes("overdue")) yield overdue(report, stats);
-  if (listeners === 0 && takers > 0 && !stats.isPaused) yield deaf(report, takers);
+  if (listeners === 0 && takers.length > 0 && !stats.isPaused) yield deaf(report, takers);
   else if (problems.includes("no-transfer")) yield noTransfer(report, stats);
   if (report.parts.some(({ hasConditions }) => hasConditions)) yield* checkConditions(report);
 }
@@ -75,7 +76,7 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
     queue: name,
     what: `the queue is paused${stats.pauseReason === undefined ? "" : ` (${escapeControl(stats.pauseReason)})`}; ${formatCount(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${formatDuration(late)}` : ""}`,
     why: "nothing becomes ready and nothing is delivered until somebody resumes it; messages can still be offered",
-    repair: `find out who paused it, and why; then: ${commandLine("resume", name)}`,
+    repair: `see who paused it, and when: ${commandLine("log", name)}; then: ${commandLine("resume", name)}`,
   };
 }
 
@@ -102,16 +103,16 @@ function overdue(report: QueueReport, stats: QueueStats): Finding {
   };
 }
 
-function deaf({ name, takerUsers, parts }: QueueReport, takers: number): Finding {
+function deaf({ name, parts }: QueueReport, takers: readonly ClientConnection[]): Finding {
   const [part] = parts.filter(({ partition }) => partition >= 0).concat(parts) as [PartReport];
   const rule = `&redisson_delay_queue_channel:${part.keys.channel.replace(/^[^:]*:/, "")}`;
-  const [user = "default"] = takerUsers;
+  const [{ user } = { user: "default" }] = takers;
   const allow = redisCli(part.site, `ACL SETUSER ${shellWord(user)} ${shellWord(rule)}`);
   return {
     level: "warning",
     check: "deaf",
     queue: name,
-    what: `${formatCount(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
+    what: `${formatCount(takers.length, "connection")} ${agree(takers.length, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
     why: "wake-ups do not arrive: messages are up to a second late, and a pause takes effect late",
     repair: `allow the channel to their user: ${allow}; if a proxy stands between, let it pass SUBSCRIBE`,
   };

@@ -71,6 +71,11 @@ export interface GroupReport {
   readonly consumers: readonly ConsumerReport[];
   /** Those of the first thousand entries in flight that were handed out, in the order of the stream. */
   readonly oldest: readonly InFlightReport[];
+  /**
+   * Milliseconds since one of those was handed out that are in flight; undefined if none is, or there are more than
+   * `oldest` shows.
+   */
+  readonly takenAgo: number | undefined;
 }
 
 /** An entry in flight. */
@@ -242,10 +247,13 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
       const name = String(group.get("name"));
       const consumers = await askInfo(site, "CONSUMERS", stream, name);
       const inFlight = Number(group.get("pending"));
+      const oldest = inFlight > 0 ? await readOldest(site, stream, name) : [];
+      const isAll = oldest.length > 0 && inFlight < MOST;
       return {
         name,
         inFlight,
-        oldest: inFlight > 0 ? await readOldest(site, stream, name) : [],
+        oldest,
+        takenAgo: isAll ? Math.min(...oldest.map(({ age }) => age)) : undefined,
         hasUnread:
           newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
         consumers: consumers.map((consumer) => ({

@@ -38,10 +38,10 @@ export interface QueueReport {
   readonly parts: readonly PartReport[];
   /** How many connections are subscribed to the part with the fewest subscribers; undefined if Redis does not say. */
   readonly listeners: number | undefined;
-  /** How many connections of this library wait, or have waited, for messages; undefined if Redis does not say. */
-  readonly takers: number | undefined;
-  /** The users of those connections. */
-  readonly takerUsers: readonly string[];
+  /** The connections of this library that wait, or have waited, for its messages; undefined if Redis does not say. */
+  readonly takers: readonly ClientConnection[] | undefined;
+  /** As `takers`, for a queue of this name in another database, or under another `keyPrefix`. */
+  readonly elsewhere: readonly ClientConnection[];
   /**
    * Whether more connections are subscribed to the queue than this library has subscribers at all: another program, which
    * is Redisson as a rule, moves its messages.
@@ -186,7 +186,7 @@ async function readAudience(
   fact: facts.Fact | undefined,
   views: readonly SiteView[],
 ): Promise<
-  Pick<QueueReport, "listeners" | "takers" | "takerUsers" | "isMovedByOthers" | "strangers">
+  Pick<QueueReport, "listeners" | "takers" | "elsewhere" | "isMovedByOthers" | "strangers">
 > {
   // Once a queue is partitioned, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
@@ -194,15 +194,30 @@ async function readAudience(
     used.map(({ partition, keys }) => listenersOf(viewOf(partition, views).nodes, keys.channel)),
   );
   const heard = listeners.filter((one) => one !== undefined);
-  const connections = views.map((view) => view.connections);
-  const isKnown = connections.every((one) => one !== undefined);
-  const all = connections.flatMap((one) => one ?? []);
+  const fewest = heard.length === listeners.length ? Math.min(...heard) : undefined;
+  const isKnown = views.every(({ connections }) => connections !== undefined);
+  const [here, there] = [true, false].map((isHere) =>
+    views.flatMap(({ site, connections = [] }) =>
+      connections.filter((one) => isUserOf(site, one) === isHere),
+    ),
+  ) as [ClientConnection[], ClientConnection[]];
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
+  // A channel has neither a database nor a prefix: who listens may be elsewhere.
+  const [own, others] = [subscribersIn(here).length, subscribersIn(there)];
+  const isHeardElsewhere = own === 0 && (fewest ?? 0) > 0;
+  const takersThere = takersAt(there, keys);
   return {
-    listeners: heard.length === listeners.length ? Math.min(...heard) : undefined,
-    isMovedByOthers: isKnown && heard.some((count) => count > subscribersIn(all)),
-    takers: isKnown ? takersAt(all, keys).length : undefined,
-    takerUsers: [...new Set(takersAt(all, keys).map(({ user }) => user))],
-    strangers: strangersIn(all),
+    listeners:
+      isHeardElsewhere && fewest !== undefined ? Math.max(0, fewest - others.length) : fewest,
+    isMovedByOthers: isKnown && heard.some((count) => count > own + others.length),
+    takers: isKnown ? takersAt(here, keys) : undefined,
+    elsewhere: takersThere.length === 0 && isHeardElsewhere ? others : takersThere,
+    strangers: strangersIn(here),
   };
+}
+
+/** Whether a connection sees the keys of the site: those of its database, under its `keyPrefix`. */
+function isUserOf(site: Site, { database, own }: ClientConnection): boolean {
+  const isOfPrefix = own === undefined || own.keyPrefix === site.keyPrefix;
+  return database === site.database && isOfPrefix;
 }

@@ -186,7 +186,18 @@ export interface ClientConnection {
   /** The name of the connection; empty if it has none. */
   readonly name: string;
   readonly user: string;
+  /** "host:port" of its process. */
+  readonly address: string;
+  /** Its last command, such as `blpop`. */
+  readonly command: string;
   readonly isBlocked: boolean;
+  /** The number of its database. */
+  readonly database: number;
+  /** Milliseconds since its last command. */
+  readonly idle: number;
+  /** What this library's names tell, such as `blocking` for `orders` with `keyPrefix` `shop:`. Undefined for others. */
+  readonly own:
+    { readonly role: string; readonly key: string; readonly keyPrefix: string } | undefined;
 }
 
 /** The connections to some servers; undefined if one of them does not list its connections. */
@@ -203,18 +214,12 @@ export async function readClients(
   }
 }
 
-/**
- * Those of the connections that wait, or have waited, for messages at one of the keys: the library's are named after
- * it.
- */
+/** Those of the connections of this library that wait, or have waited, for messages at one of the keys. */
 export function takersAt(
   connections: readonly ClientConnection[],
   keys: readonly string[],
 ): ClientConnection[] {
-  return connections.filter(({ name }) => {
-    const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
-    return key !== undefined && keys.includes(decode(key));
-  });
+  return connections.filter(({ own }) => own?.role === "blocking" && keys.includes(own.key));
 }
 
 /**
@@ -222,13 +227,12 @@ export function takersAt(
  * which key.
  */
 export function strangersIn(connections: readonly ClientConnection[]): number {
-  return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))
-    .length;
+  return connections.filter(({ isBlocked, own }) => isBlocked && own === undefined).length;
 }
 
-/** How many are the subscribers of this library. */
-export function subscribersIn(connections: readonly ClientConnection[]): number {
-  return connections.filter(({ name }) => name.startsWith("delayline:subscriber")).length;
+/** Those that are the subscribers of this library. */
+export function subscribersIn(connections: readonly ClientConnection[]): ClientConnection[] {
+  return connections.filter(({ own }) => own?.role === "subscriber");
 }
 
 /** How many connections are subscribed to a channel; undefined if a server does not say. */
@@ -251,7 +255,19 @@ export async function listenersOf(
 
 function asConnection(line: string): ClientConnection {
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1] ?? "";
-  return { name: field("name"), user: field("user"), isBlocked: field("flags").includes("b") };
+  const name = field("name");
+  const [, role, key = "", keyPrefix = ""] =
+    /^delayline:(\w+)(?::([^:@]*))?[^@]*(?:@(.*))?$/.exec(name) ?? [];
+  return {
+    name,
+    user: field("user"),
+    address: field("addr"),
+    command: field("cmd"),
+    isBlocked: field("flags").includes("b"),
+    database: Number(field("db")),
+    idle: Number(field("idle")) * 1000,
+    own: role === undefined ? undefined : { role, key: decode(key), keyPrefix: decode(keyPrefix) },
+  };
 }
 
 function decode(text: string): string {
