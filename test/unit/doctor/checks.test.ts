@@ -84,19 +84,21 @@ function lookAt(...takers: readonly { isBlocked: boolean; idle: number }[]): Que
   return { name: "orders", stats, takers, strangers: 0 } as unknown as QueueReport;
 }
 
+/** What two such looks show. */
+function backlogOf(...takers: Parameters<typeof lookAt>): string[] {
+  const findings = checkBacklog(lookAt(...takers), lookAt(...takers));
+  return Array.from(findings, ({ level, check, what }) => `${level} ${check}: ${what}`);
+}
+
 it("tells consumers of a plain queue that hang from those that are only busy, or wait", () => {
-  const found = (...takers: Parameters<typeof lookAt>) =>
-    [...checkBacklog(lookAt(...takers), lookAt(...takers))].map(
-      ({ level, check, what }) => `${level} ${check}: ${what}`,
-    );
   const hung = { isBlocked: false, idle: 25_000 };
   const waiting = { isBlocked: true, idle: 25_000 };
-  expect(found(hung, { ...hung, idle: 12_000 })).toEqual([
+  expect(backlogOf(hung, { ...hung, idle: 12_000 })).toEqual([
     "warning stalled: 17 messages are ready, none was taken within half a second, and no consumer has asked for any for 12 s",
   ]);
-  expect(found(hung, { ...hung, idle: 1000 })).toEqual([]);
-  expect(found(hung, waiting)).toEqual([]);
-  expect(found()).toEqual([expect.stringContaining("warning no-consumer: ")]);
+  expect(backlogOf(hung, { ...hung, idle: 1000 })).toEqual([]);
+  expect(backlogOf(hung, waiting)).toEqual([]);
+  expect(backlogOf()).toEqual([expect.stringContaining("warning no-consumer: ")]);
 });
 
 /** What is found of schedules, of which only this is out of the ordinary. */
