@@ -78,15 +78,17 @@ it.each([
   for (const { what } of findings) expect(what).toContain("about 4.2 s");
 });
 
+type Takers = readonly { isBlocked: boolean; idle: number }[];
+
 /** A look at a plain queue with 17 ready messages. */
-function lookAt(...takers: readonly { isBlocked: boolean; idle: number }[]): QueueReport {
+function lookAt(takers: Takers): QueueReport {
   const stats = { kind: "plain", isPaused: false, ready: 17 };
   return { name: "orders", stats, takers, strangers: 0 } as unknown as QueueReport;
 }
 
 /** What two such looks show. */
-function backlogOf(...takers: Parameters<typeof lookAt>): string[] {
-  const findings = checkBacklog(lookAt(...takers), lookAt(...takers));
+function backlogOf(...takers: Takers): string[] {
+  const findings = checkBacklog(lookAt(takers), lookAt(takers));
   return Array.from(findings, ({ level, check, what }) => `${level} ${check}: ${what}`);
 }
 
