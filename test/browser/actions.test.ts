@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { eventually } from "../helpers/eventually.ts";
+import { audit } from "./audit.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
 // Every button asks for confirmation, makes its change, and reports the result.
@@ -102,35 +103,74 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
   expect(await deadLetters.size()).toBe(0);
 });
 
-inBrowser("dead letters are grouped by reason, and one group is redriven", async () => {
+inBrowser("dead letters are grouped by reason; one reason or one text is redriven", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders");
-    for (const reason of ["timeout after 31 ms", "timeout after 2 ms", "refused"]) {
-      await queue.offer("x", 0, { key: reason });
+    const late = ["timeout after 31 ms", "timeout after 2 ms", "timeout after 2 ms"];
+    for (const [i, reason] of [...late, "refused"].entries()) {
+      await queue.offer("x", 0, { key: `${i}` });
       await (await queue.take()).reject(reason);
     }
   });
   const page = await visit(`${url}#/queue/orders/dead`);
   const groups = page.getByRole("table", { name: "Dead letters by reason" });
-  await groups.getByRole("row", { name: /^timeout after # ms 2 / }).waitFor();
+  await groups
+    .getByRole("row", { name: /^timeout after # ms 2 texts: timeout after # ms 3 / })
+    .waitFor();
+  expect(await groups.getByRole("button", { name: "text: refused" }).count()).toBe(0);
+  // A search that takes longer than a reply says how far it is, and goes on by itself.
+  const told: { goOn?: () => void } = {};
+  const isTold = new Promise<void>((resolve) => void (told.goOn = resolve));
+  await page.route("**/messages?*reason=*", async (route) => {
+    const from = new URL(route.request().url());
+    if (!from.searchParams.has("after")) {
+      await route.fulfill({ json: { messages: [], next: "further", looked: 12_000 } });
+      return;
+    }
+    await isTold;
+    from.searchParams.delete("after");
+    await route.fulfill({ response: await route.fetch({ url: from.href }) });
+  });
   await groups.getByRole("link", { name: "timeout after # ms" }).click();
+  await page.getByText("No match among the first 12,000. Searching on …").waitFor();
+  told.goOn?.();
   const list = page.getByRole("table", { name: "Dead messages" });
   await page.getByText("Reason: timeout after # ms").waitFor();
-  await list.getByRole("rowheader").nth(1).waitFor();
-  expect(await list.getByRole("rowheader").count()).toBe(2);
-  await page.getByRole("link", { name: "Show all" }).click();
   await list.getByRole("rowheader").nth(2).waitFor();
+  expect(await list.getByRole("rowheader").count()).toBe(3);
+  await page.unroute("**/messages?*reason=*");
+  await page.getByRole("link", { name: "Show all" }).click();
+  await list.getByRole("rowheader").nth(3).waitFor();
+
+  // It opens into what its letters say in full: each text can be listed, redriven and removed alone.
+  await groups.getByRole("button", { name: "2 texts: timeout after # ms" }).click();
+  await groups
+    .getByRole("row", { name: /^timeout after 2 ms 2 \d\d:\d\d.* ago \d\d:\d\d.* ago/ })
+    .waitFor();
+  expect(await audit(page)).toEqual([]);
+  await shoot(page, "reason-open");
+  await groups.getByRole("button", { name: "Redrive: timeout after 31 ms" }).click();
+  const one = page.getByRole("dialog", { name: "Redrive the dead letters of this reason?" });
+  await one.getByText("timeout after 31 ms").waitFor();
+  await one.getByText("1 dead letter now.").waitFor();
+  await one.getByRole("spinbutton", { name: "Amount" }).fill("5");
+  await one.getByRole("combobox", { name: "Unit" }).selectOption("hours");
+  await one.getByRole("button", { name: "Redrive" }).click();
+  await says(page, "1 dead letter was redriven.");
+  await groups.getByText("timeout after 31 ms").waitFor({ state: "detached" });
 
   await groups.getByRole("button", { name: "Redrive: timeout after # ms" }).click();
-  const dialog = page.getByRole("dialog", { name: "Redrive 2 dead letters?" });
+  const dialog = page.getByRole("dialog", { name: "Redrive the dead letters of this reason?" });
+  await dialog.getByText("timeout after # ms").waitFor();
   await dialog.getByText("2 dead letters now.").waitFor();
+  expect(await dialog.getByText(/\b0 so far|\b3\b/).count()).toBe(0);
   await dialog.getByRole("spinbutton", { name: "Amount" }).fill("5");
   await dialog.getByRole("combobox", { name: "Unit" }).selectOption("hours");
   await dialog.getByRole("button", { name: "Redrive" }).click();
   await says(page, "2 dead letters were redriven.");
   await groups.getByText("timeout after # ms").waitFor({ state: "detached" });
   const { dead, retries } = await line.stats("orders");
-  expect({ dead, retries }).toEqual({ dead: 1, retries: 2 });
+  expect({ dead, retries }).toEqual({ dead: 1, retries: 3 });
 });
 
 inBrowser("delayed messages are selected, counted and cancelled together", async () => {

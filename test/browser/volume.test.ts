@@ -161,7 +161,7 @@ inBrowser(
     await open("queue/orders/dead", "timeout after # ms");
     const reasons = page.getByRole("table", { name: "Dead letters by reason" });
     await reasons.getByRole("button", { name: "Remove: the card was refused" }).click();
-    const dialog = page.getByRole("dialog", { name: "Remove 1,666 dead letters?" });
+    const dialog = page.getByRole("dialog", { name: "Remove the dead letters of this reason?" });
     await dialog.getByText("1,666 dead letters now.").waitFor();
     await dialog.getByRole("button", { name: "Remove" }).click();
     await seen("1,666 dead letters were removed.");

@@ -175,14 +175,18 @@ export async function* changeLetters(
 ): AsyncGenerator<LetterChange, void, void> {
   checks.checkDuration("delay", delay);
   let sum: LetterChange = NO_CHANGE;
-  for (const { letters } of await lettersOf(queue, call)) {
-    const before = sum;
-    for await (const step of letters.changeAll(change, filter, { delay, isDry }, call)) {
-      sum = added(before, step);
-      yield sum;
+  try {
+    for (const { letters } of await lettersOf(queue, call)) {
+      const before = sum;
+      for await (const step of letters.changeAll(change, filter, { delay, isDry }, call)) {
+        sum = added(before, step);
+        yield sum;
+      }
     }
+  } finally {
+    // Also what was done before a failure, or before the caller stopped.
+    if (!isDry) await queue.inside.note(letterDeed(change, filter, sum.done));
   }
-  if (!isDry) await queue.inside.note(letterDeed(change, filter, sum.done));
   yield sum;
 }
 

@@ -1,9 +1,10 @@
 import { MOST_BARE } from "../../view/bare.ts";
 import { isUnreadable } from "../../view/sighting.ts";
-import { PLACES, type Verb } from "../../../inside.ts";
+import { PLACES, type LetterFilter, type Verb } from "../../../inside.ts";
 import { HttpError } from "../http/reply.ts";
 import type { ApiCall } from "./api-call.ts";
-import { messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
+import { letterFilterOf, messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
+import { changeLetters } from "../../view/dead-reasons.ts";
 import {
   changeChosen,
   isChange,
@@ -26,7 +27,8 @@ interface Progress {
  * `POST queues/:q/messages/change`: makes one change to messages in a `state`: to those that `ids` and `places` name, up to a
  * hundred, or with `isAll` to all that the query of a list lets through. Counts those that were still there; `isDry` only counts.
  *
- * All of a list takes several calls: `next` is the cursor of the following one. Without it the change stops.
+ * All of a list takes several calls: `next` is the cursor of the following one. Without it the change stops. A reply without
+ * `count` and `found` has nothing new to tell.
  */
 export async function changeMessages(call: ApiCall): Promise<unknown> {
   const { verb, delay = 0, isDry, chosen } = call;
@@ -36,12 +38,22 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
   if (chosen !== undefined)
     return { count: await changeChosen(change, chosen, { signal: call.signal }) };
   const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
-  const { items, next } = await call.running.readings.page(list, call.page, (signal) =>
-    changing(change, wanted, signal),
+  const letters = letterFilterOf(wanted);
+  const { items, next } = await call.running.readings.page(
+    list,
+    letters === undefined ? call.page : { ...call.page, limit: MOST_STEPS },
+    (signal) =>
+      letters === undefined
+        ? changing(change, wanted, signal)
+        : changingLetters(change, letters, signal),
   );
-  const most = state === "quarantined" ? MOST_BARE : MOST_CHANGED;
-  return { ...(items.at(-1) ?? { count: 0, found: 0 }), next, most };
+  const most =
+    letters !== undefined ? undefined : state === "quarantined" ? MOST_BARE : MOST_CHANGED;
+  return { ...items.at(-1), next, most };
 }
+
+/** More steps than a call has time for. */
+const MOST_STEPS = 100_000;
 
 /** The most messages that are changed at once. Their ids take 10 MB while the change goes on. */
 const MOST_CHANGED = 100_000;
@@ -90,6 +102,25 @@ async function* changing(
     yield { count, found: all.length };
   }
   yield { count, found: all.length };
+}
+
+/**
+ * Changes all dead letters that a filter chooses, as it finds them: redriven letters cannot come back to where the list is
+ * being read.
+ */
+async function* changingLetters(
+  { queue, verb, delay, isDry }: MessageChange,
+  filter: LetterFilter,
+  signal: AbortSignal,
+): AsyncGenerator<Progress, void, void> {
+  const change = verb as "redrive" | "remove";
+  for await (const { matched, done } of changeLetters(queue, change, filter, {
+    delay,
+    isDry,
+    signal,
+  })) {
+    yield { count: isDry ? matched : done, found: matched };
+  }
 }
 
 /** Tells how far the search has come after so many. */

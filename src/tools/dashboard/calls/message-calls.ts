@@ -14,7 +14,8 @@ import { messagesOf, wantedOf } from "./wanted.ts";
  * `GET queues/:q/messages`: the messages in a `state` in the order in which Redis has them, or those in any state. With
  * `prefix`, those whose keys begin with it; with `reason` and `group`, such dead letters; with `from` and `until`, those
  * that are due then; with `text`, those whose payloads contain it; with `sort`, in the order of a field. Beside messages that
- * are in a group it says how many `groups` the queue has.
+ * are in a group it says how many `groups` the queue has; `looked`: how many messages a search has gone through up to here,
+ * if it goes through them one by one.
  */
 export async function listMessages(call: ApiCall): Promise<unknown> {
   const { wantsPayload } = call;
@@ -31,12 +32,20 @@ export async function listMessages(call: ApiCall): Promise<unknown> {
     }
   };
   const list = JSON.stringify([call.queue, wanted, wantsPayload, sort]);
-  const { items, next } = await call.running.readings.page(list, pageOf(call, sort), (signal) =>
-    sorted(read(signal), sort),
+  const { items, next, looked } = await call.running.readings.page(
+    list,
+    pageOf(call, sort),
+    (signal) => sorted(read(signal), sort),
   );
   const { signal } = call;
   const groups = state === "delayed" ? undefined : await countGroups(queue, { signal });
-  return { messages: items, next, groups, ...(sort && { sortedAmong: MOST_SORTED }) };
+  return {
+    messages: items,
+    next,
+    groups,
+    ...(wanted.prefix === "" && { looked }),
+    ...(sort && { sortedAmong: MOST_SORTED }),
+  };
 }
 
 /**

@@ -25,8 +25,16 @@ export async function listPayloads(call: ApiCall): Promise<unknown> {
     }
   };
   const list = JSON.stringify([call.queue, wanted, wantsPayload, sort]);
-  const { items, next } = await call.running.readings.page(list, pageOf(call, sort), (signal) =>
-    sorted(read(signal), sort),
+  const { items, next, looked } = await call.running.readings.page(
+    list,
+    pageOf(call, sort),
+    (signal) => sorted(read(signal), sort),
   );
-  return { payloads: items, next, most: MOST_BARE, ...(sort && { sortedAmong: MOST_SORTED }) };
+  return {
+    payloads: items,
+    next,
+    looked,
+    most: MOST_BARE,
+    ...(sort && { sortedAmong: MOST_SORTED }),
+  };
 }

@@ -2,7 +2,7 @@ import { payloadsIn, type BarePayload, type BareState } from "../../view/bare.ts
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { messagesIn, messagesWith } from "../../view/locate.ts";
 import type { MessageState, Sighting } from "../../view/sighting.ts";
-import { checks, foldReason } from "../../../inside.ts";
+import { checks, foldReason, type LetterFilter } from "../../../inside.ts";
 import type { ApiCall } from "./api-call.ts";
 
 // What a list shows, and what a change of all that a list shows is made to: the same query for both.
@@ -42,6 +42,16 @@ export function wantedOf(call: ApiCall): Wanted {
   };
 }
 
+/**
+ * The same as a filter of dead letters, which reads no payloads; undefined if it asks for more than that can tell, or for
+ * another state.
+ */
+export function letterFilterOf(wanted: Wanted): LetterFilter | undefined {
+  const { state, prefix, reason, group, from, until, text } = wanted;
+  const isFilter = state === "dead" && (from ?? until ?? text) === undefined;
+  return isFilter ? { reason, group, ...(prefix !== "" && { prefix }) } : undefined;
+}
+
 /** The wanted messages, in the order in which Redis has them. Yields undefined for each one that is not wanted. */
 export async function* messagesOf(
   queue: InspectedQueue,
@@ -68,13 +78,23 @@ function isWanted(
 ): boolean {
   return (
     (state === undefined || seen.state === state) &&
-    (reason === undefined || seen.reason === reason || foldReason(seen.reason ?? "") === reason) &&
+    (reason === undefined || hasReason(seen.reason, reason)) &&
     (group === undefined || seen.group === group) &&
     seen.deadline >= from &&
     seen.deadline < until &&
     (text === undefined || seen.payload.includes(text))
   );
 }
+
+/** Whether a letter died for a reason: the whole, what its count by reason shows of it, or the same folded. */
+function hasReason(own = "", reason: string): boolean {
+  if (own === reason) return true;
+  const shown = Buffer.from(own).subarray(0, MOST_SHOWN).toString();
+  return shown === reason || foldReason(shown) === reason;
+}
+
+/** How many bytes of a reason the heads of letters have. */
+const MOST_SHOWN = 1000;
 
 /** The wanted payloads without ids and keys, the oldest first. Yields undefined for each one that is not wanted. */
 export async function* payloadsOf(

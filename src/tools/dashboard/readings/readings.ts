@@ -8,6 +8,8 @@ interface Page<Item> {
   readonly items: readonly Item[];
   /** The cursor of the next page; undefined on the last page. */
   readonly next: string | undefined;
+  /** How many entries of the list were looked at for this page and those before it. */
+  readonly looked: number;
 }
 
 /** Which page of a list is wanted. */
@@ -68,7 +70,8 @@ export class Readings {
       const { items, next } = slice;
       // The first page is also the last: nobody will continue, or page back to it.
       if (next === undefined && position === "0") this.#close(id);
-      return { items, next: next === undefined ? undefined : `${id}.${next}` };
+      const { looked } = open.reading;
+      return { items, next: next === undefined ? undefined : `${id}.${next}`, looked };
     } catch (error) {
       this.#close(id);
       throw error;
@@ -133,6 +136,8 @@ export class PagedReading<Item> {
   /** The next item, if an earlier slice ran out of time while it was being read. */
   #coming: Promise<IteratorResult<Item | undefined, void>> | undefined;
   #isAtEnd = false;
+  /** How many values the source has yielded. */
+  #looked = 0;
   /** Settles when the latest slice has: slices are read one after another. */
   #latest: Promise<unknown> = Promise.resolve();
 
@@ -156,6 +161,11 @@ export class PagedReading<Item> {
     const slicing = this.#latest.then(() => this.#slice(from, limit, maxTime));
     this.#latest = slicing.catch(() => {});
     return await slicing;
+  }
+
+  /** How many steps the search has made, whether they found something or not. */
+  get looked(): number {
+    return this.#looked;
   }
 
   /** Stops reading, and ends the source. */
@@ -192,8 +202,12 @@ export class PagedReading<Item> {
         const found = await Promise.race([this.#coming, late]);
         if (found === undefined) return;
         this.#coming = undefined;
-        if (found.done === true) this.#isAtEnd = true;
-        else if (found.value !== undefined) this.#items.push(found.value);
+        if (found.done === true) {
+          this.#isAtEnd = true;
+          return;
+        }
+        this.#looked++;
+        if (found.value !== undefined) this.#items.push(found.value);
       }
     } finally {
       cancel();

@@ -5,12 +5,17 @@ import { read } from "./api.js";
 /**
  * Loads what is at a path: `{ data, error, isLoading, reload }`. Loads again when `version` changes, and every `every`
  * milliseconds while the page is visible. Keeps the old data until new data arrives, unless the path changes. Without a
- * path it loads nothing, and no more once data is `final`.
+ * path it loads nothing, and no more once data is `final`. `more`: where to look on, if the data has nothing to show yet.
  *
  * @param {string | undefined} path
- * @param {{ version?: unknown, every?: number, final?: (data: any) => boolean }} [options]
+ * @param {{
+ *   version?: unknown,
+ *   every?: number,
+ *   final?: (data: any) => boolean,
+ *   more?: (data: any) => string | undefined,
+ * }} [options]
  */
-export function useLoaded(path, { version, every, final } = {}) {
+export function useLoaded(path, { version, every, final, more } = {}) {
   const [state, setState] = useState({ path: undefined });
   const current = useRef();
 
@@ -20,8 +25,14 @@ export function useLoaded(path, { version, every, final } = {}) {
     const controller = new AbortController();
     current.current = controller;
     try {
-      const data = await read(path, controller.signal);
-      if (!controller.signal.aborted) setState({ path, data });
+      for (let at = path; at !== undefined;) {
+        // Each step of a search begins where the one before it has stopped.
+        // oxlint-disable-next-line no-await-in-loop
+        const data = await read(at, controller.signal);
+        if (controller.signal.aborted) return;
+        at = more?.(data);
+        setState({ path, data });
+      }
     } catch (error) {
       if (controller.signal.aborted) return;
       setState((before) => ({ path, data: before.path === path ? before.data : undefined, error }));

@@ -1,8 +1,7 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { instantText } from "../data/format.js";
-import { useList } from "../data/list.js";
+import { searchText, useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
 import { addressOf, replaceAddress } from "../data/route.js";
 import { stateAt, stateOf } from "../data/states.js";
@@ -15,7 +14,7 @@ import { useShell } from "../parts/shell.js";
 import { SortChoice } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
 import { TextFilter } from "../parts/text-filter.js";
-import { changesIn } from "../sections/changes.js";
+import { changesIn, limitsOf } from "../sections/changes.js";
 import { ListActions } from "../sections/list-actions.js";
 import { Reasons } from "../sections/reasons.js";
 import { groupedColumns, messageColumns } from "../sections/message-columns.js";
@@ -44,7 +43,7 @@ export function ListPage({ name, page, params }) {
     [queue?.[number], queue?.nextDeadline],
     after === undefined,
   );
-  const { messages = [], next, groups, sortedAmong } = loaded.data ?? {};
+  const { messages = [], next, looked, groups, sortedAmong } = loaded.data ?? {};
   const known = groupedColumns(messageColumns(name, state), messages, groups);
   const columns = [...known, ...(isShown ? [PAYLOAD] : [])];
   const selection = useSelection(messages, keyOf, ({ key, id }) => visible(key ?? id));
@@ -125,38 +124,29 @@ export function ListPage({ name, page, params }) {
         keyOf=${keyOf}
         sorting=${sorting}
         selection=${isSelectable ? selection : undefined}
-        empty=${emptyText(state, filter, next)}
+        empty=${emptyText(state, filter, next, looked)}
       />`
     }
     <${Pager}
       address=${(some) => addressOf(name, page, some)}
       params=${params}
-      next=${next}
+      next=${messages.length > 0 ? next : undefined}
       list=${JSON.stringify([name, page, filter, sort])}
     />
   </div>`;
 }
 
-/** What the list is limited to, beside the beginning of keys, and the way back to all of it. */
+/** What the list is limited to, beside what its filters show, and the way back to all of it. */
 function Chosen({ name, page, params: { reason, group, from, until } }) {
-  const limits = [
-    reason !== undefined &&
-      html`<span
-        >Reason: <strong><${Text} of=${reason} length=${200} /></strong
-      ></span>`,
-    group !== undefined &&
-      html`<span
-        >Group: <strong><${Text} of=${group} /></strong
-      ></span>`,
-    from !== undefined &&
-      html`<span
-        >Due from <strong>${instantText(Number(from))}</strong> to
-        <strong>${instantText(Number(until))}</strong></span
-      >`,
-  ].filter(Boolean);
+  const limits = limitsOf({ reason, group, from, until });
   if (limits.length === 0) return null;
   return html`<p class="tools chosen">
-    ${limits}
+    ${limits.map(
+      ([label, value]) =>
+        html`<span key=${label}
+          >${label}: <strong><${Text} of=${value} length=${200} /></strong
+        ></span>`,
+    )}
     <a key="" href=${addressOf(name, page)}>Show all</a>
   </p>`;
 }
@@ -176,12 +166,14 @@ function orderOf(state, queue) {
   return queue?.partitions > 0 && state !== "delayed" ? `${order} in each partition` : order;
 }
 
-function emptyText(state, { prefix, text }, next) {
-  if (next) return "No match so far. The search continues on the next page.";
+function emptyText(state, filter, next, looked) {
+  const { prefix, text } = filter;
+  if (next) return searchText(looked);
   if (prefix !== "") {
     return html`No message ${state === undefined ? "" : `that is ${state} `}has a key that begins
       with “<${Text} of=${prefix} />”. Ready messages of a plain queue have no keys.`;
   }
   if (text !== undefined) return "No payload contains that text.";
+  if (limitsOf(filter).length > 0) return "No match.";
   return `Nothing is ${state}.`;
 }

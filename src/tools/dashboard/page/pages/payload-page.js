@@ -2,7 +2,7 @@
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { count, isKnown, size } from "../data/format.js";
-import { useList } from "../data/list.js";
+import { searchText, useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
 import { addressOf, replaceAddress } from "../data/route.js";
 import { stateAt, stateOf } from "../data/states.js";
@@ -62,7 +62,7 @@ export function PayloadPage({ name, page, params }) {
     limit: PAGE,
   });
   const loaded = useList(path, [queue?.[number]], after === undefined);
-  const { payloads = [], next, most, sortedAmong } = loaded.data ?? {};
+  const { payloads = [], next, looked, most, sortedAmong } = loaded.data ?? {};
   const selection = useSelection(payloads, keyOf, ({ position }) => `position ${position}`);
   const isSelectable = !session.readOnly && changesIn(state).length > 0;
   const isFiltered = kind !== undefined || text !== undefined;
@@ -121,13 +121,13 @@ export function PayloadPage({ name, page, params }) {
       rows=${payloads}
       keyOf=${keyOf}
       selection=${isSelectable ? selection : undefined}
-      empty=${next || isFiltered ? `No match${next ? " so far. The search continues on the next page" : ""}.` : WORDS[state].empty}
+      empty=${next ? searchText(looked) : isFiltered ? "No match." : WORDS[state].empty}
     />
     ${queue?.[number] > most && html`<p class="quiet">Only the first ${count(most)} of each list are shown.</p>`}
     <${Pager}
       address=${(some) => addressOf(name, page, some)}
       params=${params}
-      next=${next}
+      next=${payloads.length > 0 ? next : undefined}
       list=${JSON.stringify([name, page, kind, text, sort])}
     />
   </div>`;

@@ -1,9 +1,11 @@
 // @ts-check
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { Text } from "./text.js";
 import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
 
 // Users confirm every change in this dialog. A question is
-//   { title, text, verb, isDestructive, delay: { label, initial }, check, act }
+//   { title, about, text, verb, isDestructive, delay: { label, initial }, check, act }
+// `about`: what it concerns, as pairs of a label and an untrusted text.
 // `check(tell, isOpen)` says in words what the change would do now. `act({ delay }, tell)` makes the change and returns the
 // result in words. If it fails, the dialog stays open and shows why. Both may `tell` how far they have come; checking may
 // stop when `isOpen()` is false.
@@ -76,7 +78,21 @@ function Question({ question, onClose, onDone }) {
 
   return html`<form onSubmit=${submit}>
     <h2 id="dialog-title">${question.title}</h2>
-    <p id="dialog-text">${question.text}</p>
+    <div id="dialog-text">
+      ${
+        question.about &&
+        html`<dl class="pairs">
+          ${question.about.map(
+            ([label, value]) =>
+              html`<div key=${label}>
+                <dt>${label}</dt>
+                <dd><${Text} of=${value} length=${200} /></dd>
+              </div>`,
+          )}
+        </dl>`
+      }
+      <p>${question.text}</p>
+    </div>
     ${outlook !== undefined && html`<p class="outlook" role="status">${outlook}</p>`}
     ${
       question.delay &&

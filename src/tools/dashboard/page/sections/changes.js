@@ -88,8 +88,23 @@ export function selectionQuestion(name, state, verb, chosen, finish) {
     found >= total
       ? `${what}, still ${state}.`
       : `${count(found)} of ${what} ${found === 1 ? "is" : "are"} still ${state}; the rest is left alone.`;
-  return questionOf(verb, titleOf(verb, what), "message", send, tell, finish);
+  const about = [
+    ["Queue", name],
+    ["Messages", namesOf(chosen)],
+  ];
+  return questionOf(verb, { title: titleOf(verb, what), about }, "message", send, tell, finish);
 }
+
+/** The keys of the first few, or else their ids or positions. */
+function namesOf(chosen) {
+  const names = chosen
+    .slice(0, FEW)
+    .map(({ key, id, position }) => key ?? id ?? `position ${position}`);
+  const others = chosen.length - names.length;
+  return `${names.join(", ")}${others > 0 ? ` and ${count(others)} more` : ""}`;
+}
+
+const FEW = 5;
 
 const CHANGE = "messages/change";
 
@@ -98,35 +113,67 @@ function placesOf(chosen) {
 }
 
 /**
- * The question whether to change all of a list, or with a `filter` all that it lets through: the parameters of the list's
- * path. `what` names it.
+ * What a `filter` lets through, as pairs of a label and a value: the parameters of a list's path. Shown above the list, and
+ * where all of it is about to be changed.
+ *
+ * @param {Record<string, any>} filter
  */
-export function allQuestion(name, state, verb, what, filter, finish) {
+export function limitsOf({ reason, group, prefix, text, kind, from, until }) {
+  const pairs = [
+    ["Reason", reason],
+    ["Group", group],
+    ["Key begins with", prefix],
+    ["Payload contains", text],
+    ["Kind", kind],
+    ["Due", from && `from ${instantText(Number(from))} to ${instantText(Number(until))}`],
+  ];
+  return pairs.filter(([, value]) => isKnown(value) && value !== "");
+}
+
+/**
+ * The question whether to change all of a list, or with a `filter` all that it lets through: the parameters of the list's
+ * path.
+ */
+export function allQuestion(name, state, verb, filter, finish) {
+  const limits = limitsOf(filter);
+  const all = state === "dead" ? "dead letters" : `${state} messages`;
+  const isReason =
+    isKnown(filter.reason) && limits.every(([label]) => label === "Reason" || label === "Group");
+  const what =
+    limits.length === 0
+      ? `all ${all}`
+      : isReason
+        ? `the ${all} of this reason`
+        : `all ${all} that match`;
+  const about = [["Queue", name], ...limits];
   const noun = state === "dead" ? "dead letter" : "message";
   /** Goes on page by page, and tells how far it has come, for as long as somebody waits. */
   const send = async (more, tell, isOpen) => {
+    let reached = { count: 0, found: 0 };
     let after;
     for (;;) {
       const path = queuePath(name, CHANGE, { ...filter, state, after });
-      const reached = await change(path, { verb, isAll: true, ...more });
-      after = reached.next ?? undefined;
-      if (after === undefined || !isOpen()) return reached;
+      // A reply without numbers has nothing new to tell.
+      reached = { ...reached, ...(await change(path, { verb, isAll: true, ...more })) };
+      after = reached.next;
+      reached.next = undefined;
+      if (!isKnown(after) || !isOpen()) return reached;
       tell(
         more.isDry || reached.count === 0
-          ? `${many(reached.found, noun)} so far …`
+          ? `Counting … ${reached.found > 0 ? `${count(reached.found)} so far` : "none found yet"}.`
           : `${count(reached.count)} of ${many(reached.found, noun)} ${CHANGES[verb].done} …`,
       );
     }
   };
   const tell = ({ found, most }) =>
     `${many(found, noun)} now.${found >= most ? ` These are the first ${count(most)}: the rest is for another time.` : ""}`;
-  return questionOf(verb, titleOf(verb, what), noun, send, tell, finish);
+  return questionOf(verb, { title: titleOf(verb, what), about }, noun, send, tell, finish);
 }
 
-function questionOf(verb, title, noun, send, tellFound, finish) {
+function questionOf(verb, subject, noun, send, tellFound, finish) {
   const { label, text, done, delay, isDestructive } = CHANGES[verb];
   return {
-    title,
+    ...subject,
     text,
     verb: label,
     delay,

@@ -2,7 +2,7 @@
 import { html } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
 import { useShell } from "../parts/shell.js";
-import { allQuestion, changesIn, selectionQuestion } from "./changes.js";
+import { allQuestion, changesIn, limitsOf, selectionQuestion } from "./changes.js";
 
 /**
  * What can be done with the chosen messages of a list, or with all that its `filter` lets through: the parameters of its
@@ -12,9 +12,8 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
   const { ask } = useShell();
   const { chosen } = selection;
   if (chosen.length === 0) {
-    const isFiltered = Object.values(filter).some((value) => value !== undefined && value !== "");
+    const isFiltered = limitsOf(filter).length > 0;
     const end = isFiltered ? " that match" : "";
-    const what = `all ${state === "dead" ? "dead letters" : `${state} messages`}${end}`;
     // With keys of their own: the focus is not to stay on a button that means all.
     const isReadable = rows.some(({ isUnreadable }) => !isUnreadable);
     return html`<div class="actions">
@@ -26,7 +25,7 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
             html`<button
               key=${`all ${verb}`}
               type="button"
-              onClick=${() => ask(allQuestion(name, state, verb, what, filter, reload))}
+              onClick=${() => ask(allQuestion(name, state, verb, filter, reload))}
             >
               ${label}${end}
             </button>`,
