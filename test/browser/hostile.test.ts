@@ -22,6 +22,8 @@ inBrowser("hostile texts are shown as text, with invisible characters marked", a
     );
     await eventually(async () => (await queue.deadLetters.size()) === 1);
     await work.close();
+    await queue.offer(payload, 3_600_000, { key: `${IMAGE}${BIDI} gone` });
+    await queue.cancelWhere({ prefix: `${IMAGE}${BIDI} g` });
     await queue.offer(payload, 3_600_000, { key: LONG, headers });
     await queue.offer(payload, 3_600_000, { key: `${SCRIPT}${BIDI}`, headers });
   });
@@ -62,6 +64,9 @@ inBrowser("hostile texts are shown as text, with invisible characters marked", a
   await page.locator(".failures li", { hasText: IMAGE }).waitFor();
   expect(await escape.count()).toBeGreaterThan(2);
   await safe("dead");
+  await page.getByRole("link", { name: "Log" }).click();
+  await page.getByRole("row", { name: `cancelled 1 message: prefix ${IMAGE}` }).waitFor();
+  await safe("log");
   await page.getByRole("button", { name: "Pause" }).click();
   await page.getByRole("dialog").getByText(SCRIPT).waitFor();
   await safe("dialog");

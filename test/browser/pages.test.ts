@@ -99,6 +99,7 @@ const PAGES = [
   ["quarantined", "queue/reminders/quarantined", "Payloads that no consumer could decode"],
   ["consumers", "queue/orders/consumers", "Last heard of"],
   ["schedules", "queue/events/schedules", "Asia/Tokyo"],
+  ["log", "queue/events/log", "paused schedule stopped"],
   ["busy", "busy", "which process holds what"],
   ["redis", "redis", "Commands per second"],
   ["month", "month", "messages in the coming 31 days"],
@@ -179,6 +180,8 @@ inBrowser("an empty Redis, and a broken one, pass the audit", async () => {
   await page.goto(`${emptyUrl}#/queue/orders/delayed`);
   await page.getByText("Nothing is delayed.").waitFor();
   await check("empty-list");
+  await page.getByRole("link", { name: "Log" }).click();
+  await page.getByText("Nothing is noted: nobody has paused this queue").waitFor();
 
   const { url } = await openBoard(async (line, redisUrl) => {
     await line.getDelayedQueue("orders").offer("x", HOUR);

@@ -17,6 +17,7 @@ import {
   resume,
   showConsumers,
   showLines,
+  showLog,
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
@@ -62,6 +63,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/history": { GET: history },
   "queues/:q/forecast": { GET: forecast },
   "queues/:q/consumers": { GET: showConsumers },
+  "queues/:q/log": { GET: showLog },
   "queues/:q/schedules": { GET: listSchedules },
   "queues/:q/schedules/change": { POST: changeSchedule },
   "queues/:q/pause": { POST: pause },

@@ -54,7 +54,8 @@ const WORDS: Readonly<Record<Activity["what"], (count: number, detail: string) =
   paused: (_, why) => (why === "" ? "paused" : `paused: ${why}`),
   resumed: () => "resumed",
   cleared: (count) => `cleared: ${formatCount(count, "delayed message")} dropped`,
-  cancelled: (count, prefix) => `cancelled ${formatCount(count, "message")}: prefix ${prefix}`,
+  cancelled: (count, prefix) =>
+    `cancelled ${formatCount(count, "message")}${prefix === "" ? "" : `: prefix ${prefix}`}`,
   redriven: (count, which) => `redrove ${formatCount(count, "dead letter")}: ${which}`,
   "letters removed": (count, which) => `removed ${formatCount(count, "dead letter")}: ${which}`,
   requeued: (count) => `requeued ${formatCount(count, "payload")} from the quarantine`,

@@ -1,5 +1,5 @@
 import type { CallOptions } from "../../index.ts";
-import { PLACES, type Place, type Verb } from "../../inside.ts";
+import { PLACES, type Activity, type Place, type Verb } from "../../inside.ts";
 import { changeQuarantined } from "./bare.ts";
 import { changeLettersAt } from "./dead-reasons.ts";
 import type { InspectedQueue } from "./inspector.ts";
@@ -52,6 +52,26 @@ export async function changeChosen(
   const of = { delay, isDry, ...call };
   return await changeWaiting(queue, verb as "cancel" | "promote" | "reschedule", wanted, of);
 }
+
+/**
+ * Notes in the log of a queue that a change was made to so many chosen messages; `detail` says to which ones. The log has no
+ * word for messages that were only made due earlier or later. Never rejects.
+ */
+export async function noteChange(
+  { queue, state, verb, isDry }: MessageChange,
+  count: number,
+  detail?: string,
+): Promise<void> {
+  const what = state === "quarantined" && verb === "remove" ? "quarantine cleared" : DEEDS[verb];
+  if (!isDry && what !== undefined) await queue.inside.note({ what, count, detail });
+}
+
+const DEEDS: Partial<Record<Verb, Activity["what"]>> = {
+  cancel: "cancelled",
+  redrive: "redriven",
+  remove: "letters removed",
+  requeue: "requeued",
+};
 
 /** Changes delayed and retrying messages, by their ids or keys; returns how many there were. */
 export async function changeWaiting(

@@ -399,11 +399,24 @@ test("dead letters are counted by reason, listed by reason, and changed by reaso
     (await post(`${path}/messages/change?${query}`, { isAll: true, ...more })).body.count as number;
   expect(await change({ verb: "redrive", isDry: true })).toBe(2);
   expect(await change({ verb: "redrive", delay: HOUR })).toBe(2);
-  expect((await get(`${path}/dead/reasons`)).body.groups).toMatchObject([
-    { reason: "refused" },
-    {},
+  // What was done from the page is in the queue's log, too.
+  const [left] = (await listed({ reason: "refused" })).messages;
+  await queue.offerMany(["k:1", "k:2"].map((key) => ({ payload: "x", delay: HOUR, key })));
+  const bulk = (of: string, what: object) => post(`${path}/messages/change?${of}`, what);
+  await bulk("state=dead", { verb: "remove", places: [left.place], isDry: true });
+  await bulk("state=dead", { verb: "redrive", places: [left.place], delay: HOUR });
+  await bulk("state=delayed&prefix=k:1", { verb: "cancel", isAll: true });
+  await bulk("state=delayed&prefix=k:2&from=1", { verb: "cancel", isAll: true });
+  const { entries } = (await get(`${path}/log`)).body;
+  expect(entries.map(({ what }: { what: string }) => what)).toEqual([
+    "cancelled 1 message",
+    "cancelled 1 message: prefix k:1",
+    "redrove 1 dead letter: chosen in a list",
+    `redrove 2 dead letters: reason timeout after # ms, group ${group}`,
   ]);
-  expect(await queue.deadLetters.size()).toBe(2);
+  expect(entries[0]).toMatchObject({ by: expect.stringMatching(/\/\d+$/), at: expect.any(Number) });
+  expect((await get(`${path}/dead/reasons`)).body.groups).toMatchObject([{ count: 1 }]);
+  expect(await queue.deadLetters.size()).toBe(1);
 });
 
 test("the coming month is counted over all queues; an hour leads to its queues", async () => {

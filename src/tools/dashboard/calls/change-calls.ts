@@ -8,6 +8,7 @@ import { changeLetters } from "../../view/dead-reasons.ts";
 import {
   changeChosen,
   isChange,
+  noteChange,
   type MessageChange,
   type ChangedState,
   type Chosen,
@@ -35,8 +36,11 @@ export async function changeMessages(call: ApiCall): Promise<unknown> {
   const wanted = wantedOf(call);
   const state = stateFor(verb, wanted);
   const change: MessageChange = { queue: await call.open(), state, verb, delay, isDry };
-  if (chosen !== undefined)
-    return { count: await changeChosen(change, chosen, { signal: call.signal }) };
+  if (chosen !== undefined) {
+    const count = await changeChosen(change, chosen, { signal: call.signal });
+    await noteChange(change, count, state === "dead" ? "chosen in a list" : undefined);
+    return { count };
+  }
   const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
   const letters = letterFilterOf(wanted);
   const { items, next } = await call.running.readings.page(
@@ -97,9 +101,14 @@ async function* changing(
     return;
   }
   let count = 0;
-  for (let i = 0; i < all.length; i += size) {
-    count += await changeChosen(change, all.slice(i, i + size), { signal });
-    yield { count, found: all.length };
+  try {
+    for (let i = 0; i < all.length; i += size) {
+      count += await changeChosen(change, all.slice(i, i + size), { signal });
+      yield { count, found: all.length };
+    }
+  } finally {
+    // Also what was done before a failure, or before the page was closed.
+    await noteChange(change, count, detailOf(wanted));
   }
   yield { count, found: all.length };
 }
@@ -121,6 +130,12 @@ async function* changingLetters(
   })) {
     yield { count: isDry ? matched : done, found: matched };
   }
+}
+
+/** What the log says of the messages that a list let through: of cancelled ones, the beginning of their keys. */
+function detailOf({ state, prefix, text, from }: Wanted): string | undefined {
+  if (state === "dead") return "chosen by their payloads";
+  return text === undefined && from === undefined ? prefix : undefined;
 }
 
 /** Tells how far the search has come after so many. */

@@ -1,5 +1,6 @@
 import { checks, type past } from "../../../inside.ts";
 import { consumers } from "../../view/locate.ts";
+import { wordsOf } from "../../view/activity.ts";
 import { isEmpty } from "../../view/inspector.ts";
 import { HttpError, reply } from "../http/reply.ts";
 import {
@@ -143,6 +144,15 @@ export async function forecast(call: ApiCall): Promise<unknown> {
 /** `GET queues/:q/consumers`: the consumers of a reliable queue. */
 export async function showConsumers(call: ApiCall): Promise<unknown> {
   return { consumers: await consumers(await call.open(), { signal: call.signal }) };
+}
+
+/** `GET queues/:q/log`: what was done to the queue, the newest first. */
+export async function showLog(call: ApiCall): Promise<unknown> {
+  const { inside } = await call.open();
+  const entries = await inside.activity({ signal: call.signal });
+  return {
+    entries: entries.map((entry) => ({ at: entry.at, by: entry.by, what: wordsOf(entry) })),
+  };
 }
 
 /** `POST queues/:q/pause`. Refuses unknown names: pausing would create a queue. */

@@ -9,6 +9,7 @@ import { ConsumersPage } from "./pages/consumers-page.js";
 import { DoctorPage } from "./pages/doctor-page.js";
 import { FindPage } from "./pages/find-page.js";
 import { ListPage } from "./pages/list-page.js";
+import { LogPage } from "./pages/log-page.js";
 import { MessagePage } from "./pages/message-page.js";
 import { MonthPage } from "./pages/month-page.js";
 import { PayloadPage, ReadyPage } from "./pages/payload-page.js";
@@ -46,6 +47,7 @@ const PAGES = {
   message: MessagePage,
   consumers: ConsumersPage,
   schedules: SchedulesPage,
+  log: LogPage,
 };
 
 function App() {

@@ -30,6 +30,7 @@ const PAGES = [
   "message",
   "consumers",
   "schedules",
+  "log",
   ...Object.values(STATES).map(({ slug }) => slug),
 ];
 

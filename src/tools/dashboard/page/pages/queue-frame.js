@@ -25,6 +25,7 @@ const TABS = [
   })),
   { page: "consumers", label: "Consumers", number: "consumers" },
   { page: "schedules", label: "Schedules", number: "schedules" },
+  { page: "log", label: "Log" },
 ];
 
 /** The pages that say nothing of a plain queue: Redis does not know who has taken its messages. */
