@@ -10,9 +10,16 @@ import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
 const HOUR = 3_600_000;
 
-/** Presses a button, and then a button of the dialog that opens. */
-async function change(page: Page, button: string, verb = button): Promise<void> {
-  await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+/** Chooses an item of a menu. */
+async function choose(page: Page, menu: string, item: string): Promise<void> {
+  await page.getByRole("main").getByRole("button", { name: menu, exact: true }).click();
+  await page.getByRole("menuitem", { name: item, exact: true }).click();
+}
+
+/** Presses a button, or chooses an item of a menu, and then presses a button of the dialog that opens. */
+async function change(page: Page, button: string, verb = button, menu?: string): Promise<void> {
+  if (menu !== undefined) await choose(page, menu, button);
+  else await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: verb, exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
@@ -84,7 +91,7 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
   await page.getByRole("region", { name: "Payload" }).first().waitFor();
 
   // Whoever types 5 means seconds, not days.
-  await page.getByRole("button", { name: "Redrive all" }).click();
+  await choose(page, "Change all", "Redrive all");
   const dialog = page.getByRole("dialog");
   expect(await dialog.getByRole("combobox", { name: "Unit" }).inputValue()).toBe("seconds");
   await dialog.getByRole("spinbutton", { name: "Amount" }).fill("0.001");
@@ -98,7 +105,7 @@ inBrowser("dead letters can be redriven and removed, one by one and all at once"
   // The list also shows changes made elsewhere.
   await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
   await work.close();
-  await change(page, "Remove all", "Remove");
+  await change(page, "Remove all", "Remove", "Change all");
   await says(page, "5 dead letters were removed.");
   expect(await deadLetters.size()).toBe(0);
 });
@@ -149,7 +156,7 @@ inBrowser("dead letters are grouped by reason; one reason or one text is redrive
     .waitFor();
   expect(await audit(page)).toEqual([]);
   await shoot(page, "reason-open");
-  await groups.getByRole("button", { name: "Redrive: timeout after 31 ms" }).click();
+  await choose(page, "Change: timeout after 31 ms", "Redrive");
   const one = page.getByRole("dialog", { name: "Redrive the dead letters of this reason?" });
   await one.getByText("timeout after 31 ms").waitFor();
   await one.getByText("1 dead letter now.").waitFor();
@@ -159,7 +166,7 @@ inBrowser("dead letters are grouped by reason; one reason or one text is redrive
   await says(page, "1 dead letter was redriven.");
   await groups.getByText("timeout after 31 ms").waitFor({ state: "detached" });
 
-  await groups.getByRole("button", { name: "Redrive: timeout after # ms" }).click();
+  await choose(page, "Change: timeout after # ms", "Redrive");
   const dialog = page.getByRole("dialog", { name: "Redrive the dead letters of this reason?" });
   await dialog.getByText("timeout after # ms").waitFor();
   await dialog.getByText("2 dead letters now.").waitFor();
@@ -198,8 +205,23 @@ inBrowser("delayed messages are selected, counted and cancelled together", async
   // What a filter lets through is counted, and changed as a whole.
   await orders.offerMany(["d:1", "d:2"].map((key) => ({ payload: key, delay: HOUR, key })));
   await page.goto(`${url}#/queue/orders/delayed?prefix=d`);
-  await page.getByRole("button", { name: "Deliver all that match" }).waitFor();
-  await page.getByRole("button", { name: "Cancel all that match" }).click();
+  // The menu works with the keyboard alone, and closes without a change.
+  const menu = page.getByRole("button", { name: "Change all that match" });
+  const items = page.getByRole("menuitem");
+  await menu.press("ArrowDown");
+  await items.nth(2).waitFor();
+  expect(await items.allInnerTexts()).toEqual(
+    ["Deliver", "Reschedule", "Cancel"].map((verb) => `${verb} all that match`),
+  );
+  expect(await audit(page)).toEqual([]);
+  await shoot(page, "menu", false);
+  await page.keyboard.press("Escape");
+  expect(await items.count()).toBe(0);
+  await page.locator("button:focus").and(menu).waitFor();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowUp");
+  await page.locator("[role=menuitem]:focus", { hasText: "Cancel all that match" }).waitFor();
+  await page.keyboard.press("Enter");
   const all = page.getByRole("dialog", { name: "Cancel all delayed messages that match?" });
   await all.getByText("2 messages now.").waitFor();
   await all.getByRole("button", { name: "Cancel messages" }).click();
@@ -224,10 +246,12 @@ inBrowser("an unreadable letter has no Redrive button, but can be removed", asyn
   const row = list.getByRole("row", { name: "unreadable" });
   await row.getByText(why).waitFor();
 
-  await change(page, "Redrive all", "Redrive");
+  await change(page, "Redrive all", "Redrive", "Change all");
   await says(page, "1 dead letter was redriven.");
   await page.getByRole("row", { name: /\ba no\b/ }).waitFor({ state: "detached" });
-  expect(await page.getByRole("button", { name: "Redrive all" }).count()).toBe(0);
+  await page.getByRole("button", { name: "Change all" }).click();
+  expect(await page.getByRole("menuitem").allInnerTexts()).toEqual(["Remove all"]);
+  await page.keyboard.press("Escape");
 
   await row.getByRole("link").click();
   await page.getByText(why).waitFor();
@@ -255,7 +279,7 @@ inBrowser("the quarantine is filtered, and requeued and removed in part and whol
   await rows.nth(1).waitFor({ state: "detached" });
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
   await page.getByRole("region", { name: "Payload" }).getByText("two").waitFor();
-  await page.getByRole("button", { name: "Remove all that match" }).click();
+  await choose(page, "Change all that match", "Remove all that match");
   const all = page.getByRole("dialog", { name: "Remove all quarantined messages that match?" });
   await all.getByText("1 message now.").waitFor();
   await all.getByRole("button", { name: "Go back" }).click();
@@ -274,12 +298,12 @@ inBrowser("the quarantine is filtered, and requeued and removed in part and whol
   await says(page, "1 message was removed.");
   await page.getByText("All", { exact: true }).click();
   await rows.nth(1).waitFor();
-  await change(page, "Requeue all", "Requeue");
+  await change(page, "Requeue all", "Requeue", "Change all");
   await says(page, "2 messages were requeued.");
   await page.getByText("The quarantine is empty.").waitFor();
   expect(await redis.lrange("orders", 0, -1)).toEqual(["two", "\u0000one", "three"]);
   await redis.rpush(quarantine, "four");
-  await page.getByRole("button", { name: "Remove all" }).click();
+  await choose(page, "Change all", "Remove all");
   await page.getByRole("dialog").getByText("1 message now.").waitFor();
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await says(page, "1 message was removed.");
@@ -367,25 +391,25 @@ inBrowser("a schedule can be run, paused, resumed and removed", async () => {
     .waitFor();
   // Half past two in Tokyo is an evening in Berlin.
   await row
-    .getByText(/ 1[89]:30:00 in /)
+    .getByText(/\b1[89]:30 in /)
     .first()
     .waitFor();
-  const press = async (label: string) => {
-    await row.getByRole("button", { name: label }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByRole("button", { name: label.split(" ")[0] ?? "", exact: true }).click();
+  const press = async (verb: string) => {
+    await choose(page, "Change: nightly", verb);
+    const dialog = page.getByRole("dialog", { name: `${verb} nightly?` });
+    await dialog.getByRole("button", { name: verb, exact: true }).click();
     await dialog.waitFor({ state: "hidden" });
   };
-  await press("Run nightly");
+  await press("Run");
   await says(page, "nightly is offered now.");
-  await press("Pause nightly");
+  await press("Pause");
   await says(page, "nightly was paused.");
   await row.getByText("paused").waitFor();
   expect((await schedules.get("nightly"))?.isPaused).toBe(true);
-  await press("Resume nightly");
+  await press("Resume");
   await says(page, "nightly was resumed.");
   expect((await schedules.get("nightly"))?.isPaused).toBe(false);
-  await press("Remove nightly");
+  await press("Remove");
   await says(page, "nightly was removed.");
   await page.getByText("No schedules: processes declare them").waitFor();
   expect(await schedules.get("nightly")).toBeUndefined();

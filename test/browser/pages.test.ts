@@ -290,7 +290,7 @@ inBrowser("the forecast of a month names UTC days in every time zone", async () 
 inBrowser("read-only: there are no buttons for changes, and a line says why", async () => {
   const { url } = await openBoard(seed, { readOnly: true, payloads: false });
   const page = await visit(url);
-  const changes = /Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;
+  const changes = /Change|Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;
   for (const [name, route, text] of PAGES) {
     if (!["queue", "message", "dead", "delayed", "quarantined"].includes(name)) continue;
     await page.goto(`${url}#/${route}`);

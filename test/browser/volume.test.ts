@@ -160,7 +160,8 @@ inBrowser(
     await seen("50 messages were requeued.");
     await open("queue/orders/dead", "timeout after # ms");
     const reasons = page.getByRole("table", { name: "Dead letters by reason" });
-    await reasons.getByRole("button", { name: "Remove: the card was refused" }).click();
+    await reasons.getByRole("button", { name: "Change: the card was refused" }).click();
+    await page.getByRole("menuitem", { name: "Remove" }).click();
     const dialog = page.getByRole("dialog", { name: "Remove the dead letters of this reason?" });
     await dialog.getByText("1,666 dead letters now.").waitFor();
     await dialog.getByRole("button", { name: "Remove" }).click();

@@ -5,6 +5,7 @@ import { UNKNOWN, count, duration, isKnown, many } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { Instant } from "../parts/instant.js";
 import { LoadedTable } from "../parts/loaded-table.js";
+import { Menu } from "../parts/menu.js";
 import { useShell } from "../parts/shell.js";
 import { Text, visible } from "../parts/text.js";
 
@@ -191,16 +192,11 @@ function Actions({ queue, schedule: { name, isPaused, needs }, reload }) {
       isDestructive: true,
     },
   };
-  const button = (verb) =>
-    html`<button
-      type="button"
-      aria-label=${`${questions[verb].title} ${visible(name)}`}
-      onClick=${() => ask(question(verb, questions[verb]))}
-    >
-      ${questions[verb].title}
-    </button>`;
-  return html`<span>
-    ${needs === "nothing" && button("run")} ${button(isPaused ? "resume" : "pause")}
-    ${button("remove")}
-  </span>`;
+  const verbs = [...(needs === "nothing" ? ["run"] : []), isPaused ? "resume" : "pause", "remove"];
+  const items = verbs.map((verb) => ({
+    label: questions[verb].title,
+    isDestructive: questions[verb].isDestructive === true,
+    act: () => ask(question(verb, questions[verb])),
+  }));
+  return html`<${Menu} label="Change" about=${visible(name)} items=${items} />`;
 }

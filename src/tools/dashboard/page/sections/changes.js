@@ -61,11 +61,16 @@ const CHANGES = {
   },
 };
 
-/** The changes that a state allows, as pairs of verb and label: of `"one"` message, of `"all"` of a list, or of some. */
+/**
+ * The changes that a state allows, as `{ verb, label, isDestructive }`: of `"one"` message, of `"all"` of a list, or of some.
+ */
 export function changesIn(state, of = "some") {
   const { verbs = [] } = stateOf(state);
   const allowed = Object.keys(CHANGES).filter((verb) => verbs.includes(verb));
-  return allowed.map((verb) => [verb, labelOf(verb, of)]);
+  return allowed.map((verb) => {
+    const { isDestructive = false } = CHANGES[verb];
+    return { verb, label: labelOf(verb, of), isDestructive };
+  });
 }
 
 function labelOf(verb, of) {

@@ -1,6 +1,7 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
+import { Menu } from "../parts/menu.js";
 import { useShell } from "../parts/shell.js";
 import { allQuestion, changesIn, limitsOf, selectionQuestion } from "./changes.js";
 
@@ -14,22 +15,17 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
   if (chosen.length === 0) {
     const isFiltered = limitsOf(filter).length > 0;
     const end = isFiltered ? " that match" : "";
-    // With keys of their own: the focus is not to stay on a button that means all.
     const isReadable = rows.some(({ isUnreadable }) => !isUnreadable);
+    const items = changesIn(state, "all")
+      .filter(({ verb }) => isReadable || !NEEDS_READABLE.has(verb))
+      .map(({ verb, label, isDestructive }) => ({
+        label: `${label}${end}`,
+        isDestructive,
+        act: () => ask(allQuestion(name, state, verb, filter, reload)),
+      }));
     return html`<div class="actions">
-      <span class="quiet">Select messages to change them, or change all:</span>
-      ${changesIn(state, "all")
-        .filter(([verb]) => isReadable || !NEEDS_READABLE.has(verb))
-        .map(
-          ([verb, label]) =>
-            html`<button
-              key=${`all ${verb}`}
-              type="button"
-              onClick=${() => ask(allQuestion(name, state, verb, filter, reload))}
-            >
-              ${label}${end}
-            </button>`,
-        )}
+      <span class="quiet">Select messages to change them.</span>
+      <span class="end"><${Menu} key="all" label=${`Change all${end}`} items=${items} /></span>
     </div>`;
   }
   const finish = async () => {
@@ -39,16 +35,17 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
   return html`<div class="actions">
     <span role="status">${count(chosen.length)} selected</span>
     ${changesIn(state).map(
-      ([verb, label]) =>
+      ({ verb, label, isDestructive }) =>
         html`<button
           key=${verb}
           type="button"
+          class=${isDestructive ? "danger" : ""}
           onClick=${() => ask(selectionQuestion(name, state, verb, chosen, finish))}
         >
           ${label}
         </button>`,
     )}
-    <button type="button" class="link" onClick=${() => selection.set([])}>Clear</button>
+    <button key="clear" type="button" class="link" onClick=${() => selection.set([])}>Clear</button>
   </div>`;
 }
 

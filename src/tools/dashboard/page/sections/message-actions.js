@@ -9,16 +9,17 @@ export function MessageActions({ name, message, reload }) {
   const { session, ask } = useShell();
   if (session.readOnly) return null;
   const changes = changesIn(message.state, "one").filter(
-    ([verb]) => verb !== "redrive" || !message.isUnreadable,
+    ({ verb }) => verb !== "redrive" || !message.isUnreadable,
   );
   if (changes.length === 0) return null;
   return html`<div class="actions">
     ${message.isUnreadable && html`<${UnreadableNote} />`}
     ${changes.map(
-      ([verb, label]) =>
+      ({ verb, label, isDestructive }) =>
         html`<button
           key=${verb}
           type="button"
+          class=${isDestructive ? "danger" : ""}
           onClick=${() => ask(messageQuestion(name, message, verb, reload))}
         >
           ${label}

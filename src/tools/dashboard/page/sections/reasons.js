@@ -6,6 +6,7 @@ import { useLoaded } from "../data/loaded.js";
 import { addressOf } from "../data/route.js";
 import { Instant } from "../parts/instant.js";
 import { useShell } from "../parts/shell.js";
+import { Menu } from "../parts/menu.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { SortChoice, sorted } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
@@ -160,19 +161,12 @@ function actionsOf(name, finish) {
 
 function Actions({ name, row: { reason, group, isUnreadable }, finish }) {
   const { ask } = useShell();
-  return html`<span>
-    ${changesIn("dead")
-      .filter(([verb]) => verb !== "redrive" || !isUnreadable)
-      .map(
-        ([verb, label]) =>
-          html`<button
-            key=${verb}
-            type="button"
-            aria-label=${`${label}: ${visible(reason)}`}
-            onClick=${() => ask(allQuestion(name, "dead", verb, { reason, group }, finish))}
-          >
-            ${label}
-          </button>`,
-      )}
-  </span>`;
+  const items = changesIn("dead")
+    .filter(({ verb }) => verb !== "redrive" || !isUnreadable)
+    .map(({ verb, label, isDestructive }) => ({
+      label,
+      isDestructive,
+      act: () => ask(allQuestion(name, "dead", verb, { reason, group }, finish)),
+    }));
+  return html`<${Menu} label="Change" about=${visible(reason)} items=${items} />`;
 }
