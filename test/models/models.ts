@@ -33,7 +33,8 @@ export interface Model {
 export const ALL_MODELS: readonly Model[] = [
   {
     name: "Offers",
-    configurations: ["Offers", "Offers.taking"],
+    configurations: ["Offers"],
+    more: ["Offers.taking"],
     mutants: [
       { mutant: "id per copy", breaks: "StoredOnce" },
       { mutant: "own clock", breaks: "NeverEarly" },
@@ -64,7 +65,8 @@ export const ALL_MODELS: readonly Model[] = [
   },
   {
     name: "Migration",
-    configurations: ["Migration", "Migration.offer", "Migration.fewer"],
+    configurations: ["Migration"],
+    more: ["Migration.offer", "Migration.fewer"],
     mutants: [
       { mutant: "no receipt", breaks: "OnePlace" },
       { mutant: "drop before push", breaks: "NothingIsLost" },
@@ -83,8 +85,8 @@ export const ALL_MODELS: readonly Model[] = [
   },
   {
     name: "Exclusive",
-    configurations: ["Exclusive", "Exclusive.alive", "Exclusive.change", "Exclusive.paused"],
-    more: ["Exclusive.stall", "Exclusive.changers"],
+    configurations: ["Exclusive", "Exclusive.alive", "Exclusive.paused"],
+    more: ["Exclusive.change", "Exclusive.stall", "Exclusive.changers"],
     mutants: [
       { mutant: "no kill", breaks: "InOrder" },
       { mutant: "waiting counts", breaks: "AttemptsAreExact" },

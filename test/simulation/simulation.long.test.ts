@@ -5,7 +5,7 @@ import { simulate, type Job } from "./workers.ts";
 import { WORLDS } from "./worlds/all.ts";
 
 /** The runs over all worlds. */
-const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 300);
+const RUNS = Number(process.env["SIMULATION_RUNS"] ?? 150);
 
 /** How many of them are done a second time, in reverse order. */
 const AGAIN = 30;

@@ -169,6 +169,7 @@ export const partitionedWorlds: readonly World[] = [
     name: "from one partition to two, late copies",
     seed: silently(inTurn(creates(1, [0]), offersTo(1, a), offersTo(1, c))),
     clients: { changer: changes(1, 2), canceller: cancelsIn(1, a) },
+    isLong: true,
     faults: { late: 1 },
     more: { late: 1, crashes: 1 },
     ...promises(1, 2, [a, c]),
