@@ -10,6 +10,7 @@ import { exactOrder } from "./workloads/exact-order.ts";
 import { growth } from "./workloads/growth.ts";
 import { insertionOrder } from "./workloads/insertion-order.ts";
 import { keyMemory, keys } from "./workloads/keys.ts";
+import { oneOffer } from "./workloads/one-offer.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
@@ -35,6 +36,7 @@ export const WORKLOADS: readonly Workload[] = [
   insertionOrder,
   exactOrder,
   keys,
+  oneOffer,
   keyMemory,
   memory,
   offers,

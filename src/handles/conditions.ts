@@ -13,8 +13,8 @@ export function checkedConditions(
 ): Pick<Offering, "onlyIf" | "deliverWithin"> {
   if (deliverWithin !== undefined) checkWithin(deliverWithin, anyTime);
   return {
-    ...(onlyIf !== undefined && { onlyIf: checkedGuard(onlyIf) }),
-    ...(deliverWithin !== undefined && { deliverWithin: Math.ceil(deliverWithin) }),
+    onlyIf: onlyIf === undefined ? undefined : checkedGuard(onlyIf),
+    deliverWithin: deliverWithin === undefined ? undefined : Math.ceil(deliverWithin),
   };
 }
 

@@ -93,17 +93,15 @@ export function offerRule(
   options: OfferOptions<MessageHeaders>,
   { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
 ): Omit<Offering, "payload" | "due"> {
-  checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
+  checkOptions("offer option", options, takesHeaders ? WITH_HEADERS.ofOffer : PLAIN.ofOffer);
   checkSignal(options.signal);
-  const rule = keyRule(options);
+  const { key, maxWait } = options;
+  const rule = duplicateRule(options);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
+  const { onlyIf, deliverWithin } = checkedConditions(options, anyTime);
   const hash = hashFor(options);
-  return {
-    ...rule,
-    ...checkedConditions(options, anyTime),
-    ...(headers !== undefined && { headers }),
-    ...(hash !== undefined && { hash }),
-  };
+  // One literal: spreading several would cost an offer with a key a twentieth.
+  return { key, rule, maxWait, onlyIf, deliverWithin, headers, hash };
 }
 
 function hashFor({ key, partitionKey }: OfferOptions<MessageHeaders>): number | undefined {
@@ -112,14 +110,12 @@ function hashFor({ key, partitionKey }: OfferOptions<MessageHeaders>): number | 
   return text === undefined ? undefined : hashOf(text);
 }
 
-function keyRule(
-  options: OfferOptions<MessageHeaders>,
-): Pick<Offering, "key" | "rule" | "maxWait"> {
+function duplicateRule(options: OfferOptions<MessageHeaders>): Offering["rule"] {
   const { key, onDuplicate = "ignore", maxWait } = options;
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
     if (maxWait !== undefined) throw new TypeError("maxWait needs a key");
-    return {};
+    return undefined;
   }
   checkKey(key);
   if (!["ignore", "replace", "update"].includes(onDuplicate)) {
@@ -127,12 +123,12 @@ function keyRule(
       `onDuplicate must be "ignore", "replace" or "update", got ${JSON.stringify(onDuplicate)}`,
     );
   }
-  if (maxWait === undefined) return { key, rule: onDuplicate };
+  if (maxWait === undefined) return onDuplicate;
   if (onDuplicate !== "replace") {
     throw new TypeError(`maxWait goes with onDuplicate "replace", got "${onDuplicate}"`);
   }
   checkDuration("maxWait", maxWait);
-  return { key, rule: onDuplicate, maxWait };
+  return onDuplicate;
 }
 
 /**
@@ -151,8 +147,8 @@ export function checkNewMessage(
       `${name} must be an object, got ${message === null ? "null" : typeof message}`,
     );
   }
-  const known = ["payload", "delay", "at", ...messageOptions(takesHeaders)];
-  checkOptions(`property of ${name}`, message, known);
+  const { ofMessage } = takesHeaders ? WITH_HEADERS : PLAIN;
+  checkOptions(`property of ${name}`, message, ofMessage);
   if (!("payload" in message)) throw new TypeError(`${name} must have a payload`);
   const { delay, at } = message as { readonly delay?: unknown; readonly at?: unknown };
   if ((delay === undefined) === (at === undefined)) {
@@ -166,8 +162,12 @@ export function checkNewMessage(
   return { delay };
 }
 
-function messageOptions(takesHeaders: boolean): readonly string[] {
-  return takesHeaders ? [...RULE_OPTIONS, "headers"] : RULE_OPTIONS;
-}
-
 const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey", "onlyIf", "deliverWithin"];
+
+const PLAIN = namesWith(RULE_OPTIONS);
+const WITH_HEADERS = namesWith([...RULE_OPTIONS, "headers"]);
+
+/** The names that an offer and a message of `offerMany` may have. */
+function namesWith(options: readonly string[]) {
+  return { ofOffer: [...options, "signal"], ofMessage: ["payload", "delay", "at", ...options] };
+}

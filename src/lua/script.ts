@@ -40,6 +40,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   /** The columns of the repeated arguments. */
   readonly each: readonly Column[];
   readonly rowsAs: RowsAs;
+  /** Whether a row that is the only one is sent flat: each value as an argument. */
+  readonly takesOneFlat: boolean;
   readonly reply: (raw: RawReply) => Reply;
   /** What it was declared with: the body, and the fragments that it needs; and what stands in front of the body. */
   readonly source: { readonly front: string; readonly body: string } & Needs;
@@ -54,7 +56,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  *
  * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
  * loops over them with `for each row do ... end`, where every column is a local variable. All values are packed into one
- * argument: an argument for each would cost ioredis a microsecond.
+ * argument: an argument for each would cost ioredis a microsecond. But a row that is the only one need not be packed, nor
+ * go through tables: for a body with `if the only row then ... else ... end`, it is sent flat, and the first block sees it.
  *
  * `rowsAs` "keys": the values are keys, which follow the named ones, and `row` is a position in KEYS. "columns": there is
  * no loop. A column is a local variable that holds all its values, as a list in JSON; `cjson.decode` makes the list in a
@@ -94,9 +97,12 @@ export function defineScript<
     .join("\n");
   const eachRow =
     rowsAs === "keys" ? eachKey(keys.length + 1, each) : eachPacked(args.length + 1, each);
-  const lua = `${front}\n${body.replaceAll("for each row do", eachRow)}`;
+  const lua = `${front}\n${body
+    .replaceAll("for each row do", eachRow)
+    .replaceAll(ONLY_ROW, onlyRow(args.length + 1, each))}`;
+  const takesOneFlat = body.includes(ONLY_ROW);
   const source = { front, body, needs, rarely };
-  return { name, lua, keys, args, each, rowsAs, reply, sha: digestOf(lua), source };
+  return { name, lua, keys, args, each, rowsAs, takesOneFlat, reply, sha: digestOf(lua), source };
 }
 
 function functionsOf(script: string, keys: readonly string[], needs: Needs, body: string): string {
@@ -129,6 +135,14 @@ function eachPacked(position: number, columns: readonly string[]): string {
   ].join(" ");
 }
 
+const ONLY_ROW = "if the only row then";
+
+/** The head of a block that sees a row that was sent flat; packed rows are one argument. */
+function onlyRow(position: number, columns: readonly string[]): string {
+  const values = columns.map((_, i) => `ARGV[${position + i}]`);
+  return `if #ARGV > ${position} then local ${columns.join(", ")} = ${values.join(", ")}`;
+}
+
 /**
  * Runs a script by its digest, or by its text if the server does not know it: before its first run, or after a
  * restart, a failover or `SCRIPT FLUSH`.
@@ -143,12 +157,7 @@ function eachPacked(position: number, columns: readonly string[]): string {
  *
  * Rejects with ioredis's errors, which carry the arguments: callers wrap them.
  */
-export async function run<
-  Key extends string,
-  Arg extends string,
-  Reply,
-  Column extends string = never,
->(
+export function run<Key extends string, Arg extends string, Reply, Column extends string = never>(
   client: RedisClient,
   script: Script<Key, Arg, Reply, Column>,
   keys: Readonly<Record<Key, string>>,
@@ -161,20 +170,10 @@ export async function run<
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
-  const sending = { onUnknown, isInTurn };
-  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, text, words, sending));
-  const startedAt = networkTime.now();
-  let isDone = false;
-  try {
-    const raw = await send(client, text, words, sending);
-    isDone = true;
-    return script.reply(raw);
-  } finally {
-    const key = String(words[1]);
-    const duration = networkTime.now() - startedAt;
-    const ran: ScriptEvent = { script: script.name, key, rows: rows.length, duration, isDone };
-    scriptRuns.publish(ran);
-  }
+  const sent = send(client, text, words, { onUnknown, isInTurn });
+  if (scriptRuns.hasSubscribers)
+    tell(sent, { script: script.name, key: String(words[1]), rows: rows.length });
+  return sent.then(script.reply);
 }
 
 /**
@@ -200,7 +199,12 @@ export function wordsOf<Key extends string, Arg extends string, Reply, Column ex
     words[0] = words.length - 1;
   }
   for (const arg of script.args) words.push(argumentOf(args, arg));
-  if (script.rowsAs === "packed" && script.each.length > 0) words.push(packRows(script.each, rows));
+  const [only] = rows;
+  if (script.takesOneFlat && only !== undefined && rows.length === 1) {
+    for (const column of script.each) words.push(only[column]);
+  } else if (script.rowsAs === "packed" && script.each.length > 0) {
+    words.push(packRows(script.each, rows));
+  }
   if (script.rowsAs === "columns") {
     for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));
   }
@@ -250,7 +254,20 @@ export interface ScriptEvent {
 
 const scriptRuns = channel("delayline:script");
 
-async function send(
+/** Publishes a run once Redis has replied. */
+function tell(sent: Promise<RawReply>, what: Pick<ScriptEvent, "script" | "key" | "rows">): void {
+  const startedAt = networkTime.now();
+  const publish = (isDone: boolean) => {
+    const ran: ScriptEvent = { ...what, duration: networkTime.now() - startedAt, isDone };
+    scriptRuns.publish(ran);
+  };
+  sent.then(
+    () => publish(true),
+    () => publish(false),
+  );
+}
+
+function send(
   client: RedisClient,
   script: { readonly sha: string; readonly lua: string },
   words: readonly ScriptArg[],
@@ -258,15 +275,13 @@ async function send(
 ): Promise<RawReply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
   if (isInTurn && isFirstOn(client, script.sha)) {
-    return await evalBuffer.call(client, script.lua, ...words);
+    return evalBuffer.call(client, script.lua, ...words);
   }
-  try {
-    return await evalshaBuffer.call(client, script.sha, ...words);
-  } catch (error) {
+  return evalshaBuffer.call(client, script.sha, ...words).catch((error: unknown) => {
     if (replyOf(error) !== "NOSCRIPT") throw error;
     onUnknown?.();
-    return await evalBuffer.call(client, script.lua, ...words);
-  }
+    return evalBuffer.call(client, script.lua, ...words);
+  });
 }
 
 /** The scripts whose text each connection has sent. */

@@ -114,32 +114,45 @@ export function aborted(signal: AbortSignal, wasSent: boolean): UnansweredError 
  *
  * @param again resolves when the command can be sent again, to whether it is still wanted.
  */
-export async function retrying<Reply>(
+export function retrying<Reply>(
   send: () => Promise<Reply>,
   mayRetry: (error: unknown) => boolean,
   endsAt: number,
   again: () => Promise<boolean>,
 ): Promise<Reply> {
-  // Made by the first failure: every call passes here.
-  let pause: Pause | undefined;
+  // Every call passes here, so what only failures need is made by the first one.
+  const sentAt = networkTime.now();
+  return send().catch((error: unknown) =>
+    sendAgain({ error, sentAt }, send, mayRetry, endsAt, again),
+  );
+}
+
+async function sendAgain<Reply>(
+  { error, sentAt }: { error: unknown; sentAt: number },
+  send: () => Promise<Reply>,
+  mayRetry: (error: unknown) => boolean,
+  endsAt: number,
+  again: () => Promise<boolean>,
+): Promise<Reply> {
+  const pause = new Pause(50, LONGEST_PAUSE);
   let mayBeDone = false;
   for (;;) {
-    const sentAt = networkTime.now();
+    if (mayBeDone) noteEarlierCopy(error);
+    mayBeDone ||= !hadNoEffect(error);
+    if (!mayRetry(error)) throw error;
+    // Reject before the time is over: Redis's reply says more than a timeout. A Cluster client may need a while to
+    // find out that no node serves a slot, and the next time twice as long.
+    const now = networkTime.now();
+    const next = LONGEST_PAUSE + (replyOf(error) === undefined ? 0 : 2 * (now - sentAt));
+    if (now + next > endsAt) throw error;
+    await pause.wait();
+    // The error of `again` is of no use: only this one says whether Redis may have carried out the command.
+    if (!(await again().catch(() => false))) throw error;
+    sentAt = networkTime.now();
     try {
       return await send();
-    } catch (error) {
-      if (mayBeDone) noteEarlierCopy(error);
-      mayBeDone ||= !hadNoEffect(error);
-      if (!mayRetry(error)) throw error;
-      // Reject before the time is over: Redis's reply says more than a timeout. A Cluster client may need a while to
-      // find out that no node serves a slot, and the next time twice as long.
-      const now = networkTime.now();
-      const next = LONGEST_PAUSE + (replyOf(error) === undefined ? 0 : 2 * (now - sentAt));
-      if (now + next > endsAt) throw error;
-      pause ??= new Pause(50, LONGEST_PAUSE);
-      await pause.wait();
-      // The error of `again` is of no use: only this one says whether Redis may have carried out the command.
-      if (!(await again().catch(() => false))) throw error;
+    } catch (other) {
+      error = other;
     }
   }
 }

@@ -155,17 +155,17 @@ export class Connections {
    * Sends a command on `commands`. Rejects if ioredis has sent it again to another database, which only happens with a
    * lent client. If ioredis may have sent it again at all, its error says that an earlier copy may have had an effect.
    */
-  async #confirmed<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
+  #confirmed<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     const line = new Line(this.commands);
-    let reply: Reply;
-    try {
-      reply = await send(this.commands);
-    } catch (error) {
+    const { database } = this.readiness;
+    const confirm = async (reply: Reply) => {
+      await database?.confirm();
+      return reply;
+    };
+    return send(this.commands).then(database && confirm, (error: unknown) => {
       if (!line.isSame) noteEarlierCopy(error);
       throw error;
-    }
-    await this.readiness.database?.confirm();
-    return reply;
+    });
   }
 
   /** Whether a command on `commands` may be sent again after this error, provided that sending it twice is safe. */

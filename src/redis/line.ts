@@ -1,7 +1,11 @@
+import type { Cluster, Redis } from "ioredis";
 import { isCluster, type RedisClient } from "./client.ts";
 
-/** A client's sockets; on a Cluster those to its masters. */
-type Sockets = ReadonlyMap<object, unknown>;
+/** The socket of a connection. There is none before it is made. */
+type Socket = Redis["stream"] | undefined;
+
+/** The sockets to the masters of a Cluster. */
+type Sockets = ReadonlyMap<Redis, Socket>;
 
 /**
  * Whether a command still has the connections on which it was sent.
@@ -13,26 +17,29 @@ type Sockets = ReadonlyMap<object, unknown>;
  */
 export class Line {
   readonly #client: RedisClient;
-  readonly #before: Sockets;
+  readonly #before: Socket | Sockets;
 
   /** To be made right before the command is sent. */
   constructor(client: RedisClient) {
     this.#client = client;
-    this.#before = socketsOf(client);
+    // Of one connection without a map: every call passes here.
+    this.#before = isCluster(client) ? socketsOf(client) : client.stream;
   }
 
   /** Whether no copy of the command can have been sent but one. */
   get isSame(): boolean {
-    const now = socketsOf(this.#client);
-    const isKept = ([owner, socket]: [object, unknown]) =>
+    const before = this.#before;
+    const client = this.#client;
+    if (!isCluster(client)) return before === undefined || client.stream === before;
+    const now = socketsOf(client);
+    const masters = [...(before as Sockets)];
+    const isKept = ([owner, socket]: [Redis, Socket]) =>
       // A node's connection is made for the first command.
       now.has(owner) && (socket === undefined || now.get(owner) === socket);
-    return now.size === this.#before.size && [...this.#before].every(isKept);
+    return now.size === masters.length && masters.every(isKept);
   }
 }
 
-function socketsOf(client: RedisClient): Sockets {
-  const ends = isCluster(client) ? client.nodes("master") : [client];
-  // There is none before the first connection is made.
-  return new Map(ends.map((end) => [end, end.stream as typeof end.stream | undefined]));
+function socketsOf(cluster: Cluster): Sockets {
+  return new Map(cluster.nodes("master").map((node) => [node, node.stream as Socket]));
 }

@@ -162,10 +162,11 @@ export class OfferBatch {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const rows = offerings.map((offering, i) => ({
-      member: memberOf(offering, ids[i] as Buffer),
-      ...columnsOf(offering.due),
-    }));
+    const rows = offerings.map((offering, i) => {
+      const { due } = offering;
+      const member = memberOf(offering, ids[i] as Buffer);
+      return { member, delay: delayOf(due), deadline: deadlineOf(due) };
+    });
     const sentAt = queueTime.now();
     const reply = await this.#run(redis, offer, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
@@ -184,7 +185,7 @@ export class OfferBatch {
     const rows = offerings.map((offering, i) => {
       const { due, key = "", rule = "", maxWait = "" } = offering;
       const member = memberOf(offering, ids[i] as Buffer);
-      return { member, ...columnsOf(due), key, rule, maxWait };
+      return { member, delay: delayOf(due), deadline: deadlineOf(due), key, rule, maxWait };
     });
     const sentAt = queueTime.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
@@ -228,9 +229,12 @@ function isExisting({ outcome }: OfferResult): boolean {
   return outcome === "existing";
 }
 
-/** A {@link Due} as the scripts take it: one of the two columns is empty. */
-function columnsOf(due: Due): { readonly delay: number | ""; readonly deadline: number | "" } {
-  return "delay" in due
-    ? { delay: due.delay, deadline: "" }
-    : { delay: "", deadline: due.deadline };
+// The scripts take a due time as two columns, of which one is empty. A spread of both would cost each offer.
+
+function delayOf(due: Due): number | "" {
+  return "delay" in due ? due.delay : "";
+}
+
+function deadlineOf(due: Due): number | "" {
+  return "delay" in due ? "" : due.deadline;
 }

@@ -6,8 +6,8 @@ import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
 import { leaving } from "../places/leaving.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 import { writes } from "../fragments/writes.ts";
-import { putDelayed, takeBack } from "../places/delayed.ts";
-import { PUT_AND_WAKE, refuseOffer } from "./offer.ts";
+import { putDelayed, putOne, takeBack } from "../places/delayed.ts";
+import { refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -46,95 +46,150 @@ export const offerKeyed = defineScript({
   keys: ["timeouts", "businessKeys"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-  needs: [clock, deadlineAfter, deadlineOf, putDelayed, packAddress, packOutcome, replied, resolve],
-  rarely: [leaving, outcomeIn, refuseOffer, takeBack, wakeUp, wholeAt, writes],
+  needs: [clock, deadlineAfter, packAddress, packOutcome, putOne, wakeUp],
+  rarely: [
+    deadlineOf,
+    leaving,
+    outcomeIn,
+    putDelayed,
+    refuseOffer,
+    replied,
+    resolve,
+    takeBack,
+    wholeAt,
+    writes,
+  ],
   lua: /* lua */ `
 local now = clock() / 1000
-local results, offered, elements, puts = {}, {}, {}, {}
+-- The messages to put, and the same by their keys; and what is replied for each row.
+local puts, puttingWith, members, deadlines, offered, results
+local refusal, added, known, first, rank
+local only
 
--- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
--- microseconds. Foreign writers may have written anything into either.
-local function sinceOf(old)
-  local since = old.place == "retrying" and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
-  return math.floor(math.min(since, now))
+-- \`since\`: when the key was first offered (epoch ms); nil without \`maxWait\`.
+local function dueBy(deadline, delay, maxWait, since)
+  deadline = tonumber(deadline) or deadlineAfter(now, delay)
+  return maxWait == "" and deadline or math.min(deadline, math.ceil(since + maxWait))
 end
 
--- The messages that this script is about to put, by their keys.
-local puttingWith = {}
--- An entry of the index that points to a message begins with the message's address.
-local function holderAt(place, name, due, all, entry)
-  return { place = place, name = name, deadline = due, all = all, entry = entry, id = entry:sub(9, 24) }
-end
-local function findHolder(key)
-  if key == "" then return nil end
-  local put = puttingWith[key]
-  if put then return holderAt("delayed", put.member, put.deadline, nil, put.entry) end
-  local place, name, due, all, entry = resolve("", key)
-  if not place then return nil end
-  -- Others may have written any score of a retry.
-  if place == "retrying" then due = math.min(math.max(math.ceil(due), 0), ${LAST_DEADLINE}) end
-  return holderAt(place, name, due, all, entry)
-end
-
-local function decide(member, delay, deadline, key, rule, maxWait)
-  local old = findHolder(key)
-  if old and old.id == member:sub(2, 17) then
-    return deadlineOf(old.entry), rare().outcomeIn(old.entry), false
-  end
-  if old and rule == "ignore" then return old.deadline, 1, old.entry:sub(1, 24) end
-
-  local since = old and sinceOf(old)
-  local outcome = old and 2 or 0
-  if old and rule == "update" then
-    deadline, outcome = old.deadline, 3
+-- Most offers come alone, with a key that nobody holds.
+if the only row then
+  local held = key ~= "" and redis.call("HGET", businessKeys, key)
+  if held then
+    only = { member, delay, deadline, key, rule, maxWait, held }
   else
-    deadline = tonumber(deadline) or deadlineAfter(now, delay)
-    if maxWait ~= "" then
-      since = since or math.floor(now)
-      deadline = math.min(deadline, math.ceil(since + maxWait))
-    end
+    local since = maxWait ~= "" and math.floor(now) or nil
+    deadline = dueBy(deadline, delay, maxWait, since)
+    local address = packAddress(deadline, member)
+    local entry = key ~= "" and address .. packOutcome(0, since) or nil
+    local indexed = entry and redis.pcall("HSET", businessKeys, key, entry)
+    if type(indexed) == "table" then return rare().refuseOffer(indexed, { member }) end
+    local isNew
+    refusal, isNew = putOne(member, deadline, elementsAre == "members" and member or address)
+    rank = isNew and redis.pcall("ZRANK", timeouts, member)
+    if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = wakeUp(deadline) end
+    if isNew and not refusal then return { now * 1000, { deadline, 0, false } } end
+    local put = { member = member, deadline = deadline, key = entry and key, entry = entry, at = 1 }
+    puts, puttingWith, members, deadlines = { put }, { [key] = put }, { member }, { deadline }
+    offered, results = { member }, { deadline, 0, false }
+    added, known = isNew ~= nil and (isNew and members or {}) or nil, isNew == false and { 1 } or {}
   end
-
-  local address = packAddress(deadline, member)
-  local put = { member = member, deadline = deadline, old = old, oldEntry = old and old.entry, at = #results + 1 }
-  if key ~= "" then
-    put.key, put.entry = key, address .. packOutcome(outcome, since)
-    puttingWith[key] = put
-  end
-  puts[#puts + 1] = put
-  elements[#elements + 1] = elementsAre == "members" and member or address
-  return deadline, outcome, false
-end
-
-for each row do
-  offered[#offered + 1] = member
-  local dueAt, outcome, holder = decide(member, delay, deadline, key, rule, maxWait)
-  results[#results + 1] = replied(dueAt)
-  results[#results + 1] = outcome
-  results[#results + 1] = holder
-end
-if #puts == 0 then return { now * 1000, results } end
-
--- Nothing was written so far, and all reads are done. Replaced messages are removed last: is that permitted?
-local members, deadlines, entries, leaves, places = {}, {}, {}, {}, {}
-for i, put in ipairs(puts) do
-  members[i], deadlines[i] = put.member, put.deadline
-  if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
-  local place = put.old and put.old.place
-  if place and not leaves[place] then leaves[place], places[#places + 1] = {}, place end
-end
-if places[1] then
-  rare().attempt(rare().mayLeave, places, true)
-  if rare().refused() then return rare().refuseOffer(rare().refused(), offered) end
 end
 
 local function putBack(put)
   if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
   elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
 end
-local indexed = #entries > 0 and redis.pcall("HSET", businessKeys, unpack(entries))
-if type(indexed) == "table" then return rare().refuseOffer(indexed, offered) end
-${PUT_AND_WAKE.trim()}
+
+local leaves, places = {}, {}
+if not puts then
+  local elements, entries = {}, {}
+  puts, puttingWith, members, deadlines, offered, results = {}, {}, {}, {}, {}, {}
+
+  -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
+  -- microseconds. Foreign writers may have written anything into either.
+  local function sinceOf(old)
+    local since = old.place == "retrying" and now or rare().sinceIn(old.entry) or rare().wholeAt(old.id, 1) / 1000
+    return math.floor(math.min(since, now))
+  end
+
+  -- An entry of the index that points to a message begins with the message's address.
+  local function holderAt(place, name, due, all, entry)
+    return { place = place, name = name, deadline = due, all = all, entry = entry, id = entry:sub(9, 24) }
+  end
+  local function findHolder(key, held)
+    if key == "" then return nil end
+    local put = puttingWith[key]
+    if put then return holderAt("delayed", put.member, put.deadline, nil, put.entry) end
+    local place, name, due, all, entry = rare().resolve("", key, held)
+    if not place then return nil end
+    -- Others may have written any score of a retry.
+    if place == "retrying" then due = math.min(math.max(math.ceil(due), 0), ${LAST_DEADLINE}) end
+    return holderAt(place, name, due, all, entry)
+  end
+
+  local function decide(member, delay, deadline, key, rule, maxWait, held)
+    local old = findHolder(key, held)
+    if old and old.id == member:sub(2, 17) then
+      return rare().deadlineOf(old.entry), rare().outcomeIn(old.entry), false
+    end
+    if old and rule == "ignore" then return old.deadline, 1, old.entry:sub(1, 24) end
+
+    local since = old and sinceOf(old)
+    local outcome = old and 2 or 0
+    if old and rule == "update" then
+      deadline, outcome = old.deadline, 3
+    else
+      if maxWait ~= "" then since = since or math.floor(now) end
+      deadline = dueBy(deadline, delay, maxWait, since)
+    end
+
+    local address = packAddress(deadline, member)
+    local put = { member = member, deadline = deadline, old = old, oldEntry = old and old.entry, at = #results + 1 }
+    if key ~= "" then
+      put.key, put.entry = key, address .. packOutcome(outcome, since)
+      puttingWith[key] = put
+    end
+    puts[#puts + 1] = put
+    elements[#elements + 1] = elementsAre == "members" and member or address
+    return deadline, outcome, false
+  end
+
+  local function take(member, ...)
+    offered[#offered + 1] = member
+    local dueAt, outcome, holder = decide(member, ...)
+    results[#results + 1] = rare().replied(dueAt)
+    results[#results + 1] = outcome
+    results[#results + 1] = holder
+  end
+  if only then
+    take(unpack(only))
+  else
+    for each row do
+      take(member, delay, deadline, key, rule, maxWait)
+    end
+  end
+  if #puts == 0 then return { now * 1000, results } end
+
+  -- Nothing was written so far, and all reads are done. Replaced messages are removed last: is that permitted?
+  for i, put in ipairs(puts) do
+    members[i], deadlines[i] = put.member, put.deadline
+    if put.key then entries[#entries + 1], entries[#entries + 2] = put.key, put.entry end
+    local place = put.old and put.old.place
+    if place and not leaves[place] then leaves[place], places[#places + 1] = {}, place end
+  end
+  if places[1] then
+    rare().attempt(rare().mayLeave, places, true)
+    if rare().refused() then return rare().refuseOffer(rare().refused(), offered) end
+  end
+
+  local indexed = #entries > 0 and redis.pcall("HSET", businessKeys, unpack(entries))
+  if type(indexed) == "table" then return rare().refuseOffer(indexed, offered) end
+  refusal, added, known, first = rare().putDelayed(members, deadlines, elements)
+  rank = first and redis.pcall("ZRANK", timeouts, members[first])
+  if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = wakeUp(deadlines[first]) end
+end
+
 if refusal then
   -- If Redis does not let them be taken back, they keep their keys.
   local areStored = added and not rare().takeBack(added)
@@ -147,7 +202,7 @@ for _, i in ipairs(known) do
   if put.key and puttingWith[put.key] == put then putBack(put) end
   local score = redis.pcall("ZSCORE", timeouts, put.member)
   if type(score) == "table" then return rare().refuseOffer(score, offered) end
-  results[put.at] = replied(tonumber(score))
+  results[put.at] = rare().replied(tonumber(score))
 end
 for _, put in ipairs(places[1] and puts or {}) do
   local old = not put.isKnown and put.old

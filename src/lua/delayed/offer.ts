@@ -4,7 +4,7 @@ import { packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, deadlineAfter, replied } from "../fragments/deadline.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
-import { putDelayed, takeBack } from "../places/delayed.ts";
+import { putDelayed, putOne, takeBack } from "../places/delayed.ts";
 import { asArray, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -27,16 +27,6 @@ end
 `,
 });
 
-/**
- * Puts `members` with `deadlines` and `elements` as `putDelayed` does, and wakes whoever moves messages if one of them is
- * the new head: only that can be due before the timers that are armed. `refusal` is Redis's error if it refuses; `added`
- * then is nil if nothing was stored. A text, since a function would cost a single offer a twentieth.
- */
-export const PUT_AND_WAKE = /* lua */ `
-local refusal, added, known, first = putDelayed(members, deadlines, elements)
-local rank = first and redis.pcall("ZRANK", timeouts, members[first])
-if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end`;
-
 export interface OfferReply {
   /** The server's time (epoch ms), to the microsecond. */
   readonly serverTime: number;
@@ -50,23 +40,41 @@ export interface OfferReply {
  * A message is due in `delay` milliseconds or at `deadline`; the other column is empty.
  *
  * A message that is sent a second time while it is still delayed is not stored again; its first deadline is returned.
+ *
+ * If one of them is the new head, it wakes whoever moves messages: only that can be due before the timers that are armed.
  */
 export const offer = defineScript({
   name: "offer",
   keys: ["timeouts"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline"],
-  needs: [clock, deadlineAfter, packAddress, putDelayed],
-  rarely: [refuseOffer, replied, takeBack, wakeUp],
+  needs: [clock, deadlineAfter, packAddress, putOne],
+  rarely: [putDelayed, refuseOffer, replied, takeBack, wakeUp],
   lua: /* lua */ `
 local now = clock() / 1000
-local members, deadlines, elements = {}, {}, {}
-for each row do
+local members, deadlines, refusal, added, known, first, rank
+-- Most offers come alone, and to somewhere behind the head: then nothing else remains to be done.
+if the only row then
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
-  members[#members + 1], deadlines[#deadlines + 1] = member, deadline
-  elements[#elements + 1] = elementsAre == "members" and member or packAddress(deadline, member)
+  local isNew
+  refusal, isNew = putOne(member, deadline, elementsAre == "members" and member or packAddress(deadline, member))
+  rank = isNew and redis.pcall("ZRANK", timeouts, member)
+  if type(rank) == "number" and rank > 0 then return { now * 1000, deadline } end
+  members, deadlines = { member }, { deadline }
+  added, known = not refusal and (isNew and members or {}), isNew and {} or { 1 }
+  first = isNew and 1
+else
+  local elements = {}
+  members, deadlines = {}, {}
+  for each row do
+    deadline = tonumber(deadline) or deadlineAfter(now, delay)
+    members[#members + 1], deadlines[#deadlines + 1] = member, deadline
+    elements[#elements + 1] = elementsAre == "members" and member or packAddress(deadline, member)
+  end
+  refusal, added, known, first = rare().putDelayed(members, deadlines, elements)
+  rank = first and redis.pcall("ZRANK", timeouts, members[first])
 end
-${PUT_AND_WAKE.trim()}
+if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = rare().wakeUp(deadlines[first]) end
 if refusal then
   if added then rare().takeBack(added) end
   return rare().refuseOffer(refusal, members)

@@ -207,6 +207,25 @@ end
 });
 
 /**
+ * `putOne(member, deadline, element)`: the same for one message, without tables. Returns Redis's error if it refuses; else
+ * nil, and whether the message is new.
+ */
+export const putOne = defineFragment({
+  keys: ["timeouts", "order"],
+  lua: /* lua */ `
+local function putOne(member, deadline, element)
+  local done = redis.pcall("RPUSH", order, element)
+  if type(done) == "table" then return done end
+  done = redis.pcall("ZADD", timeouts, "NX", deadline, member)
+  if done == 1 then return nil, true end
+  redis.pcall("LTRIM", order, 0, -2)
+  if type(done) == "table" then return done end
+  return nil, false
+end
+`,
+});
+
+/**
  * `putNew(members, deadlines, elements)`: the same for messages that cannot be there yet, by one command less for each.
  * Returns Redis's error if it refuses.
  */

@@ -58,19 +58,20 @@ end
 });
 
 /**
- * `resolve(id, key)`: where the message is that has this address (with an id of 8 or 16 bytes) or, if that is empty, this
+ * `resolve(id, key[, entry])`: where the message is that has this address (with an id of 8 or 16 bytes) or, if that is empty, this
  * business key: its place, "delayed" or "retrying"; its name there, which is a member of the place's ZSET; and when it is
  * due. Of a retrying message these are the first retry's, and the fourth value is all of them, as `retriesOf` returns
- * them. The fifth is the entry of the key, which begins with the address; nil for an `id`. Nil if it is in neither.
+ * them. The fifth is the entry of the key, which begins with the address; nil for an `id`. Nil if it is in neither. `entry`:
+ * the entry of the key, if it was read already.
  */
 export const resolve = defineFragment({
   keys: ["timeouts"],
   needs: [delayedWith, locate],
   rarely: [retriesOf, retriesWith],
   lua: /* lua */ `
-local function resolve(id, key)
-  local member, deadline, entry, address
-  if id ~= "" then member, deadline = locate(timeouts, id) else member, deadline, entry, address = delayedWith(key) end
+local function resolve(id, key, entry)
+  local member, deadline, address
+  if id ~= "" then member, deadline = locate(timeouts, id) else member, deadline, entry, address = delayedWith(key, entry) end
   if member then return "delayed", member, deadline, nil, entry end
   if id == "" and not address then return nil end
   local all = id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)

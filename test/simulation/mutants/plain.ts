@@ -28,8 +28,13 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "delayed/offering/offer-batch.ts",
-        find: `? { delay: due.delay, deadline: "" }`,
-        replace: `? { delay: "", deadline: Math.ceil(Date.now() + due.delay) }`,
+        find: `return "delay" in due ? due.delay : "";`,
+        replace: `return "";`,
+      },
+      {
+        file: "delayed/offering/offer-batch.ts",
+        find: `return "delay" in due ? "" : due.deadline;`,
+        replace: `return "delay" in due ? Math.ceil(Date.now() + due.delay) : due.deadline;`,
       },
     ],
   },
@@ -297,8 +302,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",
-        find: `deadline = tonumber(deadline) or deadlineAfter(now, delay)`,
-        replace: `deadline = tonumber(deadline) or old and old.deadline or deadlineAfter(now, delay)`,
+        find: `      deadline = dueBy(deadline, delay, maxWait, since)`,
+        replace: `      deadline = old and old.deadline or dueBy(deadline, delay, maxWait, since)`,
       },
     ],
   },

@@ -497,7 +497,7 @@ describe("headers among the options of an offer", () => {
   });
 
   test.each([{}, undefined])("are left out if they are %j", (headers) => {
-    expect(Object.keys(offerRule({ headers } as object, { takesHeaders: true }))).toEqual([]);
+    expect(offerRule({ headers } as object, { takesHeaders: true }).headers).toBeUndefined();
   });
 
   test("are checked", () => {
