@@ -1,7 +1,11 @@
 import { expect } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
-import { inBrowser, openBoard, visit } from "./board.ts";
+import { audit } from "./audit.ts";
+import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
+const SCRIPT = "<script>alert(1)</script>";
+const IMAGE = "<img src=x onerror=alert(2)>";
+const PACKED = { [IMAGE]: SCRIPT, n: [1, [true, null]] };
 const STORED = '{"who: \\"<b>\\"":[1,-2.5,true],"text":"<script>: no"}';
 
 inBrowser("shows that a payload is cut off or left out", async () => {
@@ -13,6 +17,7 @@ inBrowser("shows that a payload is cut off or left out", async () => {
     const work = queue.subscribe((_, delivery) => delivery.reject("no"));
     await eventually(async () => (await queue.deadLetters.size()) === 3);
     await work.close();
+    await seed.getDelayedQueue("packed").offer(PACKED, 3_600_000, { key: "packed" });
   });
   const page = await visit(`${url}#/queue/orders/dead`);
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
@@ -30,11 +35,29 @@ inBrowser("shows that a payload is cut off or left out", async () => {
   expect(await kinds("number")).toEqual(["1", "-2.5"]);
   expect(await kinds("word")).toEqual(["true"]);
   expect(JSON.parse((await json.textContent()) ?? "")).toEqual(JSON.parse(STORED));
+  // Each object and array has a fold.
+  const fold = json.locator("details details");
+  await fold.locator("summary").click();
+  await fold.getByText("-2.5").waitFor({ state: "hidden" });
+  await json.getByText("<script>: no").waitFor();
+
   // Other lists than those of bare payloads find a text in them, too.
   await page.getByRole("searchbox", { name: "Payload contains" }).fill("<script>");
   await page.getByRole("search", { name: "Payload contains" }).getByRole("button").click();
   await long.waitFor({ state: "detached" });
   await json.waitFor();
+
+  // What the default codec writes is shown like JSON: coloured, indented, and as text alone.
+  await page.goto(`${url}#/queue/packed/message?key=packed`);
+  await page.getByRole("checkbox", { name: "Show payloads" }).check();
+  const packed = page.getByRole("region", { name: "Payload" });
+  await page.getByText("Shown as msgpack.").waitFor();
+  expect(await packed.locator(".json-key").allTextContents()).toEqual([`"${IMAGE}"`, '"n"']);
+  expect(await packed.locator(".json-string").allTextContents()).toEqual([`"${SCRIPT}"`]);
+  expect(JSON.parse((await packed.textContent()) ?? "")).toEqual(PACKED);
+  expect(await packed.locator("img, script").count()).toBe(0);
+  expect(await audit(page)).toEqual([]);
+  await shoot(page, "payload");
 
   await page.goto(`${url}#/queue/orders/message?key=long`);
   await page.getByRole("checkbox", { name: "Show payloads" }).check();

@@ -17,17 +17,18 @@ export function Payload({ payload }) {
   const isFolded = !isWhole && text.length > FIRST;
   const shown = isFolded ? text.slice(0, FIRST) : text;
   // A page cannot colour a hundred thousand words.
-  const isJson = format === "json" && shown.length <= FIRST;
+  const isJson = (format === "json" || format === "msgpack") && shown.length <= FIRST;
   const total = `${isCut ? "more than " : ""}${count(text.length)}`;
   const shownPart = `The first ${count(FIRST)} of ${total} characters.`;
   return html`<div class="payload">
     <p class="quiet">Shown as ${format}.</p>
-    <pre tabindex="0" role="region" aria-label="Payload">
-${
+    <div class="shown" tabindex="0" role="region" aria-label="Payload">
+      ${
         isJson
           ? html`<${Json} of=${shown} />`
-          : html`<${Text} of=${shown} length=${shown.length} lines />`
-      }</pre>
+          : html`<pre><${Text} of=${shown} length=${shown.length} lines /></pre>`
+      }
+    </div>
     ${
       isFolded
         ? html`<p>
