@@ -103,7 +103,7 @@ const PAGES = [
   ["busy", "busy", "which process holds what"],
   ["redis", "redis", "Commands per second"],
   ["month", "month", "messages in the coming 31 days"],
-  ["doctor", "doctor", "Not examined yet"],
+  ["doctor", "doctor", "keeps nothing on disk"],
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
@@ -249,6 +249,22 @@ inBrowser("problems come first, folded by kind, with links to the lists behind t
   await health.getByRole("link", { name: "reminders" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
   await page.waitForFunction("document.title === 'quarantined · reminders · Delayline'");
+});
+
+inBrowser("the worst that the doctor found leads the first screen, and opens it", async () => {
+  const { url } = await openBoard(async (line) => {
+    await line.getReliableQueue("orders").offer("later", HOUR);
+  });
+  const page = await visit(url);
+  const health = page.getByRole("region", { name: "Health" });
+  await health.getByText("The doctor found 1 error").first().waitFor();
+  await health.getByRole("listitem").filter({ hasText: "1 error" }).waitFor();
+  await shoot(page, "queues-doctor");
+  await health.getByRole("link", { name: /keeps nothing on disk/ }).click();
+  await page.getByRole("article", { name: "error: persistence" }).waitFor();
+  await page.getByRole("button", { name: "Examine again" }).click();
+  await page.getByRole("link", { name: "Redis" }).click();
+  await page.locator(".pairs .problem").getByText("off", { exact: true }).waitFor();
 });
 
 inBrowser("the histogram and the plots have summaries and tables", async () => {

@@ -23,7 +23,14 @@ import {
 } from "./calls/queue-calls.ts";
 import { changeSchedule, listSchedules } from "./calls/schedule-calls.ts";
 import { searchAll } from "./calls/search-calls.ts";
-import { examine, showBusy, showMonth, showMonthCell, showRedis } from "./calls/view-calls.ts";
+import {
+  examine,
+  showBusy,
+  showExamination,
+  showMonth,
+  showMonthCell,
+  showRedis,
+} from "./calls/view-calls.ts";
 import { replyJson } from "./http/reply.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */
@@ -57,6 +64,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   busy: { GET: showBusy },
   redis: { GET: showRedis },
   doctor: { GET: examine },
+  "doctor/latest": { GET: showExamination },
   lines: { GET: showLines },
   queues: { GET: showQueues },
   "queues/:q": { GET: showQueue },

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Delivery, ReliableQueue } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
+import { networkTime } from "../../../src/time/runtime.ts";
 import { newDashboard, type TestDashboard } from "../../helpers/dashboard.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -541,6 +542,50 @@ test("the doctor is asked through the page, once for all who ask", async () => {
     queue: "orders",
     repair: expect.stringContaining(`--redis ${url}`),
   });
+});
+
+/** Lets so much time have passed since the test began, for the rest of the test. */
+function elapse(milliseconds: number): void {
+  const clock = vi
+    .spyOn(networkTime, "now")
+    .mockImplementation(() => performance.now() + milliseconds);
+  onTestFinished(() => clock.mockRestore());
+}
+
+test("the doctor is asked by itself, at most every ten minutes, and its worst finding is told apart", async () => {
+  const server = await startOwnServer();
+  await newLine({ redis: server.url }).getDelayedQueue("orders").pause();
+  const { get } = newDashboard({ redis: server.url });
+  const [one, other] = await Promise.all([get("api/doctor/latest"), get("api/doctor/latest")]);
+  expect(one.body).toEqual(other.body);
+  // That a queue is paused its numbers show.
+  expect(one.body.lead).toEqual({
+    level: "error",
+    what: expect.stringContaining("keeps nothing on disk: appendonly is no, and save is empty"),
+  });
+  expect(one.body).toMatchObject({ summary: "1 error, 1 warning", took: expect.any(Number) });
+  expect(one.body.findings.map(({ level }: { level: string }) => level)).toEqual([
+    "error",
+    "warning",
+  ]);
+
+  await newRedis(server.url).config("SET", "appendonly", "yes");
+  elapse(590_000);
+  expect((await get("api/doctor/latest")).body.at).toBe(one.body.at);
+  elapse(610_000);
+  const later = (await get("api/doctor/latest")).body;
+  expect(later.at).toBeGreaterThan(one.body.at);
+  expect(later).toMatchObject({ summary: "1 warning", lead: null });
+});
+
+test("the doctor looks again soon where Redis did not answer", async () => {
+  const server = await startOwnServer();
+  const { get } = newDashboard({ redis: server.url });
+  await newRedis(server.url).config("SET", "requirepass", "secret");
+  const { body } = await get("api/doctor/latest");
+  expect(body.lead.what).toContain("asks for a password");
+  elapse(10_000);
+  expect((await get("api/doctor/latest")).body.at).toBeGreaterThan(body.at);
 });
 
 test("a foreign dead letter is marked as unreadable, in the list and on its own", async () => {

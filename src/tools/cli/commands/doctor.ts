@@ -7,6 +7,7 @@ import { defineCommand } from "../session/command.ts";
 import { EXIT, type ExitCode } from "../session/exit.ts";
 import type { Session } from "../session/session.ts";
 import { formatInstant } from "../../view/instants.ts";
+import { countBySeverity } from "../../view/severity.ts";
 import { formatCount } from "../../view/words.js";
 
 export const doctor = defineCommand({
@@ -110,11 +111,7 @@ function titlesOf({ level, check, queue, queues = [] }: Finding): Title[] {
 }
 
 function summaryOf(findings: readonly Finding[]): string {
-  if (findings.length === 0) return "Found nothing wrong.";
-  const counts = (["error", "warning", "notice"] as const).map((level) =>
-    formatCount(findings.filter((one) => one.level === level).length, level),
-  );
-  return `Found ${counts.join(", ")}.`;
+  return `Found ${countBySeverity(findings) || "nothing wrong"}.`;
 }
 
 const UNREACHED: ReadonlySet<Finding["check"]> = new Set(["reachable", "usable"]);

@@ -34,6 +34,11 @@ export async function examine({ running }: ApiCall): Promise<unknown> {
   return await running.doctor.examine();
 }
 
+/** `GET doctor/latest`: what was found lately. */
+export async function showExamination({ running }: ApiCall): Promise<unknown> {
+  return await running.doctor.look();
+}
+
 /** `GET redis`: what each server says of its own health. */
 export async function showRedis({ running: { inspector }, signal }: ApiCall): Promise<unknown> {
   return { servers: await redisHealth(inspector, signal) };

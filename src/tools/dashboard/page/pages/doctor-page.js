@@ -1,34 +1,33 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { read } from "../data/api.js";
-import { duration, many } from "../data/format.js";
+import { duration } from "../data/format.js";
+import { useLoaded } from "../data/loaded.js";
 import { addressOf } from "../data/route.js";
 import { Copy } from "../parts/copy.js";
 import { Instant } from "../parts/instant.js";
 import { Text } from "../parts/text.js";
 
-const LEVELS = ["error", "warning", "notice"];
-
 /** How many queues a finding names. */
 const NAMED = 12;
 
-/** The last examination, which stays while other views are open. */
-let latest;
-
-/** What the doctor finds in Redis and the queues, when somebody asks it. */
+/** What the doctor finds in Redis and the queues: what it found lately, until somebody asks for more. */
 export function DoctorPage() {
-  const [examination, setExamination] = useState(latest);
+  const loaded = useLoaded("api/doctor/latest");
+  const [asked, setAsked] = useState();
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState();
+  const examination = asked ?? loaded.data;
+  const problem = failure ?? loaded.error;
+  const isWorking = isBusy || loaded.isLoading;
   const examine = async () => {
-    if (isBusy) return;
+    if (isWorking) return;
     setBusy(true);
     setFailure(undefined);
     try {
-      latest = await read("api/doctor");
-      setExamination(latest);
+      setAsked(await read("api/doctor"));
     } catch (error) {
-      setFailure(error.message);
+      setFailure(error);
     } finally {
       setBusy(false);
     }
@@ -38,47 +37,33 @@ export function DoctorPage() {
       <h1 tabindex="-1">Doctor</h1>
       <p role="status">
         ${
-          isBusy
+          isWorking
             ? "Examining Redis and all queues…"
-            : examination
-              ? html`<span
-                  >${summaryOf(examination.findings)} <${Instant} at=${examination.at} />, in
-                  ${" "}${duration(examination.took)}.</span
-                >`
-              : "Looks for what stops queues or loses messages, and says how to repair it. It changes nothing."
+            : examination !== undefined &&
+              html`<span
+                >${examination.summary || "All well"}, ${" "}<${Instant} at=${examination.at} />,
+                examined in ${duration(examination.took)}.</span
+              >`
         }
       </p>
       <span class="end">
-        <button type="button" class="main" aria-disabled=${isBusy} onClick=${() => void examine()}>
-          ${isBusy ? "Working…" : examination ? "Examine again" : "Examine now"}
+        <button
+          type="button"
+          class="main"
+          aria-disabled=${isWorking}
+          onClick=${() => void examine()}
+        >
+          ${isWorking ? "Working…" : "Examine again"}
         </button>
       </span>
     </div>
-    ${failure !== undefined && html`<p class="failure" role="alert">Could not examine: ${failure}.</p>`}
+    ${problem !== undefined && html`<p class="failure" role="alert">Could not examine: ${problem.message}.</p>`}
     ${
-      examination === undefined && !isBusy
-        ? html`<p class="empty">
-            Not examined yet. An examination reads the settings of each server and some keys of each
-            queue, in short steps.
-          </p>`
-        : examination?.findings.length === 0
-          ? html`<p class="empty">All well: the doctor has found nothing.</p>`
-          : html`<div>
-              ${(examination?.findings ?? [])
-                .toSorted((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level))
-                .map((finding, index) => html`<${Finding} key=${index} finding=${finding} />`)}
-            </div>`
+      examination?.findings.length === 0 &&
+      html`<p class="empty">All well: the doctor has found nothing.</p>`
     }
+    ${examination?.findings.map((finding, index) => html`<${Finding} key=${index} finding=${finding} />`)}
   </div>`;
-}
-
-function summaryOf(findings) {
-  const numbers = LEVELS.map((level) => [
-    findings.filter((one) => one.level === level).length,
-    level,
-  ]).filter(([number]) => number > 0);
-  const texts = numbers.map(([number, level]) => many(number, level));
-  return texts.length === 0 ? "All well" : texts.join(", ");
 }
 
 function Finding({ finding: { level, check, queue, queues, what, why, repair } }) {

@@ -84,7 +84,7 @@ function Health(server) {
         [
           "Append-only file",
           isAppending ? `on, last write ${appendStatus}` : "off",
-          isBroken(appendStatus),
+          isAppending === false || isBroken(appendStatus),
         ],
         [
           "Snapshot",

@@ -3,8 +3,10 @@ import { html } from "../../vendor/preact-htm.js";
 import { count, duration, many } from "../data/format.js";
 import { problemsAmong, problemsOf } from "../data/problem.js";
 import { live } from "../data/live.js";
+import { useLoaded } from "../data/loaded.js";
 import { addressAt, addressOf } from "../data/route.js";
 import { isSilent, titleOf } from "../data/trouble.js";
+import { Instant } from "../parts/instant.js";
 import { Text, visible } from "../parts/text.js";
 
 // Health comes first on every overview. A screen reader announces which queues have problems. The texts are left out of
@@ -13,21 +15,30 @@ import { Text, visible } from "../parts/text.js";
 /** How many queues a problem names. */
 const NAMED = 6;
 
+/** How often to ask what the doctor found lately (ms): see readings/doctor.ts for how often it examines. */
+const INTERVAL = 60_000;
+
 /**
- * What is wrong: with Redis itself, and among all queues one line for each kind of problem, with the queues that have it.
- * While Redis does not answer, what was wrong with queues is not known to be so still.
+ * What is wrong: with Redis itself, the worst that the doctor found, and among all queues one line for each kind of
+ * problem, with the queues that have it. While Redis does not answer, what was wrong with queues is not known to be so still.
  */
 export function Health({ rows, trouble }) {
+  const examination = useLoaded("api/doctor/latest", { every: INTERVAL }).data;
+  // What is wrong with Redis is known already.
+  const lead = trouble === undefined ? examination?.lead : undefined;
   const kinds = isSilent(trouble) ? [] : problemsAmong(rows);
   const names = [...new Set(kinds.flatMap(({ queues }) => queues.map(({ row }) => row.name)))];
-  const ill =
-    names.length === 0
-      ? `All well: ${many(rows.length, "queue")}, no problems.`
-      : `${count(names.length)} of ${many(rows.length, "queue")} ${names.length === 1 ? "has" : "have"} problems`;
-  const levels = [...(trouble === undefined ? [] : [trouble]), ...kinds].map(({ level }) => level);
-  const summary = trouble === undefined ? ill : titleOf(trouble, live.now());
+  const well = lead
+    ? `The doctor found ${examination.summary}`
+    : `All well: ${many(rows.length, "queue")}, no problems.`;
+  const ill = `${count(names.length)} of ${many(rows.length, "queue")} ${names.length === 1 ? "has" : "have"} problems`;
+  const levels = [trouble, lead, ...kinds].filter(Boolean).map(({ level }) => level);
+  const summary =
+    trouble !== undefined ? titleOf(trouble, live.now()) : names.length > 0 ? ill : well;
+  const found = html`<${DoctorLine} key="doctor" examination=${examination} />`;
   return html`<${Frame} levels=${levels} summary=${summary} names=${names}>
     ${trouble !== undefined && html`<${TroubleLine} key="" trouble=${trouble} hasRows=${rows.length > 0} />`}
+    ${lead?.level === "error" && found}
     ${kinds.map(
       ({ name, level, title, page, queues }) =>
         html`<li key=${name} class=${level}>
@@ -49,7 +60,18 @@ export function Health({ rows, trouble }) {
           </span>
         </li>`,
     )}
+    ${lead?.level === "warning" && found}
   <//>`;
+}
+
+function DoctorLine({ examination: { lead, summary, at } }) {
+  return html`<li class=${lead.level}>
+    <span class="what">Doctor</span>
+    <span class="where">
+      <a href=${addressAt("doctor")}><${Text} of=${lead.what} length=${200} /></a>
+      <span class="quiet">${summary}, ${" "}<${Instant} at=${at} /></span>
+    </span>
+  </li>`;
 }
 
 function TroubleLine({ trouble, hasRows }) {
