@@ -1,4 +1,5 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
+import { HttpError } from "../http/reply.ts";
 import { LAWS } from "../../view/health.ts";
 import { countBySeverity, worstFirst } from "../../view/severity.ts";
 import { shellWord } from "../../view/text.ts";
@@ -56,7 +57,7 @@ export class Doctor {
   }
 
   close(): void {
-    this.#closed.abort();
+    this.#closed.abort(new HttpError(503, "the dashboard is closed"));
   }
 
   async #within(age: number): Promise<Examination> {
