@@ -139,6 +139,14 @@ test("a message that a schedule has placed was not offered: get, list and the JS
   expect(shown.stdout).toMatch(/placed by +schedule nightly, tick 20/);
   expect(shown.stdout).toContain(`tick ${formatInstant(tick)} (in `);
   expect(shown.stdout).not.toContain("offered");
+  const words = `schedule nightly, tick ${formatInstant(tick)}`;
+  const listed = await cli(["list", name]);
+  expect(listed.stdout).toMatch(/^DUE +ID +KEY +PLACED BY\n/);
+  expect(listed.stdout).toContain(words);
+  await queue.offer("y", 2 * HOUR, { key: "own" });
+  expect((await cli(["list", name])).stdout).toMatch(/ own +-\n/);
+  expect((await cli(["list", name, "--payload"])).stdout).toContain(`${key}  ${words}\n`);
+  await queue.cancel("own");
   const { json } = await cli(["list", name, "--json"]);
   expect(json[0]).toMatchObject({ key, schedule: "nightly", tick });
   expect(json[0]).not.toHaveProperty("offeredAt");

@@ -189,18 +189,18 @@ export async function printMessages(
   let count = 0;
   let page: Sighting[] = [];
   const flush = async () => {
-    if (page.length > 0)
-      await output.table(
-        columns,
-        page.map((seen) => cellsOf(seen, now)),
-      );
+    // Most queues have no schedules.
+    const isPlaced = page.some(({ schedule }) => schedule !== undefined);
+    const rows = page.map((seen) => [...cellsOf(seen, now), ...(isPlaced ? [placedBy(seen)] : [])]);
+    if (rows.length > 0) await output.table(isPlaced ? [...columns, PLACED_BY] : columns, rows);
     page = [];
   };
   for await (const seen of messages) {
     count++;
     if (isJson) await output.json(sightingJson(seen, withPayload));
     else if (withPayload) {
-      const line = cellsOf(seen, now).map(escapeControl).join("  ");
+      const cells = [...cellsOf(seen, now), ...(seen.schedule === undefined ? [] : [placedBy(seen)])];
+      const line = cells.map(escapeControl).join("  ");
       await output.print(line, payloadLine(seen.payload));
     } else if (page.push(seen) === PAGE) await flush();
   }
@@ -213,6 +213,13 @@ const COLUMNS: readonly Column[] = [
   { title: "ID" },
   { title: "KEY", canShrink: true },
 ];
+
+const PLACED_BY: Column = { title: "PLACED BY", canShrink: true };
+
+/** The schedule and the tick of a message that a schedule has placed. */
+function placedBy({ schedule, tick = NaN }: Sighting): string {
+  return schedule === undefined ? "-" : `schedule ${schedule}, tick ${formatInstant(tick)}`;
+}
 
 /** Yields no more than the first `count` messages. */
 export async function* firstOf(
