@@ -34,11 +34,11 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const held = new Promise<void>((resolve) => onTestFinished(() => resolve()));
   orders.subscribe(
     async (verb, delivery) => {
-      if (verb === "long") return await delivery.reject(LONG_REASON);
       if (verb === "retry") throw new Error("the bank does not answer");
       const reason = "the bank does not know the card yet";
       if (verb === "reject" && delivery.attempt === 1) await delivery.nack({ delay: 0, reason });
       else if (verb === "reject") await delivery.reject("the card was refused");
+      else if (verb === "long") await delivery.reject(LONG_REASON);
       else await held;
     },
     { concurrency: 2, onError: () => {} },

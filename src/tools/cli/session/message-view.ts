@@ -199,7 +199,10 @@ export async function printMessages(
     count++;
     if (isJson) await output.json(sightingJson(seen, withPayload));
     else if (withPayload) {
-      const cells = [...cellsOf(seen, now), ...(seen.schedule === undefined ? [] : [placedBy(seen)])];
+      const cells = [
+        ...cellsOf(seen, now),
+        ...(seen.schedule === undefined ? [] : [placedBy(seen)]),
+      ];
       const line = cells.map(escapeControl).join("  ");
       await output.print(line, payloadLine(seen.payload));
     } else if (page.push(seen) === PAGE) await flush();
