@@ -34,6 +34,7 @@ import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts
 import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
+import { Delay } from "../time/delay.ts";
 
 /** What a handle of either kind reaches of its queue. */
 type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activity">;
@@ -67,7 +68,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock.
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock: the delay
+   * counts from this call, however long the call waits until it can be sent.
    *
    * Once the promise resolves, the message is in Redis and survives this process. An offer that is sent again after a
    * reconnect is stored once, unless its first copy became ready before the second arrived. A delay of 0 is due at
@@ -83,7 +85,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    */
   async offer(payload: T, delay: number, options?: OfferOptions<Headers>): Promise<OfferResult> {
     checkDuration("delay", delay, this.#hints);
-    return await this.#offer(payload, { delay }, options);
+    return await this.#offer(payload, { delay: new Delay(delay) }, options);
   }
 
   /**
@@ -209,7 +211,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
     checkDuration("delay", delay, { ...RESCHEDULE, anyTime: this.#anyTime });
-    return await this.#reschedule(idOrKey, { delay }, options);
+    return await this.#reschedule(idOrKey, { delay: new Delay(delay) }, options);
   }
 
   /**

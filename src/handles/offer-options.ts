@@ -11,6 +11,7 @@ import type { OnlyIf } from "../queue/message/only-if.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import { checkedConditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
+import { Delay } from "../time/delay.ts";
 
 /**
  * Options of one offer. Those of an offer with headers, which only a reliable queue takes, are
@@ -159,7 +160,7 @@ export function checkNewMessage(
     return { deadline: checkInstant(`${name}.at`, at, { delay: "use delay", anyTime }) };
   }
   checkDuration(`${name}.delay`, delay, { instant: "use at", anyTime });
-  return { delay };
+  return { delay: new Delay(delay) };
 }
 
 const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey", "onlyIf", "deliverWithin"];

@@ -39,6 +39,7 @@ import {
   type DeclareOptions,
   type ScheduleOptions,
 } from "./schedule-options.ts";
+import { Delay } from "../time/delay.ts";
 
 /** What came of declaring a schedule. */
 export interface ScheduleResult {
@@ -480,7 +481,7 @@ function offeringOf(
 ): Offering {
   return {
     payload,
-    due: { delay: 0 },
+    due: { delay: new Delay(0) },
     key: occurrenceKey(name, tick, behind),
     rule: "ignore",
     hash: hashOf(name),

@@ -5,10 +5,11 @@ import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Elements } from "./family.ts";
 import { frontOf, inOrder, keysOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
+import type { Delay } from "../time/delay.ts";
 import { networkTime, serverStandIn } from "../time/runtime.ts";
 
 /** An argument of a script. */
-export type ScriptArg = string | number | Buffer;
+export type ScriptArg = string | number | Buffer | Delay;
 
 /**
  * The arguments of a script, by name. `elementsAre` tells what the queue's insertion order holds; `Queue` fills it in.
@@ -221,7 +222,7 @@ function packRows<Column extends string>(
   for (const row of rows) {
     for (const column of columns) {
       const value: ScriptArg = row[column];
-      const bytes = typeof value === "number" ? String(value) : value;
+      const bytes = typeof value === "string" || Buffer.isBuffer(value) ? value : String(value);
       values.push(bytes);
       size += 4 + (typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length);
     }

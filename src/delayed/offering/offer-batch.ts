@@ -13,6 +13,7 @@ import type { Wait } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
+import type { Delay } from "../../time/delay.ts";
 import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
@@ -117,7 +118,10 @@ export class OfferBatch {
       return isRetried;
     };
     try {
-      if (this.#gate !== undefined) await this.#gate;
+      if (this.#gate !== undefined) {
+        await this.#gate;
+        batch.each(countAnew);
+      }
       const asking = this.#queue.clock.ready(() => this.#askTime());
       if (asking !== undefined) await asking;
       const results = (await this.#connections.send("commands", wait, send, mayRetry)) ?? [];
@@ -225,13 +229,21 @@ export class OfferBatch {
   }
 }
 
+/**
+ * The offers that this one has waited for count from their arrival, if Redis was slow. It must not be due before them, so
+ * it does as well.
+ */
+function countAnew({ due }: Offering): void {
+  if ("delay" in due) due.delay.restart();
+}
+
 function isExisting({ outcome }: OfferResult): boolean {
   return outcome === "existing";
 }
 
 // The scripts take a due time as two columns, of which one is empty. A spread of both would cost each offer.
 
-function delayOf(due: Due): number | "" {
+function delayOf(due: Due): Delay | "" {
   return "delay" in due ? due.delay : "";
 }
 

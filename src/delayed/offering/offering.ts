@@ -3,6 +3,7 @@ import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
 import type { OnlyIf } from "../../queue/message/only-if.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
 import type { Occurrence } from "../../queue/message/occurrence.ts";
+import type { Delay } from "../../time/delay.ts";
 import { packMember, type MessageId } from "../../queue/message/message.ts";
 
 /** The outcome of an offer. */
@@ -19,8 +20,8 @@ export interface OfferResult {
   readonly outcome: Outcome;
 }
 
-/** When a message becomes due: in `delay` milliseconds, or at `deadline` (epoch ms). */
-export type Due = { readonly delay: number } | { readonly deadline: number };
+/** When a message becomes due: after `delay`, or at `deadline` (epoch ms). */
+export type Due = { readonly delay: Delay } | { readonly deadline: number };
 
 /** An encoded message on its way to Redis. */
 export interface Offering {

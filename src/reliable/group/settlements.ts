@@ -22,6 +22,7 @@ import type { Membership } from "./consumer-name.ts";
 import { Finishes } from "./finishes.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
 import { networkTime } from "../../time/runtime.ts";
+import { Delay } from "../../time/delay.ts";
 
 /** How a consumer keeps failed messages in flight, so that no message overtakes them; see `GroupTenure`. */
 export interface Keeping {
@@ -72,7 +73,7 @@ export class Settlements {
     },
     sendAgain: (held) => this.persist(held, () => this.ack(held)),
   });
-  readonly #retries = this.#batch<Settlement & { delay: number; failure: string | undefined }>(
+  readonly #retries = this.#batch<Settlement & { delay: Delay; failure: string | undefined }>(
     async (requests) => {
       const rows = requests.map(({ delay, failure, ...settlement }) => {
         return { ...settlement, delay, ...failureOf(failure) };
@@ -169,7 +170,8 @@ export class Settlements {
     if (this.#keeping !== undefined && failure !== undefined) {
       return this.#again(held, delay, failure, this.#keeping, call);
     }
-    const settlement = { ...settlementOf(held), delay, failure, counter: counterOf(failure) };
+    const counter = counterOf(failure);
+    const settlement = { ...settlementOf(held), delay: new Delay(delay), failure, counter };
     const isAsked = failure !== undefined;
     return held.settle((ending) => this.#retries.add(settlement, ending), isAsked, call);
   }
@@ -187,7 +189,7 @@ export class Settlements {
   ): Promise<boolean> {
     const reason = cut(failure, MAX_FAILURE);
     const { entry, own } = settlementOf(held);
-    const args = { ...this.#args, entry, own, delay, reason };
+    const args = { ...this.#args, entry, own, delay: new Delay(delay), reason };
     const send = async (ending?: Call) => {
       const keeping = this.#queue.change("keep a failed message of", again, args, ending);
       keeping.catch(onFailed);

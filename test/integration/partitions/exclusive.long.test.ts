@@ -124,14 +124,17 @@ test("strict: a failed message is not overtaken by others with its key, even acr
   };
   const handled: string[] = [];
   const waited: number[] = [];
+  let failedAt = NaN;
   const redis = newRedis();
   const open = (line: TestLine) => line.getReliableQueue<number>(name, options);
   const subscribe = (line: TestLine) =>
     open(line).subscribe(
       async (payload, delivery) => {
-        const failedAt = delivery.failures.at(-1)?.at;
-        if (failedAt !== undefined) waited.push((await serverTime(redis)) - failedAt);
+        const now = await serverTime(redis);
+        if (delivery.failures.length > 0) waited.push(now - failedAt);
         handled.push(`${payload}:${delivery.attempt}`);
+        // Before it says so: the pause counts from then.
+        failedAt = now;
         if (payload === 1) throw new Error("never");
         if (payload === 2 && delivery.attempt === 1) await delivery.nack({ delay: 2000 });
       },

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { inspect } from "node:util";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { Delay } from "../../../src/time/delay.ts";
 import { ClosedError, RedisError, type MessageId } from "../../../src/index.ts";
 import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
@@ -205,7 +206,7 @@ test("a redriven message keeps its key and headers, and holds the key", async ()
   expect(found).toMatchObject({ id, key: "order:42", headers });
   expect(await messages.get("order:42")).toEqual(found);
   const payload = Buffer.from("1");
-  const due = { delay: 60_000 };
+  const due = { delay: new Delay(60_000) };
   const offered = await messages.offer({ payload, due, key: "order:42", rule: "ignore" });
   expect(offered).toEqual({ id, deadline: found?.deadline, outcome: "existing" });
   expect(await messages.size()).toBe(1);

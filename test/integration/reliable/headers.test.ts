@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
+import { Delay } from "../../../src/time/delay.ts";
 import type { ScriptEvent } from "../../../src/lua/script.ts";
 import { packMember } from "../../../src/queue/message/message.ts";
 import { collect } from "../../helpers/collect.ts";
@@ -7,7 +8,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { newReliableParts } from "../../helpers/reliable.ts";
 
-const due = { delay: 60_000 };
+const due = { delay: new Delay(60_000) };
 const payload = Buffer.from("payload");
 const headers = { traceparent: "00-1", ünï: "" };
 

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import { Delay } from "../../../src/time/delay.ts";
 import { ClosedError, RedisError } from "../../../src/index.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { createId, messageIdAt, packAddress } from "../../../src/queue/message/message.ts";
@@ -104,7 +105,7 @@ test("reschedules by a delay, to an instant and to now: the id stays, and waitin
     deadline: FAR - 7,
   });
   expect((await parts.messages.get(id))?.deadline).toBe(FAR - 7);
-  const later = await parts.messages.reschedule(id, { delay: 60_000 });
+  const later = await parts.messages.reschedule(id, { delay: new Delay(60_000) });
   expect(later?.deadline).toBeGreaterThan(Date.now() + 50_000);
   const now = await parts.messages.reschedule(id, "now");
   expect(now?.deadline).toBeLessThan(Date.now() + 1000);

@@ -34,7 +34,7 @@ export const PLAIN: readonly Mutant[] = [
       {
         file: "delayed/offering/offer-batch.ts",
         find: `return "delay" in due ? "" : due.deadline;`,
-        replace: `return "delay" in due ? Math.ceil(Date.now() + due.delay) : due.deadline;`,
+        replace: `return "delay" in due ? Math.ceil(Date.now() + due.delay.rest) : due.deadline;`,
       },
     ],
   },

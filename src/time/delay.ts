@@ -1,0 +1,35 @@
+import { queueTime } from "./runtime.ts";
+
+/**
+ * A span of milliseconds that counts from the call which has made it, however long the call waits until it is sent. As an
+ * argument of a script it is what is left of it, by the process's monotonic clock, when the command is made.
+ *
+ * Only whole milliseconds are taken off, so that no message is early by the call.
+ */
+export class Delay {
+  readonly #milliseconds: number;
+  #calledAt = queueTime.now();
+
+  constructor(milliseconds: number) {
+    this.#milliseconds = milliseconds;
+  }
+
+  /** What is left of it: never below 0. */
+  get rest(): number {
+    const waited = Math.floor(queueTime.now() - this.#calledAt);
+    return waited > 0 ? Math.max(0, this.#milliseconds - waited) : this.#milliseconds;
+  }
+
+  /** Counts from now. */
+  restart(): void {
+    this.#calledAt = queueTime.now();
+  }
+
+  toString(): string {
+    return String(this.rest);
+  }
+
+  toJSON(): number {
+    return this.rest;
+  }
+}
