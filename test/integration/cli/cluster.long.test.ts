@@ -76,7 +76,7 @@ test("with --cluster every command covers all nodes, whichever is named", async 
   const found = diagnosed.json.map(({ level, check, queue }) => [level, check, queue].join(" "));
   expect(found.filter((one) => !one.includes("persistence"))).toEqual([
     "notice cluster ",
-    "error no-transfer copy",
+    "error no-consumer copy",
     "error no-consumer parted",
   ]);
 }, 30_000);

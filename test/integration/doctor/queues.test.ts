@@ -85,7 +85,7 @@ it("reports ready messages that nobody takes", async () => {
   await line.getDelayedQueue("orders").offer("later", 600_000);
   await line.getBlockingQueue("orders").putMany(["a", "b"]);
   const findings = await diagnosis({ redis: server.url });
-  expect(inShort(findings)).toEqual(["warning no-consumer orders"]);
+  expect(inShort(findings)).toEqual(["error no-consumer orders"]);
   expect(findings[0]?.what).toContain("2 messages are ready, none was taken");
 });
 
@@ -135,7 +135,7 @@ it("reports a plain queue with nothing but ready messages, whose processes have 
   await orders.offer("a", 0);
   await eventually(async () => (await orders.stats()).ready === 1);
   await line.close();
-  expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["warning no-consumer orders"]);
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["error no-consumer orders"]);
   expect((await cli(["queues"], { url: server.url })).stdout).toBe("orders\n");
   expect((await cli(["stats"], { url: server.url })).stdout).toMatch(/\norders +0 +0 +1 /);
   const registry = new Registry();

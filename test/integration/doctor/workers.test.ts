@@ -190,6 +190,8 @@ it("a schedule whose runs are dropped since one hangs", async () => {
   await orders.schedules.upsert("often", { every: 500, payload: "x", overlap: "skip" });
   await eventually(async () => (await orders.stats()).droppedOverlap > 0);
   const findings = await diagnosis({ redis: server.url });
-  expect(inShort(findings)).toEqual(["notice dropped-runs orders"]);
-  expect(findings[0]?.what).toMatch(/ of schedule "often" (was|were) dropped, ever, while another/);
+  // On a slow machine some ticks are late, too.
+  expect(inShort(findings)).toContain("notice dropped-runs orders");
+  const found = findings.find(({ check }) => check === "dropped-runs");
+  expect(found?.what).toMatch(/ of schedule "often" (was|were) dropped, ever, while another/);
 });

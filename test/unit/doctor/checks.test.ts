@@ -100,7 +100,7 @@ it("tells consumers of a plain queue that hang from those that are only busy, or
   ]);
   expect(backlogOf(hung, { ...hung, idle: 1000 })).toEqual([]);
   expect(backlogOf(hung, waiting)).toEqual([]);
-  expect(backlogOf()).toEqual([expect.stringContaining("warning no-consumer: ")]);
+  expect(backlogOf()).toEqual([expect.stringContaining("error no-consumer: ")]);
 });
 
 /** What is found of schedules, of which only this is out of the ordinary. */

@@ -305,7 +305,7 @@ export function* checkBacklog(before: QueueReport, after: QueueReport): Generato
         ? ""
         : `; ${formatCount(strangers, "connection")} of other programs ${agree(strangers, "waits", "wait")} at keys that Redis does not name`;
     yield {
-      level: "warning",
+      level: LAWS["no-consumer"].level,
       check: "no-consumer",
       queue: name,
       what: `${what}, and no connection of this library waits for ${agree(ready, "it", "them")}${others}`,
@@ -320,7 +320,7 @@ export function* checkBacklog(before: QueueReport, after: QueueReport): Generato
     );
   } else if (ready >= MANY) {
     yield {
-      level: "warning",
+      level: LAWS.backlog.level,
       check: "backlog",
       queue: name,
       what,

@@ -121,10 +121,11 @@ function deaf({ name, parts }: QueueReport, takers: readonly ClientConnection[])
 function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
   const notReady = notReadyIn(stats);
   const first = formatInstant(stats.nextDeadline ?? NaN);
+  // Ready messages stand still already.
+  const check = stats.ready > 0 ? "no-consumer" : "no-transfer";
   return {
-    // Ready messages of a reliable queue without consumers stand still already.
-    level: stats.kind === "reliable" && stats.ready > 0 ? "error" : LAWS["no-transfer"].level,
-    check: "no-transfer",
+    level: LAWS[check].level,
+    check,
     queue: name,
     what: `no process listens to the queue, and ${formatCount(notReady, "message")} ${agree(notReady, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}${alsoReady(stats)}`,
     why: "a due message becomes ready only while some process has the queue open, without transfer: false, and nobody takes the ready ones",
