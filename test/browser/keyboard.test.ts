@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
+import { audit } from "./audit.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
 /** The text of the focused element. Reports an element whose focus is not visible. */
@@ -40,6 +41,14 @@ inBrowser(
     await page.keyboard.press("Enter");
     expect(await page.evaluate("document.activeElement.id")).toBe("main");
     await goTo(page, "orders");
+    // The keys are listed, and the focus returns.
+    await page.keyboard.press("?");
+    const keys = page.getByRole("dialog", { name: "Keys" });
+    await keys.getByText("Find a message by key or id").waitFor();
+    expect(await audit(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await keys.waitFor({ state: "hidden" });
+    expect(await focused(page)).toBe("orders");
     await page.keyboard.press("Enter");
     // A new page focuses its heading.
     await page

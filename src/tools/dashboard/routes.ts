@@ -32,6 +32,7 @@ import {
   showRedis,
 } from "./calls/view-calls.ts";
 import { replyJson } from "./http/reply.ts";
+import { whereIs } from "./readings/redis-health.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */
 type CallHandler = (call: ApiCall) => unknown;
@@ -45,9 +46,10 @@ export interface Route {
 /** The API, by the path behind `api/`. `:q` stands for the name of a queue. */
 const ROUTES: Readonly<Record<string, Route>> = {
   session: {
-    GET: ({ running: { settings } }) => ({
+    GET: ({ running: { settings, inspector } }) => ({
       readOnly: settings.readOnly,
       payloads: settings.payloads,
+      where: whereIs(inspector),
       version: VERSION,
     }),
   },

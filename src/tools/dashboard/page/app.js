@@ -2,7 +2,7 @@
 import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { live } from "./data/live.js";
 import { useLoaded } from "./data/loaded.js";
-import { HOME, useRoute } from "./data/route.js";
+import { HOME, NAMED_VIEWS, useRoute } from "./data/route.js";
 import { STATES } from "./data/states.js";
 import { BusyPage } from "./pages/busy-page.js";
 import { ConsumersPage } from "./pages/consumers-page.js";
@@ -105,15 +105,27 @@ function Page({ route }) {
   <//>`;
 }
 
+/** What the browser's tab says: the page, and of which queue. */
+function titleOf({ page, queue, params: { q, key, id } }) {
+  const { label } = Object.values(STATES).find(({ slug }) => slug === page) ?? {};
+  const name =
+    { find: `Find ${q ?? ""}`, message: key ?? id, missing: "Page not found" }[page] ??
+    NAMED_VIEWS[page] ??
+    label ??
+    page.charAt(0).toUpperCase() + page.slice(1);
+  const shown = page === "overview" ? [queue] : [name, queue];
+  const parts = [...shown.filter((part) => part !== undefined), "Delayline"];
+  return parts.map(visible).join(" · ");
+}
+
 /** Scrolls each new page to the top and focuses its heading, for keyboards and screen readers. */
-function useArrival({ page, queue }, onArrival) {
+function useArrival(route, onArrival) {
   const isFirst = useRef(true);
+  const title = titleOf(route);
   useEffect(() => {
-    const title =
-      queue === undefined
-        ? "Queues"
-        : `${page === "overview" ? "" : `${page} · `}${visible(queue)}`;
-    document.title = `${title} · Delayline`;
+    document.title = title;
+  }, [title]);
+  useEffect(() => {
     if (isFirst.current) {
       isFirst.current = false;
       return;
@@ -121,7 +133,7 @@ function useArrival({ page, queue }, onArrival) {
     onArrival();
     scrollTo(0, 0);
     document.querySelector("h1")?.focus({ preventScroll: true });
-  }, [page, queue]);
+  }, [route.page, route.queue]);
 }
 
 // The link's own fragment would replace the route.

@@ -30,6 +30,16 @@ export interface RedisHealth {
   readonly masterLink?: string | undefined;
 }
 
+/** Which Redis it is, in a few words: `redis-1:6379, database 3`. */
+export function whereIs({ servers }: Inspector): string {
+  const [first, ...others] = servers.map((server) => {
+    const { given, isCluster, database, keyPrefix } = new Site(server, undefined);
+    const where = isCluster ? `Cluster of ${given}` : `${given}, database ${database}`;
+    return keyPrefix === "" ? where : `${where}, prefix ${keyPrefix}`;
+  });
+  return others.length === 0 ? `${first}` : `${first}, and ${others.length} more`;
+}
+
 /** Asks every server, and every node of a Cluster, for its health: one `INFO` each. */
 export async function redisHealth(
   inspector: Inspector,

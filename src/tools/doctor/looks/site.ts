@@ -37,6 +37,14 @@ export class Site implements Endpoint {
     return `${host}:${port}`;
   }
 
+  /** The address as the user gave it, or the name by which Sentinels know it. */
+  get given(): string {
+    const { redis, cluster } = this.#server;
+    const { path, host, port, name, sentinels } = redis?.options ?? {};
+    if (cluster !== undefined) return startOf(cluster).map(hostOf)[0] ?? "";
+    return path ?? (sentinels ? `${name}` : hostOf({ host, port }));
+  }
+
   get user(): string | undefined {
     const { username } = this.#login;
     return username === "default" ? undefined : username || undefined;
@@ -132,10 +140,7 @@ export class Site implements Endpoint {
   entrances(): SiteNode[] {
     const { cluster } = this.#server;
     if (cluster === undefined) return [];
-    // ioredis keeps these addresses, but not in its public interface.
-    const { startupNodes = [] } = cluster as unknown as { startupNodes?: unknown[] };
-    return startupNodes.flatMap((node) => {
-      const { host, port } = node as RedisOptions;
+    return startOf(cluster).flatMap(({ host, port }) => {
       if (host === undefined || port === undefined) return [];
       const { redisOptions } = cluster.options;
       const redis = new Redis(port, host, { ...(redisOptions as RedisOptions), ...BRIEF });
@@ -184,6 +189,15 @@ export class SiteNode implements Endpoint {
   end(): void {
     this.#redis.disconnect();
   }
+}
+
+/** The nodes that the user gave. ioredis keeps them, but not in its public interface. */
+function startOf(cluster: Cluster): RedisOptions[] {
+  return (cluster as unknown as { startupNodes?: RedisOptions[] }).startupNodes ?? [];
+}
+
+function hostOf({ host, port }: { host?: string | undefined; port?: number | undefined }): string {
+  return `${host}:${port}`;
 }
 
 function addressOf(redis: Redis): string {

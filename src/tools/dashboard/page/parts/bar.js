@@ -4,8 +4,11 @@ import { HOME, NAMED_VIEWS, addressAt } from "../data/route.js";
 import { Connection } from "./connection.js";
 import { FindBox } from "./find-box.js";
 import { Icon } from "./icon.js";
+import { Keys } from "./keys.js";
+import { useShell } from "./shell.js";
+import { visible } from "./text.js";
 
-/** The bar at the top of every view: where one can go, the box that finds messages, and the connection. */
+/** The bar at the top of every view: where one can go, the box that finds messages, which Redis it is, and the connection. */
 export function Bar({ page }) {
   const current = page in NAMED_VIEWS ? page : "queues";
   return html`<header class="bar">
@@ -26,7 +29,16 @@ export function Bar({ page }) {
         </ul>
       </nav>
       <${FindBox} />
+      <${Where} />
       <${Connection} />
+      <${Keys} />
     </div>
   </header>`;
+}
+
+/** Which Redis this is, and which database. */
+function Where() {
+  const { session } = useShell();
+  const where = visible(session?.where ?? "");
+  return html`<p class="redis" title=${where}>${where}</p>`;
 }

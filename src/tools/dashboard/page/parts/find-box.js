@@ -1,24 +1,18 @@
 // @ts-check
-import { html, useEffect, useRef } from "../../vendor/preact-htm.js";
+import { html, useRef } from "../../vendor/preact-htm.js";
 import { addressAt, useRoute } from "../data/route.js";
 import { Icon } from "./icon.js";
+import { useKey } from "./keys.js";
 
 /** The one box that finds a message by key or id in all queues, and queues by name. The key "/" leads to it. */
 export function FindBox() {
   const input = useRef();
   const { page, params } = useRoute();
   const wanted = page === "find" ? (params.q ?? "") : "";
-  useEffect(() => {
-    const focus = (event) => {
-      const isTyping = event.target.closest?.("input, textarea, select, dialog");
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
-      event.preventDefault();
-      input.current.focus();
-      input.current.select();
-    };
-    addEventListener("keydown", focus);
-    return () => removeEventListener("keydown", focus);
-  }, []);
+  useKey("/", () => {
+    input.current.focus();
+    input.current.select();
+  });
   const find = (event) => {
     event.preventDefault();
     const q = input.current.value.trim();

@@ -12,7 +12,7 @@ export function Shell({ value, children }) {
 }
 
 /**
- * - `session`: `{ readOnly, payloads, version }`
+ * - `session`: `{ readOnly, payloads, where, version }`, where `where` says which Redis
  * - `ask(question)`: opens the dialog; see dialog.js
  * - `say(text)`: shows and announces a result
  */
