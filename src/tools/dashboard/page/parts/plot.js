@@ -110,7 +110,8 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
   const options = {
     width: widthOf(element),
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    // A label at the end of an axis is as wide as half of itself beyond it.
+    padding: [8, 20, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { show: !isBars } },
     legend: {
       live: true,
@@ -129,8 +130,12 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
         size: 26,
         values: (_, splits, __, ___, step) => splits.map((at) => tick(at, step)),
       },
-      { ...axis, size: 64, incrs: steps, values: (_, splits) => splits.map(format) },
+      { ...axis, size: widest, incrs: steps, values: (_, splits) => splits.map(format) },
     ],
+    hooks: {
+      // Without a pointer there is no value to tell.
+      setLegend: [({ root, cursor }) => root.classList.toggle("is-pointed", isKnown(cursor.idx))],
+    },
     series: [
       { label: "Time", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
       ...series.map(({ label, colour: name }) => ({
@@ -147,6 +152,16 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
     ],
   };
   return new uPlot(options, data, element);
+}
+
+/** The width of the widest label of an axis, and some space (CSS pixels). */
+function widest({ ctx, axes }, labels, index) {
+  if (!labels?.length) return 40;
+  ctx.save();
+  [ctx.font] = axes[index].font;
+  const width = Math.max(...labels.map((label) => ctx.measureText(label ?? "").width));
+  ctx.restore();
+  return Math.ceil(width / devicePixelRatio) + 16;
 }
 
 function tick(at, step) {
