@@ -20,7 +20,7 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const orders = line.getReliableQueue("orders", { retry: [HOUR], maxAttempts: 2 });
   const offers = Array.from({ length: 120 }, (_, i) => ({
     payload: { order: i },
-    delay: MINUTE + i * i * 400,
+    delay: 10 * MINUTE + i * i * 400,
     key: `order:${i}`,
   }));
   await orders.offerMany(offers);
@@ -76,7 +76,7 @@ const pastAt = (age: number) => ({
   retries: age < 0.3 ? 1 : 0,
   dead: Math.max(0, Math.round(8 - 20 * age)),
   finished: Math.round(20 + 15 * Math.sin(age * 20)),
-  late: Math.round(400 + 300 * Math.sin(age * 70)),
+  late: Math.round(60_000 + 50_000 * Math.sin(age * 70)),
 });
 
 const PAGES = [
@@ -112,6 +112,21 @@ const BROKEN = `[...document.querySelectorAll(".table td:not(.words) .text, .tab
   .filter((one) => one.offsetHeight > 1.8 * parseFloat(getComputedStyle(one).lineHeight))
   .map((one) => one.innerText)`;
 
+/** How many columns and rows the plots of the past are in. */
+const SQUARE = `["left", "top"].map((side) =>
+  new Set([...document.querySelectorAll(".plots figure")].map((one) => one.getBoundingClientRect()[side])).size)`;
+
+/** How many plots have something at their left or right edge, such as a label that is cut. */
+const CUT = `[...document.querySelectorAll("canvas")].filter((one) => {
+  const copy = new OffscreenCanvas(one.width, one.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(one, 0, 0);
+  return [0, one.width - 1].some((x) => copy.getImageData(x, 0, 1, one.height).data.some(Boolean));
+}).length`;
+
+/** How much narrower than the strip of numbers its last row is. */
+const ORPHANED = `Math.round(document.querySelector(".tiles").getBoundingClientRect().right
+  - document.querySelector(".tiles > :last-child").getBoundingClientRect().right)`;
+
 /** A time zone in which it is noon, so that the next hours are of the same day. */
 function zoneAtNoon(): string {
   const ahead = 12 - new Date().getUTCHours();
@@ -119,17 +134,26 @@ function zoneAtNoon(): string {
 }
 
 inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }, async () => {
-  const { url, line } = await openBoard(seed);
+  const { url, line, redisUrl } = await openBoard(seed);
   const page = await visit(url, {
     viewport: { width: 1440, height: 900 },
     timezoneId: zoneAtNoon(),
   });
   const groups = page.getByRole("columnheader", { name: "Group" });
+  const traffic = page.getByRole("figure", { name: /^Messages of all queues, per minute/ });
+  const latest = /^The latest minute: \d+ became ready, \d+ finished, \d+ failed\.$/;
+  // What a plot says of the place of a pointer that is not there.
+  const untold = page.locator(".u-series:first-child, .u-value").filter({ visible: true });
+  const titles = new Set<string>();
   for (const [name, route, text] of PAGES) {
     await page.goto(`${url}#/${route}`);
     await page.getByText(text).filter({ visible: true }).first().waitFor();
     if (/^queue\b/.test(name)) await page.locator("canvas").nth(4).waitFor();
-    if (name === "queues") await page.locator(".tile .spark").nth(5).waitFor();
+    if (name === "queues") await traffic.getByText(latest).waitFor();
+    if (name === "queue") expect(await page.evaluate(SQUARE)).toEqual([2, 2]);
+    expect(await page.evaluate(CUT), name).toBe(0);
+    expect(await untold.count(), name).toBe(0);
+    titles.add(await page.title());
     await page.emulateMedia({ colorScheme: "dark" });
     expect(await auditColours(page), `${name}, dark`).toEqual([]);
     await page.emulateMedia({ colorScheme: "light" });
@@ -138,6 +162,16 @@ inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }
     expect(await groups.count(), name).toBe(0);
     await shoot(page, name);
   }
+  expect(titles.size).toBe(PAGES.length);
+  expect([...titles]).toContain("order:60 · orders · Delayline");
+  const bar = page.getByRole("banner");
+  await bar.getByText(`${new URL(redisUrl).host}, database 0`).waitFor();
+
+  // A pointer over a plot tells the time and the values there.
+  await page.goto(`${url}#/`);
+  await traffic.locator(".u-over").hover();
+  await traffic.getByText("Time").filter({ visible: true }).waitFor();
+
   // An instant of today has no day.
   await page.goto(`${url}#/queue/orders/delayed?sort=-deadline`);
   const due = page.getByRole("row").locator("td:nth-of-type(2) time");
@@ -163,6 +197,9 @@ inBrowser.each([
       await page.goto(`${url}#/${route}`);
       await page.getByText(text).filter({ visible: true }).first().waitFor();
       expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBe(width);
+      if (/^queues?$|redis/.test(name)) {
+        expect(await page.evaluate(ORPHANED), name).toBeLessThan(2);
+      }
       await shoot(page, `${name}-${device}`);
     }
   },
@@ -248,7 +285,7 @@ inBrowser("problems come first, folded by kind, with links to the lists behind t
   ]);
   await health.getByRole("link", { name: "reminders" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
-  await page.waitForFunction("document.title === 'quarantined · reminders · Delayline'");
+  await page.waitForFunction("document.title === 'Quarantined · reminders · Delayline'");
 });
 
 inBrowser("the worst that the doctor found leads the first screen, and opens it", async () => {

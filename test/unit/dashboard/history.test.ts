@@ -29,10 +29,10 @@ test("no rate after a gap, for a stream that was created again, or for a plain q
   const history = new History();
   const numbers = [
     [0, counted(100, 100)],
-    [31_000, counted(200, 200)],
-    [41_000, counted(5, 5)],
-    [51_000, row()],
-    [61_000, counted(7, 7)],
+    [91_000, counted(200, 200)],
+    [101_000, counted(5, 5)],
+    [111_000, row()],
+    [121_000, counted(7, 7)],
   ] as const;
   for (const [at, of] of numbers) history.add(at, of);
   expect(history.points().map(({ readied }) => readied)).toEqual(numbers.map(() => undefined));

@@ -101,8 +101,11 @@ const STEP = 10_000;
 /** How many points are kept: an hour's. */
 const MAX_POINTS = 360;
 
-/** Points further apart than this (ms) get no rate, because nobody read the numbers in between. */
-const MAX_GAP = 3 * STEP;
+/**
+ * Points further apart than this (ms) get no rate, because nobody read the numbers in between. While no page is open, a
+ * process that keeps the history reads them once a minute.
+ */
+const MAX_GAP = 1.5 * MINUTE;
 
 /** The last hour of one queue, with a point every ten seconds while a page is open. Takes 35 kB. */
 export class History {

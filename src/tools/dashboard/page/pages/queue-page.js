@@ -47,7 +47,7 @@ function Numbers({ queue }) {
   ];
   return html`<section aria-labelledby="numbers">
     <h2 id="numbers" class="unseen">Numbers</h2>
-    <dl class="tiles">
+    <dl class="tiles card">
       ${tiles.map(
         ([field, value, more]) =>
           html`<${Tile}

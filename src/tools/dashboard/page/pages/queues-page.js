@@ -15,6 +15,7 @@ import { Text } from "../parts/text.js";
 import { Tile } from "../parts/tile.js";
 import { Health } from "../sections/health.js";
 import { SpanChoice } from "../sections/span-choice.js";
+import { Traffic } from "../sections/traffic.js";
 
 /** How often to load the lines (ms). The server adds a point every minute. */
 const INTERVAL = 60_000;
@@ -46,14 +47,15 @@ export function QueuesPage({ params }) {
           past=${lines}
           onChange=${(value) => replaceAddress(addressAt("queues", { ...params, span: value }))}
         />
-        <${Totals} rows=${queues} lines=${lines?.totals} span=${span} />
+        <${Totals} rows=${queues} />
+        <${Traffic} span=${span} lines=${lines} />
         <${Queues} rows=${queues} lines=${lines?.queues} params=${params} span=${span} />
       </div>`
     }
   </div>`;
 }
 
-function Totals({ rows, lines, span }) {
+function Totals({ rows }) {
   const total = (field) => rows.reduce((sum, row) => sum + (row[field] ?? 0), 0);
   const most = (field) => Math.max(...rows.map((row) => row[field] ?? -1));
   const next = Math.min(...rows.map((row) => row.nextDeadline ?? Infinity));
@@ -70,8 +72,7 @@ function Totals({ rows, lines, span }) {
     ready: age("oldestReadyAge"),
     inFlight: age("oldestInFlightAge"),
   };
-  const finished = lines?.finished.findLast(isKnown);
-  return html`<dl class="tiles">
+  return html`<dl class="tiles card">
     ${Object.values(STATES).map(
       ({ slug, label, number }) =>
         html`<${Tile}
@@ -80,17 +81,9 @@ function Totals({ rows, lines, span }) {
           value=${count(total(number))}
           more=${more[number]}
           state=${slug}
-          values=${lines?.[number]}
           isProblem=${isProblem.has(number)}
         />`,
     )}
-    <${Tile}
-      label="Finished"
-      value=${isKnown(finished) ? count(Math.round(finished)) : UNKNOWN}
-      more=${span === "quarter" ? "per day" : "per minute"}
-      state="handled"
-      values=${lines?.finished}
-    />
   </dl>`;
 }
 

@@ -56,7 +56,7 @@ function Health(server) {
   const { replicas, masterLink } = server;
   const limit = maxMemory > 0 ? `of ${size(maxMemory)}, ${policy}` : "no limit";
   return html`<div>
-    <dl class="tiles">
+    <dl class="tiles card">
       <${Tile}
         label="Memory"
         value=${size(usedMemory)}

@@ -62,7 +62,7 @@ const PLOTS = [
 /** Plots of a queue's past: an hour, a day or 90 days. */
 export function History({ name }) {
   const [span, setSpan] = useState("hour");
-  const { every } = SPANS_BACK[span];
+  const { every, unit, seconds } = SPANS_BACK[span];
   const loaded = useLoaded(queuePath(name, "history", { span }), { every });
   const points = loaded.data?.points ?? [];
   return html`<section aria-labelledby="history">
@@ -81,49 +81,49 @@ export function History({ name }) {
       points.length > 0 &&
       html`<div class="plots">
         ${PLOTS.map(
-          (plot) =>
-            html`<${TimePlot} key=${plot.title} span=${span} points=${points} ...${plot} />`,
+          ({ title, isRate, summarize, ...plot }) =>
+            html`<${TimePlot}
+              key=${title}
+              title=${isRate ? `${title}, per ${unit}` : title}
+              points=${points}
+              factor=${isRate ? seconds : 1}
+              summarize=${span === "hour" ? () => `Now: ${summarize(points.at(-1))}` : summaryOf}
+              ...${plot}
+            />`,
         )}
       </div>`
     }
   </section>`;
 }
 
-function TimePlot({ span, points, title, isRate = false, scale, summarize, lines: all }) {
-  const { unit, seconds } = SPANS_BACK[span];
-  const valueOf = (point, field) => {
-    const value = point[field];
-    return isKnown(value) ? value * (isRate ? seconds : 1) : null;
-  };
-  const lines = all.filter(([field]) => points.some((point) => isKnown(point[field])));
-  const fullTitle = isRate ? `${title}, per ${unit}` : title;
+/** A plot of points; values are multiplied by `factor`. `summarize` gets the lines of which anything is known. */
+export function TimePlot({ points, title, factor = 1, scale, summarize, lines: all }) {
+  const lines = all
+    .filter(([field]) => points.some((point) => isKnown(point[field])))
+    .map(([field, label, colour]) => {
+      const values = points.map((point) => (isKnown(point[field]) ? point[field] * factor : null));
+      return { label, colour, values };
+    });
   const text = (value) => (isKnown(value) ? scale.format(value) : UNKNOWN);
+  const first = Math.max(0, points.length - MAX_ROWS);
   const rows = points
-    .slice(-MAX_ROWS)
-    .toReversed()
-    .map((point) => [
-      instantText(point.at),
-      ...lines.map(([field]) => text(valueOf(point, field))),
-    ]);
+    .slice(first)
+    .map(({ at }, i) => [instantText(at), ...lines.map(({ values }) => text(values[first + i]))])
+    .toReversed();
   return html`<${Plot}
-    title=${fullTitle}
-    summary=${span === "hour" ? `Now: ${summarize(points.at(-1))}` : summaryOf(points, lines, text, valueOf)}
+    title=${title}
+    summary=${summarize(lines, text)}
     times=${points.map(({ at }) => at)}
-    series=${lines.map(([field, label, colour]) => ({
-      label,
-      colour,
-      values: points.map((point) => valueOf(point, field)),
-    }))}
+    series=${lines}
     scale=${scale}
-    table=${{ columns: ["Time", ...lines.map(([, label]) => label)], rows }}
+    table=${{ columns: ["Time", ...lines.map(({ label }) => label)], rows }}
   />`;
 }
 
 /** The most of each line. */
-function summaryOf(points, lines, text, valueOf) {
-  const most = lines.map(([field, label]) => {
-    const value = Math.max(...points.map((point) => valueOf(point, field) ?? 0));
-    return `${label.toLowerCase()} ${text(value)}`;
-  });
+function summaryOf(lines, text) {
+  const most = lines.map(
+    ({ label, values }) => `${label.toLowerCase()} ${text(Math.max(...values.map(Number)))}`,
+  );
   return most.length === 0 ? "Unknown." : `At most: ${most.join(", ")}.`;
 }
