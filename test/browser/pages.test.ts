@@ -61,6 +61,8 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const nightly = { cron: "30 2 * * *", timeZone: "Asia/Tokyo", payload: 1 };
   await events.schedules.upsert("reports nightly", { ...nightly, overlap: "skip" });
   await events.schedules.upsert("often", { every: 20 * 60_000, payload: ({ at }) => at.getTime() });
+  const invoices = { every: HOUR, payload: 1, misfire: "skip" } as const;
+  await events.schedules.declare("billing", { invoices }, { revision: 42 });
   await events.schedules.upsert("stopped", { every: HOUR, payload: 1 });
   await events.schedules.pause("stopped");
   await events.offerMany(
@@ -93,15 +95,15 @@ const PAGES = [
   ["message-dead", "queue/orders/message?key=reject", "Became a dead letter"],
   ["find", "find?q=hold", "Taken by"],
   ["find-many", "find?q=same", "2 messages in 3 queues"],
-  ["find-nothing", "find?q=nobody", "No message has this key"],
+  ["find-nothing", "find?q=nobody", /for its time\. These queues remember nothing: /],
   ["dead", "queue/orders/dead", "the card was refused"],
   ["ready-plain", "queue/reminders/ready", "Bare payloads, the oldest first"],
   ["quarantined", "queue/reminders/quarantined", "Payloads that no consumer could decode"],
   ["consumers", "queue/orders/consumers", "Last heard of"],
-  ["schedules", "queue/events/schedules", "Asia/Tokyo"],
+  ["schedules", "queue/events/schedules", /^set billing, revision 42$/],
   ["log", "queue/events/log", "paused schedule stopped"],
   ["busy", "busy", "which process holds what"],
-  ["redis", "redis", "Commands per second"],
+  ["redis", "redis", /^Snapshot\s*off$/],
   ["month", "month", "messages in the coming 31 days"],
   ["doctor", "doctor", "keeps nothing on disk"],
   ["missing", "queue/orders/nothing", "Page not found"],

@@ -36,6 +36,30 @@ test("schedules are listed with their state, the next one first, and changed", a
   expect((await post(`${path}/change`, { verb: "run", name: 5 })).status).toBe(400);
 });
 
+test("a schedule is shown with its set, the revision declared last, and the payload of its next run", async () => {
+  const name = uniqueName("dashboard");
+  const { schedules } = newLine().getReliableQueue<object>(name);
+  const invoices = { every: HOUR, payload: { kind: "invoice" }, misfire: "skip" } as const;
+  await schedules.declare("billing", { invoices }, { revision: 42 });
+  await schedules.upsert("code", { every: 2 * HOUR, payload: ({ at }) => ({ at: at.getTime() }) });
+  await schedules.upsert("paused", { every: 3 * HOUR, payload: {} });
+  await schedules.pause("paused");
+  const list = async (payloads: boolean) => {
+    const { get } = newDashboard({ payloads });
+    return await get(`api/queues/${name}/schedules?payload=1`);
+  };
+  expect((await list(false)).status).toBe(403);
+  const all = (await list(true)).body.schedules;
+  const [billed, code, paused] = ["invoices", "code", "paused"].map((wanted) =>
+    all.find((one: { name: string }) => one.name === wanted),
+  );
+  const payload = { format: "msgpack", text: '{"kind":"invoice"}' };
+  expect(billed).toMatchObject({ set: "billing", revision: 42, misfire: "skip", payload });
+  expect(code.payload.text).toBe(`{"at":${code.next[0]}}`);
+  expect(code.revision).toBeNull();
+  expect(paused).not.toHaveProperty("payload");
+});
+
 test("a read-only dashboard shows schedules, and changes none", async () => {
   const name = uniqueName();
   const { schedules } = newLine({ transfer: false }).getReliableQueue(name);

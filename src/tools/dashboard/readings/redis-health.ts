@@ -1,5 +1,5 @@
 import { readEntrance } from "../../doctor/looks/server-report.ts";
-import { Site } from "../../doctor/looks/site.ts";
+import { Site, type SiteNode } from "../../doctor/looks/site.ts";
 import type { Inspector } from "../../view/inspector.ts";
 
 /** What a server says of itself. Sizes are in bytes, durations in milliseconds; undefined where it does not say. */
@@ -25,6 +25,10 @@ export interface RedisHealth {
   /** When the last snapshot was saved (epoch ms). */
   readonly savedAt?: number | undefined;
   readonly saveStatus?: string | undefined;
+  /** Whether it saves snapshots by itself; undefined if it may not be asked. */
+  readonly isSaving?: boolean | undefined;
+  /** How many it has saved since it started. */
+  readonly saves?: number | undefined;
   readonly replicas?: number | undefined;
   /** Of a replica: whether it is connected to its master. */
   readonly masterLink?: string | undefined;
@@ -40,7 +44,7 @@ export function whereIs({ servers }: Inspector): string {
   return others.length === 0 ? `${first}` : `${first}, and ${others.length} more`;
 }
 
-/** Asks every server, and every node of a Cluster, for its health: one `INFO` each. */
+/** Asks every server, and every node of a Cluster, for its health: one `INFO` and one `CONFIG GET` each. */
 export async function redisHealth(
   inspector: Inspector,
   signal: AbortSignal,
@@ -51,8 +55,12 @@ export async function redisHealth(
       const nodes = await site.nodes();
       return await Promise.all(
         nodes.map(async (node) => {
-          const read = readEntrance(node).then(({ info }) => healthOf(node.address, info));
-          return await read.catch((error: unknown) => failed(node.address, error));
+          try {
+            const { info } = await readEntrance(node);
+            return { ...healthOf(node.address, info), isSaving: await isSaving(node) };
+          } catch (error) {
+            return failed(node.address, error);
+          }
         }),
       );
     } catch (error) {
@@ -60,6 +68,16 @@ export async function redisHealth(
     }
   });
   return (await Promise.all(all)).flat();
+}
+
+/** INFO tells when it was saved last, and has the start of the server there if it never was. */
+async function isSaving(node: SiteNode): Promise<boolean | undefined> {
+  try {
+    const [, save] = await node.ask((redis) => redis.config("GET", "save"));
+    return save === undefined ? undefined : save !== "";
+  } catch {
+    return undefined;
+  }
 }
 
 function failed(address: string, error: unknown): RedisHealth {
@@ -90,6 +108,7 @@ function healthOf(address: string, info: ReadonlyMap<string, string>): RedisHeal
     appendStatus: info.get("aof_last_write_status"),
     savedAt: number("rdb_last_save_time", 1000),
     saveStatus: info.get("rdb_last_bgsave_status"),
+    saves: number("rdb_saves"),
     replicas: number("connected_slaves"),
     masterLink: info.get("master_link_status"),
   };

@@ -119,7 +119,7 @@ function Nothing({ report: { unsearchable, forgetful } }) {
       <li>
         <strong>It was handled.</strong> Redis remembers only what consumers with${" "}
         <code>keepHandled</code> have handled, for its time.
-        ${forgetful.length > 0 && html`These queues remember nothing: <${Names} of=${forgetful} />`}
+        ${forgetful.length > 0 && html` These queues remember nothing: <${Names} of=${forgetful} />`}
       </li>
       <li><strong>It was cancelled,</strong> or removed as a dead letter.</li>
       <li>

@@ -53,6 +53,7 @@ function Health(server) {
   const { usedMemory, maxMemory, policy, fragmentation, clients, maxClients, blockedClients } =
     server;
   const { operations, evicted, isAppending, appendStatus, savedAt, saveStatus } = server;
+  const { isSaving, saves } = server;
   const { replicas, masterLink } = server;
   const limit = maxMemory > 0 ? `of ${size(maxMemory)}, ${policy}` : "no limit";
   return html`<div>
@@ -88,7 +89,11 @@ function Health(server) {
         ],
         [
           "Snapshot",
-          html`<span><${Instant} at=${savedAt} />, last save ${saveStatus ?? UNKNOWN}</span>`,
+          isSaving === false
+            ? "off"
+            : saves === 0
+              ? "none since Redis started"
+              : html`<span><${Instant} at=${savedAt} />, last save ${saveStatus ?? UNKNOWN}</span>`,
           isBroken(saveStatus),
         ],
         ...(isKnown(masterLink) ? [["Link to the master", masterLink, masterLink !== "up"]] : []),

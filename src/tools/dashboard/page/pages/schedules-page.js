@@ -1,11 +1,12 @@
 // @ts-check
-import { html } from "../../vendor/preact-htm.js";
+import { html, useState } from "../../vendor/preact-htm.js";
 import { change, queuePath } from "../data/api.js";
 import { UNKNOWN, count, duration, isKnown, many } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { Instant } from "../parts/instant.js";
 import { LoadedTable } from "../parts/loaded-table.js";
 import { Menu } from "../parts/menu.js";
+import { PAYLOAD, Payload, PayloadSwitch } from "../parts/payload.js";
 import { useShell } from "../parts/shell.js";
 import { Text, visible } from "../parts/text.js";
 
@@ -60,10 +61,20 @@ const COLUMNS = [
   },
 ];
 
+/** What the next run of a schedule will carry: if its message is placed, it says so, whoever made the payload. */
+const NEXT_PAYLOAD = {
+  ...PAYLOAD,
+  label: "Payload of the next run",
+  cell: ({ payload }) =>
+    payload === undefined ? "no run is placed" : html`<${Payload} payload=${payload} />`,
+};
+
 /** The schedules of a queue: when each comes next, here and in its own zone, and what can be done with it. */
 export function SchedulesPage({ name }) {
   const { session } = useShell();
-  const loaded = useLoaded(queuePath(name, "schedules"), { every: INTERVAL });
+  const [isShown, setShown] = useState(false);
+  const path = queuePath(name, "schedules", { payload: isShown ? "1" : undefined });
+  const loaded = useLoaded(path, { every: INTERVAL });
   const { schedules = [], isMore = false } = loaded.data ?? {};
   const actions = {
     id: "actions",
@@ -73,10 +84,16 @@ export function SchedulesPage({ name }) {
   };
   return html`<div>
     <h2 class="unseen">Schedules</h2>
+    ${
+      schedules.length > 0 &&
+      html`<div class="tools">
+        <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+      </div>`
+    }
     <${LoadedTable}
       loaded=${loaded}
       caption="Schedules"
-      columns=${session.readOnly ? COLUMNS : [...COLUMNS, actions]}
+      columns=${[...COLUMNS, ...(isShown ? [NEXT_PAYLOAD] : []), ...(session.readOnly ? [] : [actions])]}
       rows=${schedules}
       keyOf=${(row) => row.name}
       initial="urgency"
@@ -108,15 +125,24 @@ function NameCell({ name, state, needs }) {
   </span>`;
 }
 
-function whenOf({ every, phase, cron, timeZone, overlap, misfire }) {
+function whenOf({ every, phase, cron, timeZone, overlap, misfire, set, revision }) {
   const rule = isKnown(every)
     ? `every ${duration(every)}${phase > 0 ? ` at ${duration(phase)}` : ""}`
     : isKnown(cron)
       ? `${visible(cron)} ${visible(timeZone)}`
       : "a calendar of its own";
-  const more = [overlap === "skip" && "no overlap", misfire !== "once" && `misfire ${misfire}`];
-  const shown = more.filter(Boolean).join(", ");
-  return shown === "" ? rule : html`<span>${rule} <small class="quiet">${shown}</small></span>`;
+  return html`<span>
+    ${rule}<br /><small class="quiet">misfire ${misfire}, overlap ${overlap}</small>
+    ${
+      isKnown(set) &&
+      html`<br /><small class="quiet"
+          >set${" "}<${Text}
+            of=${set}
+            length=${60}
+          />${isKnown(revision) && `, revision ${revision}`}</small
+        >`
+    }
+  </span>`;
 }
 
 /** The next tick; the others, and what the clocks of the schedule's zone show, on demand. */
