@@ -7,7 +7,7 @@ import { PAGE, standIns } from "./stand-ins.ts";
 
 /**
  * The code in one format, by the files' names in `folder`, a folder of `dist`: ES modules with source maps, and CommonJS
- * without spaces. Node.js takes the ES modules for \`require\`, too; CommonJS is for bundlers and test runners.
+ * without spaces and with short local names. Node.js takes the ES modules for \`require\`, too; CommonJS is for bundlers and test runners.
  */
 export async function buildCode(
   format: "esm" | "cjs",
@@ -31,7 +31,7 @@ export async function buildCode(
     sourcemap: format === "esm",
     minify: format === "cjs" && {
       compress: false,
-      mangle: false,
+      mangle: { toplevel: false, keepNames: true },
       codegen: { removeWhitespace: true },
     },
     // Once for both formats: it is a fifth of the code.
