@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { audit } from "./audit.ts";
-import { inBrowser, openBoard, visit } from "./board.ts";
+import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
 /** The text of the focused element. Reports an element whose focus is not visible. */
 async function focused(page: Page): Promise<string> {
@@ -46,6 +46,7 @@ inBrowser(
     const keys = page.getByRole("dialog", { name: "Keys" });
     await keys.getByText("Find a message by key or id").waitFor();
     expect(await audit(page)).toEqual([]);
+    await shoot(page, "keys", false);
     await page.keyboard.press("Escape");
     await keys.waitFor({ state: "hidden" });
     expect(await focused(page)).toBe("orders");
