@@ -1,5 +1,4 @@
 import type { Schedule } from "../../index.ts";
-import type { InspectedQueue } from "./inspector.ts";
 
 export type { Schedule } from "../../index.ts";
 
@@ -21,29 +20,6 @@ export function stateOfSchedule(
   if (isPaused) return "paused";
   if (planAt === Infinity) return "over";
   return planAt < now - LATE && !isQueuePaused ? "unplanned" : "active";
-}
-
-/** A schedule whose ticks are planned up to an instant (epoch ms) before the end of the spans. */
-export interface Beyond {
-  readonly queue: string;
-  readonly schedule: string;
-  readonly plannedUntil: number;
-}
-
-/** The schedules of a queue that may have ticks before `until` (epoch ms) that are not planned yet. */
-export async function beyondPlanned(
-  { name: queue, messages }: InspectedQueue,
-  until: number,
-  signal?: AbortSignal,
-): Promise<Beyond[]> {
-  const found: Beyond[] = [];
-  for await (const { name: schedule, planAt, plannedUntil } of messages.schedules.list({
-    signal,
-  })) {
-    const isOver = planAt === Infinity;
-    if (!isOver && plannedUntil < until) found.push({ queue, schedule, plannedUntil });
-  }
-  return found;
 }
 
 /** Any process with a transfer task plans within 30 s and its sweep's tolerance (ms). */

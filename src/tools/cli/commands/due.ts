@@ -1,5 +1,5 @@
 import type { InspectedQueue } from "../../view/inspector.ts";
-import { beyondPlanned, type Beyond } from "../../view/schedule-state.ts";
+import { loadOf, type Beyond } from "../../view/load.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
@@ -46,9 +46,13 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     const outlook = new Outlook(count);
     const beyond: Beyond[] = [];
     const look = async (queue: InspectedQueue) => {
-      const counts = await countComing(queue, bounds, signal);
-      outlook.add(queue.name, queue.stats.overdue, counts);
-      beyond.push(...(await beyondPlanned(queue, until, signal)));
+      const { overdue, serverTime } = queue.stats;
+      // Of a span that has already begun, the rest: what is overdue is counted apart.
+      const begin = Math.floor(serverTime) + 1;
+      const starts = bounds.map((bound) => Math.max(bound, begin));
+      const load = await loadOf(queue, starts, signal);
+      outlook.add(queue.name, overdue, load.counts);
+      beyond.push(...load.beyond);
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));
@@ -124,28 +128,6 @@ function boundsOf(from: number, step: number, count: number): number[] {
 }
 
 const DAY = 86_400_000;
-
-/** How many messages fall due in each span, without those that are overdue: these are counted apart. */
-async function countComing(
-  { messages, stats }: InspectedQueue,
-  bounds: readonly number[],
-  signal: AbortSignal,
-): Promise<number[]> {
-  // Of a span that has already begun, the rest.
-  const begin = Math.floor(stats.serverTime) + 1;
-  const starts = bounds.map((bound) => Math.max(bound, begin));
-  const counts: number[] = [];
-  while (counts.length < bounds.length - 1) {
-    const [from = 0, ...others] = starts.slice(counts.length);
-    const step = (others[0] ?? from) - from;
-    // One forecast counts spans of one length.
-    const isOther = others.findIndex((bound, i) => bound !== from + (i + 1) * step);
-    const count = isOther === -1 ? others.length : isOther;
-    if (step === 0) counts.push(...Array.from({ length: count }, () => 0));
-    else counts.push(...(await messages.forecast({ from, step, count, signal })).counts);
-  }
-  return counts;
-}
 
 /** The longest span, in milliseconds. A thousand of them after any date still end before the latest deadline. */
 const LONGEST = 3650 * DAY;

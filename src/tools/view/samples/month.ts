@@ -1,6 +1,6 @@
 import type { Inspector } from "../inspector.ts";
+import { loadOf, type Beyond } from "../load.ts";
 import { notReadyIn } from "../places.ts";
-import { beyondPlanned, type Beyond } from "../schedule-state.ts";
 import type { Sampler } from "./sampler.ts";
 import { networkTime } from "../../../inside.ts";
 
@@ -91,15 +91,14 @@ export class Months {
     const beyond: Beyond[] = [];
     const failed: string[] = [];
     const rest = withMessages.values();
+    const bounds = Array.from({ length: HOURS + 1 }, (_, hour) => from + hour * HOUR);
     const work = async () => {
       for (const { name } of rest) {
         try {
           const queue = await this.#inspector.open(name);
-          const spans = { from, step: HOUR, count: HOURS };
-          byQueue.set(name, (await queue.messages.forecast(spans)).counts);
-          if (queue.stats.schedules > 0) {
-            beyond.push(...(await beyondPlanned(queue, from + HOURS * HOUR)));
-          }
+          const load = await loadOf(queue, bounds);
+          byQueue.set(name, load.counts);
+          beyond.push(...load.beyond);
         } catch {
           failed.push(name);
         }
