@@ -124,7 +124,7 @@ export function checkZone(name: string, value: unknown): Zone {
  * @throws {RangeError} if there is no such day.
  */
 export function checkDay(name: string, value: unknown): asserts value is string {
-  const rule = `${name} must be a day such as "2026-12-25"`;
+  const rule = `${name} must be a day that exists, such as "2026-12-25"`;
   if (typeof value !== "string") throw new TypeError(`${rule}, got ${kindOf(value)}`);
   if (localIn(`${value}T00:00`) === undefined) {
     throw new RangeError(`${rule}, got ${JSON.stringify(value)}`);

@@ -190,7 +190,7 @@ export const BROUGHT: readonly Brought[] = [
     wayOut: "there is no rate limit: use concurrency, an option of subscribe",
   },
   {
-    names: words("ttl expiration expires expiresIn expireAfter maxAge"),
+    names: words("ttl expiration expires expiresIn expireIn expireAfter maxAge timeToLive"),
     wayOut:
       "messages do not expire; with deliverWithin, an option of an offer, one that comes too late is dropped",
   },

@@ -49,7 +49,7 @@ test.each<[what: string, options: unknown, error: string]>([
   [
     "no such day",
     { ...DAILY, except: ["2026-02-30"] },
-    'except[0] must be a day such as "2026-12-25", got "2026-02-30"',
+    'except[0] must be a day that exists, such as "2026-12-25", got "2026-02-30"',
   ],
   [
     "jitter of the interval",

@@ -97,7 +97,7 @@ test.each<[NextWithinOptions, string]>([
   ],
   [
     { timeZone: BERLIN, except: ["2026-02-30"] },
-    'except must be a day such as "2026-12-25", got "2026-02-30"',
+    'except must be a day that exists, such as "2026-12-25", got "2026-02-30"',
   ],
   [{ timezone: BERLIN } as unknown as NextWithinOptions, 'got "timezone"'],
 ])("refused: %j", (options, message) => {

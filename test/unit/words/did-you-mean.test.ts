@@ -64,6 +64,11 @@ describe("an unknown option", () => {
       OFFER,
       "; messages do not expire; with deliverWithin, an option of an offer, one that comes too late is dropped",
     ],
+    [
+      "expireIn",
+      OFFER,
+      "; messages do not expire; with deliverWithin, an option of an offer, one that comes too late is dropped",
+    ],
     ["pattern", SCHEDULE, "; did you mean cron?"],
     ["pattern", OFFER, "; messages that recur are offered by queue.schedules"],
     ["pattern", ["prefix"], "; did you mean prefix?"],
