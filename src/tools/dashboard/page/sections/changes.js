@@ -171,7 +171,7 @@ export function allQuestion(name, state, verb, filter, finish) {
     }
   };
   const tell = ({ found, most }) =>
-    `${many(found, noun)} now.${found >= most ? ` These are the first ${count(most)}: the rest is for another time.` : ""}`;
+    `${many(found, noun)} now.${isKnown(most) && found >= most ? ` These are the first ${count(most)}: the rest is for another time.` : ""}`;
   return questionOf(verb, { title: titleOf(verb, what), about }, noun, send, tell, finish);
 }
 
