@@ -42,12 +42,12 @@ export function QueuesPage({ params }) {
     ${
       queues?.length > 0 &&
       html`<div class=${isSilent(trouble) ? "stale" : ""}>
+        <${Totals} rows=${queues} />
         <${SpanChoice}
           span=${span}
           past=${lines}
           onChange=${(value) => replaceAddress(addressAt("queues", { ...params, span: value }))}
         />
-        <${Totals} rows=${queues} />
         <${Traffic} span=${span} lines=${lines} />
         <${Queues} rows=${queues} lines=${lines?.queues} params=${params} span=${span} />
       </div>`
