@@ -25,7 +25,12 @@ async function pagesOf({ get }: TestDashboard, path: string): Promise<any[][]> {
 
 test("the session tells the page what is allowed", async () => {
   const open = await newDashboard({ payloads: true }).get("api/session");
-  expect(open.body).toEqual({ readOnly: false, payloads: true, version: expect.any(String) });
+  expect(open.body).toEqual({
+    readOnly: false,
+    payloads: true,
+    where: expect.stringMatching(/^127\.0\.0\.1:\d+, database 0$/),
+    version: expect.any(String),
+  });
   const { body } = await newDashboard({ readOnly: true }).get("api/session");
   expect(body).toMatchObject({ readOnly: true, payloads: false });
 });
