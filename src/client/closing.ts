@@ -20,13 +20,9 @@ export async function closeClient(
   const queues = open.all;
 
   const startedAt = networkTime.now();
-  const abandoning = new DeadlineTimer(
-    () => {
-      for (const { connections } of servers) connections.abandon();
-    },
-    "ordinary",
-    networkTime,
-  );
+  const abandoning = new DeadlineTimer(() => {
+    for (const { connections } of servers) connections.abandon();
+  }, networkTime);
   abandoning.reset(startedAt + unreachableTimeout);
   await Promise.all(queues.map((queue) => queue.stopTaking()));
   abandoning.clear();
@@ -38,15 +34,11 @@ export async function closeClient(
   // Offers may be waiting for a Redis that is down. Ending the connections rejects them.
   let givingUp: DeadlineTimer | undefined;
   const givenUp = new Promise<void>((resolve) => {
-    givingUp = new DeadlineTimer(
-      () => {
-        for (const { connections } of servers) connections.close();
-        // A lent client may keep the offers for ever. Do not wait for them.
-        setImmediate(resolve);
-      },
-      "ordinary",
-      networkTime,
-    );
+    givingUp = new DeadlineTimer(() => {
+      for (const { connections } of servers) connections.close();
+      // A lent client may keep the offers for ever. Do not wait for them.
+      setImmediate(resolve);
+    }, networkTime);
     givingUp.reset(networkTime.now() + timeLeft);
   });
   await Promise.race([Promise.all(open.all.map((queue) => queue.close())), givenUp]);

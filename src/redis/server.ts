@@ -1,4 +1,5 @@
 import type { DelaylineError } from "../errors.ts";
+import type { BusyWait } from "../time/busy-wait.ts";
 import { Expiries } from "../time/expiries.ts";
 import { askTime, ServerClock } from "../time/server-clock.ts";
 import { Steps } from "../time/steps.ts";
@@ -15,11 +16,12 @@ import { networkTime } from "../time/runtime.ts";
 /** The servers of a client. A queue without partitions is on the first. */
 export type Servers = readonly [Server, ...Server[]];
 
-/** The times in a client's options, in milliseconds. */
+/** What a client's options say of time; in milliseconds. */
 export interface ServerLimits {
   readonly callTimeout: number;
   readonly unreachableTimeout: number;
   readonly heartbeat: number;
+  readonly busyWait: BusyWait;
 }
 
 /** A server, or a Cluster, that a client has open. All its queues there share what it has running for it. */
@@ -37,6 +39,8 @@ export class Server {
   readonly steps = new Steps();
   /** Milliseconds for which a task still tries what has to be done before the client is closed. */
   readonly unreachableTimeout: number;
+  /** What this client may spend to be punctual, on all servers together. */
+  readonly busyWait: BusyWait;
   /** Reports an error that nobody awaits. */
   readonly report: (error: DelaylineError) => void;
   /** The offers under way to each queue. All of them share one connection. */
@@ -68,6 +72,7 @@ export class Server {
     this.subscriber = new Subscriber(this.connections, this.troubles);
     this.expiries = new Expiries(limits.callTimeout);
     this.unreachableTimeout = limits.unreachableTimeout;
+    this.busyWait = limits.busyWait;
     this.report = listener.report;
   }
 

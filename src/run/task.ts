@@ -24,7 +24,7 @@ export class Task implements Presence {
   readonly #time: Time;
   readonly #timer: DeadlineTimer;
   /** Ends the pause after a failure. */
-  readonly #retryTimer = new DeadlineTimer(() => this.#begin(), "ordinary", networkTime);
+  readonly #retryTimer = new DeadlineTimer(() => this.#begin(), networkTime);
   /** The action that is under way. Never rejects. */
   #acting: Promise<void> | undefined;
   /** Whether it was woken during the action that is under way. */
@@ -49,7 +49,7 @@ export class Task implements Presence {
     this.name = presence?.name;
     this.needs = presence?.needs ?? (() => []);
     this.#time = presence === undefined ? queueTime : presenceTime;
-    this.#timer = new DeadlineTimer(() => this.#begin(), "ordinary", this.#time);
+    this.#timer = new DeadlineTimer(() => this.#begin(), this.#time);
     this.#act = act;
     this.#cannot = cannot;
     this.#work = work;

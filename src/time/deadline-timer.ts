@@ -1,3 +1,4 @@
+import type { BusyWait } from "./busy-wait.ts";
 import { clearImmediate, queueTime, setImmediate, type Routine, type Time } from "./runtime.ts";
 
 /**
@@ -7,28 +8,27 @@ import { clearImmediate, queueTime, setImmediate, type Routine, type Time } from
  * move the deadline.
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes early and then checks the time in each turn of
- * the event loop, which costs processor time. It wakes 2 ms early for a deadline that comes a while after the one
- * before. Where deadlines are dense it checks for half a millisecond at most, and rather lets a timeout be late by as
- * much: an eighth of the time where each millisecond has a deadline.
+ * the event loop, which costs processor time: as much as its {@link BusyWait} allows. It wakes 2 ms early for a deadline
+ * that comes a while after the one before. Where deadlines are dense it checks for half a millisecond at most, and rather
+ * lets a timeout be late by as much. When nothing is left to spend, it is an ordinary one.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
-  readonly #isPunctual: boolean;
+  readonly #busyWait: BusyWait | undefined;
   readonly #time: Time;
   #dueAt = Infinity;
   #lastDueAt = -Infinity;
   #timeout: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
   #routine: Routine | undefined;
+  /** Since when it checks the time. */
+  #checkingSince: number | undefined;
 
-  constructor(
-    onDue: () => void,
-    kind: "ordinary" | "punctual" = "ordinary",
-    time: Time = queueTime,
-  ) {
+  /** A `busyWait` makes it punctual. */
+  constructor(onDue: () => void, time: Time = queueTime, busyWait?: BusyWait) {
     this.#onDue = onDue;
     this.#time = time;
-    this.#isPunctual = kind === "punctual";
+    this.#busyWait = busyWait;
   }
 
   /**
@@ -39,6 +39,7 @@ export class DeadlineTimer {
     this.#routine = routine;
     this.#time.clearTimeout(this.#timeout);
     clearImmediate(this.#immediate);
+    this.#endChecking();
     this.#dueAt = at;
     if (at !== Infinity) this.#sleep();
   }
@@ -52,9 +53,11 @@ export class DeadlineTimer {
     const early = this.#early;
     const left = this.#dueAt - this.#time.now() - early;
     if (left <= 0 && early > 0) {
+      this.#checkingSince ??= this.#time.now();
       this.#immediate = setImmediate(() => this.#wake());
       return;
     }
+    this.#endChecking();
     // Node fires a timeout above 2^31-1 ms at once, so sleep in pieces. Round up, because waking before the deadline
     // costs another timeout.
     const longest = this.#time.isExact ? Infinity : MAX_TIMEOUT;
@@ -69,14 +72,21 @@ export class DeadlineTimer {
       this.#sleep();
       return;
     }
+    this.#endChecking();
     this.#lastDueAt = this.#dueAt;
     this.#dueAt = Infinity;
     this.#onDue();
   }
 
+  #endChecking(): void {
+    if (this.#checkingSince === undefined) return;
+    this.#busyWait?.spend(this.#time.now() - this.#checkingSince);
+    this.#checkingSince = undefined;
+  }
+
   /** How many milliseconds before the deadline it begins to check the time in each turn of the event loop. */
   get #early(): number {
-    if (!this.#isPunctual || this.#time.isExact) return 0;
+    if (this.#time.isExact || this.#busyWait?.isAllowed !== true) return 0;
     return this.#dueAt - this.#lastDueAt > RARE ? EARLY : CLOSE;
   }
 }

@@ -14,10 +14,9 @@ export class Delay {
     this.#milliseconds = milliseconds;
   }
 
-  /** What is left of it: never below 0. */
+  /** What is left of it. Negative if it is over: so messages that are overdue keep the order of their deadlines. */
   get rest(): number {
-    const waited = Math.floor(queueTime.now() - this.#calledAt);
-    return waited > 0 ? Math.max(0, this.#milliseconds - waited) : this.#milliseconds;
+    return this.#milliseconds - Math.floor(queueTime.now() - this.#calledAt);
   }
 
   /** Counts from now. */

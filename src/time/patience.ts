@@ -3,7 +3,7 @@ import { networkTime } from "./runtime.ts";
 
 /** Waits for work to end: for ever, until {@link limit} sets a time limit. */
 export class Patience {
-  readonly #timer = new DeadlineTimer(() => this.#giveUp(), "ordinary", networkTime);
+  readonly #timer = new DeadlineTimer(() => this.#giveUp(), networkTime);
   readonly #isOver: Promise<boolean>;
   #giveUp: () => void = () => {};
   #endsAt = Infinity;

@@ -41,7 +41,7 @@ async function sleepOn(
       for (const unlisten of unlisteners) unlisten?.();
       resolve();
     };
-    const timer = new DeadlineTimer(wake, "ordinary", time);
+    const timer = new DeadlineTimer(wake, time);
     timer.reset(time.now() + duration);
     const unlisteners = signals.map((signal) => signal && onAbort(signal, wake));
   });

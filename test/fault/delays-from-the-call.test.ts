@@ -74,17 +74,21 @@ test.each(Object.entries(CALLS))(
   },
 );
 
-test("a delay that is over when Redis can be reached is due at once", async () => {
+test("delays that are over when Redis can be reached are due at once, in the order of their deadlines", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = newRedis();
   proxy.refuse();
   const line = newLineThatMayFail({ redis: proxy.url });
+  const name = uniqueName("from-the-call");
   const calledAt = await serverTime(redis);
-  const offered = line.getDelayedQueue(uniqueName("from-the-call")).offer("a", AWAY / 2);
+  const messages = [300, 200, 100, 0].map((delay) => ({ payload: delay, delay }));
+  const offered = line.getDelayedQueue(name).offerMany(messages);
   await eventually(async () => (await serverTime(redis)) > calledAt + AWAY);
   await proxy.accept();
-  const { deadline } = await offered;
-  const arrivedAt = await serverTime(redis);
-  expect(deadline).toBeGreaterThanOrEqual(calledAt + AWAY);
-  expect(deadline).toBeLessThanOrEqual(arrivedAt);
+  for (const [i, { deadline }] of (await offered).entries()) {
+    expect(deadline).toBeGreaterThanOrEqual(Math.floor(calledAt) + (messages[i]?.delay ?? NaN));
+    expect(deadline).toBeLessThan(calledAt + AWAY);
+  }
+  const ready = newLineThatMayFail().getBlockingQueue<number>(name);
+  for (const delay of [0, 100, 200, 300]) expect(await ready.take()).toBe(delay);
 });

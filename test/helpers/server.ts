@@ -1,4 +1,5 @@
 import type { DelaylineError } from "../../src/errors.ts";
+import { BusyWait } from "../../src/time/busy-wait.ts";
 import { DEFAULTS } from "../../src/queue/options.ts";
 import { Server } from "../../src/redis/server.ts";
 import { redisUrl } from "./redis.ts";
@@ -19,6 +20,7 @@ export function newServer({
   unreachableTimeout = 2000,
   heartbeat = DEFAULTS.heartbeat,
 }: ServerOptions = {}): Server {
-  const limits = { callTimeout, unreachableTimeout, heartbeat };
+  const busyWait = new BusyWait(DEFAULTS.busyWait);
+  const limits = { callTimeout, unreachableTimeout, heartbeat, busyWait };
   return new Server(url, limits, { report, onRecovered: () => {} });
 }

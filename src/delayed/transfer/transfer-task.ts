@@ -58,9 +58,9 @@ export class TransferTask implements Listener {
   readonly #work: Work;
 
   readonly #standBy = new StandBy();
-  readonly #timer = new DeadlineTimer(() => this.#look(), "punctual");
+  readonly #timer: DeadlineTimer;
   /** Ends the pause after a failure. */
-  readonly #retryTimer = new DeadlineTimer(() => this.#look(), "ordinary", networkTime);
+  readonly #retryTimer = new DeadlineTimer(() => this.#look(), networkTime);
   readonly #tidier: Tidier;
   readonly #stopListeningToClock: () => void;
   readonly #stopTelling: () => void;
@@ -91,6 +91,7 @@ export class TransferTask implements Listener {
     this.#pauses = pauses;
     this.#onTransferred = onTransferred;
     this.#work = queue.server.troubles.work();
+    this.#timer = new DeadlineTimer(() => this.#look(), queueTime, queue.server.busyWait);
     this.#stopListeningToClock = queue.clock.onStep(() => this.#onClockStep());
     // Whoever waits for the queue's messages learns of them from this task.
     this.#stopTelling = queue.server.blocks.hear(queue.keys.ready);

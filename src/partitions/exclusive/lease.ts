@@ -44,7 +44,7 @@ export class Lease {
   /** The consumers of predecessors, as `hold` returned them. */
   readonly #orphans: readonly string[];
   readonly #over = new AbortController();
-  readonly #ending = new DeadlineTimer(() => this.lose(NOT_RENEWED), "ordinary", presenceTime);
+  readonly #ending = new DeadlineTimer(() => this.lose(NOT_RENEWED), presenceTime);
   readonly #renewals: Task;
   /** In the time of presence. */
   #endsAt = -Infinity;

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "ioredis";
 import { expect, test } from "vitest";
+import { BusyWait } from "../../../src/time/busy-wait.ts";
 import { openServers } from "../../../src/client/open-servers.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
@@ -140,7 +141,8 @@ test("each queue on a Cluster uses the clock of its own node", async () => {
   );
   expect(asked.map((isAsked, i) => isAsked && i !== owner)).toEqual([false, false, false]);
 
-  const settings = { callTimeout: 1000, unreachableTimeout: 1000, heartbeat: 2000 };
+  const limits = { callTimeout: 1000, unreachableTimeout: 1000, heartbeat: 2000 };
+  const settings = { ...limits, busyWait: new BusyWait(10) };
   const listener = { report: () => {}, onRecovered: () => {} };
   for (const [redis, haveOwn] of [
     [cluster, true],

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { BusyWait } from "../../../src/time/busy-wait.ts";
 import { hashOf } from "../../../src/queue/message/bucket.ts";
 import {
   checkDuration,
@@ -120,7 +121,8 @@ describe("a queue's settings", () => {
 describe("a client's settings", () => {
   test("have a default", () => {
     const { callTimeout, unreachableTimeout, heartbeat, onRestore } = DEFAULTS;
-    const defaults = { callTimeout, unreachableTimeout, heartbeat, onRestore };
+    const busyWait = expect.any(BusyWait) as BusyWait;
+    const defaults = { callTimeout, unreachableTimeout, heartbeat, busyWait, onRestore };
     expect(clientSettings({})).toEqual(defaults);
     expect(clientSettings({ unreachableTimeout: 0 })).toEqual({
       ...defaults,
@@ -138,7 +140,7 @@ describe("a client's settings", () => {
     ],
     [
       { url: "redis://localhost" },
-      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, heartbeat, onRestore, got "url"; did you mean redis?',
+      'option must be one of redis, codec, transfer, interop, maxPayloadBytes, anyTime, callTimeout, unreachableTimeout, heartbeat, busyWait, onRestore, got "url"; did you mean redis?',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => clientSettings(options as never)).toThrow(new TypeError(message));

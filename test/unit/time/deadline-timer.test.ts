@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { BusyWait } from "../../../src/time/busy-wait.ts";
 import { DeadlineTimer } from "../../../src/time/deadline-timer.ts";
+import { queueTime } from "../../../src/time/runtime.ts";
 
 const DAY = 86_400_000;
 const onDue = vi.fn();
@@ -152,7 +154,7 @@ describe("a punctual timer", () => {
     vi.spyOn(globalThis, "clearImmediate").mockImplementation(((callback: () => void) => {
       turns = turns.filter((other) => other !== callback);
     }) as unknown as typeof clearImmediate);
-    timer = new DeadlineTimer(onDue, "punctual");
+    timer = new DeadlineTimer(onDue, queueTime, new BusyWait(1000));
   });
 
   test("wakes 2 ms early and looks in each turn, and is not due before its deadline", () => {
@@ -202,6 +204,35 @@ describe("a punctual timer", () => {
       turn(0);
       expect(onDue).toHaveBeenCalledTimes(2);
     });
+  });
+
+  test("looks as long as its budget allows, and is an ordinary one when that is spent", () => {
+    // 3 ms of each second.
+    timer = new DeadlineTimer(onDue, queueTime, new BusyWait(3));
+    for (const isEarly of [true, true, true, false]) {
+      timeouts = [];
+      timer.reset(inMs(100.5));
+      expect(timeouts).toEqual([isEarly ? 99 : 101]);
+      turn(isEarly ? 99 : 101);
+      if (!isEarly) continue;
+      expect(turns).toHaveLength(1);
+      turn(1.5);
+    }
+    expect(onDue).toHaveBeenCalledTimes(4);
+    // A second later it has gained as much.
+    vi.advanceTimersByTime(1000);
+    timeouts = [];
+    timer.reset(inMs(100));
+    expect(timeouts).toEqual([98]);
+  });
+
+  test("never looks without a budget", () => {
+    timer = new DeadlineTimer(onDue, queueTime, new BusyWait(0));
+    timer.reset(inMs(99.5));
+    expect(timeouts).toEqual([100]);
+    turn(100);
+    expect(onDue).toHaveBeenCalledTimes(1);
+    expect(turns).toEqual([]);
   });
 
   test.each(["clear", "reset"] as const)("%s ends the looking", (how) => {

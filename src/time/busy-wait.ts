@@ -1,0 +1,29 @@
+import { queueTime } from "./runtime.ts";
+
+/**
+ * What a process may spend on checking the time right before deadlines: so many milliseconds of each second. What is not
+ * spent is kept for a second.
+ */
+export class BusyWait {
+  readonly #perSecond: number;
+  #left: number;
+  #at = queueTime.now();
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+    this.#left = perSecond;
+  }
+
+  get isAllowed(): boolean {
+    const now = queueTime.now();
+    const gained = ((now - this.#at) * this.#perSecond) / 1000;
+    this.#left = Math.min(this.#left + gained, this.#perSecond);
+    this.#at = now;
+    return this.#left > 0;
+  }
+
+  /** Takes off milliseconds that were spent. The last check may overdraw it. */
+  spend(milliseconds: number): void {
+    this.#left -= milliseconds;
+  }
+}
