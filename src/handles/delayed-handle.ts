@@ -35,6 +35,7 @@ import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 import { Delay } from "../time/delay.ts";
+import { queueTime } from "../time/runtime.ts";
 
 /** What a handle of either kind reaches of its queue. */
 type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activity">;
@@ -122,7 +123,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     const to = this.#reach.offers;
     to.checkOpen();
     const { takesHeaders } = to;
-    const queue = { takesHeaders, anyTime: this.#anyTime };
+    // One instant for all: else rounding could change their order.
+    const queue = { takesHeaders, anyTime: this.#anyTime, calledAt: queueTime.now() };
     const offerings = Array.from(messages, (message, i): Offering => {
       const due = checkNewMessage(`messages[${i}]`, message, queue);
       const { payload, delay: _, at: __, ...rule } = message;

@@ -134,14 +134,18 @@ function duplicateRule(options: OfferOptions<MessageHeaders>): Offering["rule"] 
 
 /**
  * Checks the shape of one message of `offerMany`, and returns when it is due; {@link offerRule} checks its options.
- * `name` is what errors call it.
+ * `name` is what errors call it, `calledAt` when its delay began (`queueTime.now()`).
  *
  * @throws {TypeError | RangeError} naming the property, the rule and the value.
  */
 export function checkNewMessage(
   name: string,
   message: unknown,
-  { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
+  {
+    takesHeaders = false,
+    anyTime = false,
+    calledAt,
+  }: { takesHeaders?: boolean; anyTime?: boolean; calledAt?: number } = {},
 ): Due {
   if (typeof message !== "object" || message === null) {
     throw new TypeError(
@@ -160,7 +164,7 @@ export function checkNewMessage(
     return { deadline: checkInstant(`${name}.at`, at, { delay: "use delay", anyTime }) };
   }
   checkDuration(`${name}.delay`, delay, { instant: "use at", anyTime });
-  return { delay: new Delay(delay) };
+  return { delay: new Delay(delay, calledAt) };
 }
 
 const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey", "onlyIf", "deliverWithin"];

@@ -8,10 +8,12 @@ import { queueTime } from "./runtime.ts";
  */
 export class Delay {
   readonly #milliseconds: number;
-  #calledAt = queueTime.now();
+  #calledAt: number;
 
-  constructor(milliseconds: number) {
+  /** @param calledAt when the call was made (`queueTime.now()`). Defaults to now. */
+  constructor(milliseconds: number, calledAt = queueTime.now()) {
     this.#milliseconds = milliseconds;
+    this.#calledAt = calledAt;
   }
 
   /** What is left of it. Negative if it is over: so messages that are overdue keep the order of their deadlines. */
