@@ -5,11 +5,15 @@ import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Elements } from "./family.ts";
 import { frontOf, inOrder, keysOf, type Fragment, type Needs } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
-import type { Delay } from "../time/delay.ts";
+import { Readiness } from "../redis/readiness.ts";
+import { Delay } from "../time/delay.ts";
 import { networkTime, serverStandIn } from "../time/runtime.ts";
 
 /** An argument of a script. */
-export type ScriptArg = string | number | Buffer | Delay;
+export type ScriptArg = Word | Delay;
+
+/** A word of a command. */
+type Word = string | number | Buffer;
 
 /**
  * The arguments of a script, by name. `elementsAre` tells what the queue's insertion order holds; `Queue` fills it in.
@@ -167,7 +171,7 @@ export function run<Key extends string, Arg extends string, Reply, Column extend
   onUnknown?: () => void,
   isInTurn = false,
 ): Promise<Reply> {
-  const words = wordsOf(script, keys, args, rows);
+  const words = wordsOf(script, keys, args, rows, client);
   const timed = serverStandIn()?.script(client, script, words);
   if (timed !== undefined) words.push(...timed.words);
   const text = timed ?? script;
@@ -179,15 +183,18 @@ export function run<Key extends string, Arg extends string, Reply, Column extend
 
 /**
  * The words of a script's command, behind its digest or text: how many keys there are, the keys, and the arguments. Rows
- * are among them as the script's `rowsAs` says.
+ * are among them as the script's `rowsAs` says. Of a {@link Delay} it is what is left when `client` can be used.
  */
 export function wordsOf<Key extends string, Arg extends string, Reply, Column extends string>(
   script: Script<Key, Arg, Reply, Column>,
   keys: Readonly<Record<Key, string>>,
   args: Arguments<Arg>,
   rows: readonly Row<Column>[],
-): ScriptArg[] {
-  const words: ScriptArg[] = [script.keys.length];
+  client?: RedisClient,
+): Word[] {
+  const wordOf = (value: ScriptArg): Word =>
+    value instanceof Delay ? value.restAt(readyAtOf(client)) : value;
+  const words: Word[] = [script.keys.length];
   for (const key of script.keys) {
     const name = keys[key];
     if ((name as string | undefined) === undefined) {
@@ -196,33 +203,40 @@ export function wordsOf<Key extends string, Arg extends string, Reply, Column ex
     words.push(name);
   }
   if (script.rowsAs === "keys") {
-    for (const row of rows) for (const column of script.each) words.push(row[column]);
+    for (const row of rows) for (const column of script.each) words.push(wordOf(row[column]));
     words[0] = words.length - 1;
   }
-  for (const arg of script.args) words.push(argumentOf(args, arg));
+  for (const arg of script.args) words.push(wordOf(argumentOf(args, arg)));
   const [only] = rows;
   if (script.takesOneFlat && only !== undefined && rows.length === 1) {
-    for (const column of script.each) words.push(only[column]);
+    for (const column of script.each) words.push(wordOf(only[column]));
   } else if (script.rowsAs === "packed" && script.each.length > 0) {
-    words.push(packRows(script.each, rows));
+    words.push(packRows(script.each, rows, wordOf));
   }
   if (script.rowsAs === "columns") {
-    for (const column of script.each) words.push(JSON.stringify(rows.map((row) => row[column])));
+    for (const column of script.each) {
+      words.push(JSON.stringify(rows.map((row) => wordOf(row[column]))));
+    }
   }
   return words;
+}
+
+function readyAtOf(client: RedisClient | undefined): number {
+  return client === undefined ? -Infinity : Readiness.of(client).readyAt;
 }
 
 /** Packs rows into one argument: each value behind its length (4 bytes, big-endian). */
 function packRows<Column extends string>(
   columns: readonly Column[],
   rows: readonly Row<Column>[],
+  wordOf: (value: ScriptArg) => Word,
 ): Buffer {
   const values: (string | Buffer)[] = [];
   let size = 0;
   for (const row of rows) {
     for (const column of columns) {
-      const value: ScriptArg = row[column];
-      const bytes = typeof value === "string" || Buffer.isBuffer(value) ? value : String(value);
+      const value = wordOf(row[column]);
+      const bytes = typeof value === "number" ? String(value) : value;
       values.push(bytes);
       size += 4 + (typeof bytes === "string" ? Buffer.byteLength(bytes) : bytes.length);
     }
@@ -271,7 +285,7 @@ function tell(sent: Promise<RawReply>, what: Pick<ScriptEvent, "script" | "key" 
 function send(
   client: RedisClient,
   script: { readonly sha: string; readonly lua: string },
-  words: readonly ScriptArg[],
+  words: readonly Word[],
   { onUnknown, isInTurn }: { onUnknown: (() => void) | undefined; isInTurn: boolean },
 ): Promise<RawReply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
@@ -304,7 +318,7 @@ function isFirstOn(client: RedisClient, sha: string): boolean {
 type EvalCommand = (
   this: RedisClient,
   script: string,
-  ...words: readonly ScriptArg[]
+  ...words: readonly Word[]
 ) => Promise<RawReply>;
 interface EvalCommands {
   readonly evalshaBuffer: EvalCommand;

@@ -27,8 +27,6 @@ export interface BatchRule<Request, Result> {
 export interface RequestBatch<Request> {
   /** When the time of the requests is over (`networkTime.now()`). */
   readonly endsAt: number;
-  /** Does something with each request. */
-  each(act: (request: Request) => void): void;
   /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */
   seal(): readonly Request[];
 }
@@ -123,10 +121,7 @@ export class TurnBatch<Request, Result> {
       for (const pending of sealed) pending.isSent = true;
       return sealed.map(({ request }) => request);
     };
-    const each = (act: (request: Request) => void) => {
-      for (const { request } of batch) act(request);
-    };
-    const sending = send({ endsAt: expiry?.endsAt ?? Infinity, each, seal }).then(
+    const sending = send({ endsAt: expiry?.endsAt ?? Infinity, seal }).then(
       (results) => {
         finish();
         sealed.forEach((pending, i) => pending.resolve(results[i] as Result));

@@ -1,5 +1,5 @@
 import { UnansweredError } from "../failure.ts";
-import { nextTick } from "../time/runtime.ts";
+import { nextTick, queueTime } from "../time/runtime.ts";
 import { isCluster, type RedisClient } from "./client.ts";
 import { LentDatabase } from "./lent-client.ts";
 
@@ -13,6 +13,8 @@ export class Readiness {
   readonly #client: RedisClient;
   /** Of a lent client. */
   readonly database: LentDatabase | undefined;
+  /** When the calls that had waited could be sent the last time (`queueTime.now()`). */
+  readyAt = -Infinity;
   #pending: Promise<void> | undefined;
   #fail: ((reason: unknown) => void) | undefined;
 
@@ -65,6 +67,7 @@ export class Readiness {
       if (client.status === "wait") client.connect().catch(ignore);
       await change;
     }
+    this.readyAt = queueTime.now();
   }
 
   get #isDecided(): boolean {

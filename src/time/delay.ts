@@ -1,14 +1,15 @@
 import { queueTime } from "./runtime.ts";
 
 /**
- * A span of milliseconds that counts from the call which has made it, however long the call waits until it is sent. As an
- * argument of a script it is what is left of it, by the process's monotonic clock, when the command is made.
+ * A span of milliseconds that counts from the call which has made it, also while the call waits for Redis. As an argument
+ * of a script it is what is left of it when the connection can be used.
  *
- * Only whole milliseconds are taken off, so that no message is early by the call.
+ * What a call waits for the connection is common to all that wait, so their deadlines keep the order of the calls. What
+ * each takes on its own way differs by a millisecond or two, and is not counted: then it could change the order.
  */
 export class Delay {
   readonly #milliseconds: number;
-  #calledAt: number;
+  readonly #calledAt: number;
 
   /** @param calledAt when the call was made (`queueTime.now()`). Defaults to now. */
   constructor(milliseconds: number, calledAt = queueTime.now()) {
@@ -16,21 +17,12 @@ export class Delay {
     this.#calledAt = calledAt;
   }
 
-  /** What is left of it. Negative if it is over: so messages that are overdue keep the order of their deadlines. */
-  get rest(): number {
-    return this.#milliseconds - Math.floor(queueTime.now() - this.#calledAt);
-  }
-
-  /** Counts from now. */
-  restart(): void {
-    this.#calledAt = queueTime.now();
-  }
-
-  toString(): string {
-    return String(this.rest);
-  }
-
-  toJSON(): number {
-    return this.rest;
+  /**
+   * What is left of it for a call whose connection can be used since `readyAt` (`queueTime.now()`). Whole milliseconds are
+   * taken off, so that nothing is early by the call. Negative if it is over: so what is overdue keeps the
+   * order of its deadlines.
+   */
+  restAt(readyAt: number): number {
+    return this.#milliseconds - Math.max(0, Math.floor(readyAt - this.#calledAt));
   }
 }

@@ -118,10 +118,7 @@ export class OfferBatch {
       return isRetried;
     };
     try {
-      if (this.#gate !== undefined) {
-        await this.#gate;
-        batch.each(countAnew);
-      }
+      if (this.#gate !== undefined) await this.#gate;
       const asking = this.#queue.clock.ready(() => this.#askTime());
       if (asking !== undefined) await asking;
       const results = (await this.#connections.send("commands", wait, send, mayRetry)) ?? [];
@@ -227,14 +224,6 @@ export class OfferBatch {
     // Offers that wait at a gate have not been sent, so one gate suffices.
     if (this.#gate === undefined && this.#batch.isUnderWay) this.#setGate();
   }
-}
-
-/**
- * The offers that this one has waited for count from their arrival, if Redis was slow. It must not be due before them, so
- * it does as well.
- */
-function countAnew({ due }: Offering): void {
-  if ("delay" in due) due.delay.restart();
 }
 
 function isExisting({ outcome }: OfferResult): boolean {

@@ -1,5 +1,5 @@
 // @ts-check
-import { html, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { html, useLayoutEffect, useRef, useState } from "../../vendor/preact-htm.js";
 
 /** Where the focus goes from an item, by key: from the place of an item among so many. */
 const MOVES = {
@@ -21,7 +21,8 @@ export function Menu({ label, about, items }) {
     setOpen(false);
     box.current.querySelector("button").focus();
   };
-  useEffect(() => {
+  // Before the next key can come.
+  useLayoutEffect(() => {
     if (!isOpen) return undefined;
     entries()[0].focus();
     const leave = ({ target }) => {
