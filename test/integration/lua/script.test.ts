@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { asArray, asNumber } from "../../../src/lua/reply.ts";
-import { defineScript, run, type ScriptArg } from "../../../src/lua/script.ts";
+import { defineScript, run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -29,7 +29,7 @@ async function inTurn(redis: Redis, one: number): Promise<void> {
   await run(redis, store, { first: "a", second: "b" }, { one, two: one }, [], mustBeKnown, true);
 }
 
-function hexOf(value: ScriptArg): string {
+function hexOf(value: string | number | Buffer): string {
   return Buffer.from(Buffer.isBuffer(value) ? value : String(value)).toString("hex");
 }
 
