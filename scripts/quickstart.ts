@@ -14,6 +14,7 @@ import { Delayline } from "delayline";
 import { startRedis } from "delayline/testing";
 import { Redis } from "ioredis";
 import { Child } from "./child/child.ts";
+import { busyNote } from "../src/tools/cli/demo/busy.ts";
 import { putServerOnPath } from "./server/on-path.ts";
 import { Ledger, type OrderEvent } from "./quickstart/ledger.ts";
 
@@ -77,6 +78,7 @@ async function main(): Promise<boolean> {
     await reports;
     const verdict = ledger.verdict(ORDERS, await countLeft(redis.url, queue));
     console.log(`\n${verdict.text}`);
+    for (const note of busyNote()) console.log(`\n${note}`);
     return verdict.isKept;
   } finally {
     await Promise.all(children.map((child) => child.kill()));

@@ -22,6 +22,15 @@ export class BusyWait {
     return this.#left > 0;
   }
 
+  /**
+   * How many milliseconds before a deadline to begin, if the one before it was `gap` milliseconds earlier, so that the
+   * checks spend what is gained meanwhile. A timeout of whole milliseconds ends at any instant of the last one before the
+   * deadline: so a short wait is seldom needed, and spares the most for what it costs.
+   */
+  startBefore(gap: number): number {
+    return Math.sqrt((2 * Math.max(0, gap) * this.#perSecond) / 1000);
+  }
+
   /** Takes off milliseconds that were spent. The last check may overdraw it. */
   spend(milliseconds: number): void {
     this.#left -= milliseconds;

@@ -8,9 +8,9 @@ import { clearImmediate, queueTime, setImmediate, type Routine, type Time } from
  * move the deadline.
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes early and then checks the time in each turn of
- * the event loop, which costs processor time: as much as its {@link BusyWait} allows. It wakes 2 ms early for a deadline
- * that comes a while after the one before. Where deadlines are dense it checks for half a millisecond at most, and rather
- * lets a timeout be late by as much. When nothing is left to spend, it is an ordinary one.
+ * the event loop, which costs processor time: as much as its {@link BusyWait} allows. It wakes up to 2 ms early for a
+ * deadline that comes a while after the one before. Where deadlines are dense it checks for half a millisecond at most, and
+ * rather lets a timeout be late by as much. When nothing is left to spend, it is an ordinary one.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
@@ -52,7 +52,8 @@ export class DeadlineTimer {
   #sleep(): void {
     const early = this.#early;
     const left = this.#dueAt - this.#time.now() - early;
-    if (left <= 0 && early > 0) {
+    // A punctual timer for an instant that has passed is due in the next turn: a timeout would take a millisecond.
+    if (left <= 0 && this.#busyWait !== undefined && !this.#time.isExact) {
       this.#checkingSince ??= this.#time.now();
       this.#immediate = setImmediate(() => this.#wake());
       return;
@@ -87,11 +88,12 @@ export class DeadlineTimer {
   /** How many milliseconds before the deadline it begins to check the time in each turn of the event loop. */
   get #early(): number {
     if (this.#time.isExact || this.#busyWait?.isAllowed !== true) return 0;
-    return this.#dueAt - this.#lastDueAt > RARE ? EARLY : CLOSE;
+    const gap = this.#dueAt - this.#lastDueAt;
+    return Math.min(gap > RARE ? EARLY : CLOSE, this.#busyWait.startBefore(gap));
   }
 }
 
-/** Milliseconds by which a punctual timer wakes early for a rare deadline. */
+/** Milliseconds by which a punctual timer wakes early at most for a rare deadline. */
 const EARLY = 2;
 
 /** The same where deadlines are dense: what a timeout of one millisecond less would be late. */

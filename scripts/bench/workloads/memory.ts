@@ -4,7 +4,7 @@ import { BenchServer } from "../bench-server.ts";
 import type { Figure, Goal } from "../figure.ts";
 import type { Workload } from "../workload.ts";
 
-type Place = "delayed" | "ready" | "retrying";
+type Place = "delayed" | "delayed, with a key" | "ready" | "retrying";
 
 /** How much of Redis's memory a message takes in each place; one that is in flight takes as much as one that is ready. */
 export const memory: Workload = {
@@ -18,7 +18,7 @@ export const memory: Workload = {
       [100, { atMost: 270 }],
       [1024, { atMost: 1430 }],
     ] as const) {
-      for (const place of ["delayed", "ready", "retrying"] as const) {
+      for (const place of ["delayed", "delayed, with a key", "ready", "retrying"] as const) {
         progress(`${place}, payloads of ${bytes} bytes`);
         const value = await measure(place, count, bytes);
         const goals: { goal?: Goal } = place === "delayed" ? { goal } : {};
@@ -41,17 +41,18 @@ async function measure(place: Place, count: number, bytes: number): Promise<numb
 }
 
 async function fill(url: string, place: Place, count: number, bytes: number): Promise<void> {
-  await using line = new Delayline({ redis: url, codec: "bytes", transfer: place !== "delayed" });
+  const isDelayed = place === "delayed" || place === "delayed, with a key";
+  await using line = new Delayline({ redis: url, codec: "bytes", transfer: !isDelayed });
   const options = { retry: [HOUR] };
-  const reliable =
-    place === "delayed" ? undefined : line.getReliableQueue<Uint8Array>("orders", options);
+  const reliable = isDelayed ? undefined : line.getReliableQueue<Uint8Array>("orders", options);
   const queue = reliable ?? line.getDelayedQueue<Uint8Array>("orders");
   const payload = new Uint8Array(bytes);
   for (let first = 0; first < count; first += 1000) {
     await queue.offerMany(
-      Array.from({ length: Math.min(1000, count - first) }, () => ({
+      Array.from({ length: Math.min(1000, count - first) }, (_, i) => ({
         payload,
-        delay: place === "delayed" ? HOUR * (1 + Math.random()) : 0,
+        delay: isDelayed ? HOUR * (1 + Math.random()) : 0,
+        ...(place === "delayed, with a key" && { key: `order:${first + i}` }),
       })),
     );
   }

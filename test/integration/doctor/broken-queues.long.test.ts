@@ -108,7 +108,12 @@ it("two hundred queues with the same trouble are one finding, and one loop repai
   }
   const pauses = await examined();
   expect(inShort(pauses)).toEqual(["warning paused"]);
-  expect(commandsOf(onlyOf(pauses, "paused"))).toHaveLength(1);
+  // One shows who paused them, and one resumes them: each a loop over all four.
+  const commands = commandsOf(onlyOf(pauses, "paused"));
+  expect(commands.map((command) => command.match(/^for |log|resume/g))).toEqual([
+    ["for ", "log"],
+    ["for ", "resume"],
+  ]);
   await pasteAll(onlyOf(pauses, "paused"));
   expect(inShort((await doctor(server.url)).findings)).toEqual(["warning no-transfer"]);
 });

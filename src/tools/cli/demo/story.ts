@@ -3,6 +3,7 @@ import type { ReliableQueue } from "../../../index.ts";
 import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { Keyboard } from "../session/keyboard.ts";
 import { type Io, type Output } from "../session/output.ts";
+import { busyNote } from "./busy.ts";
 import { titleOf, type Crew, type CrewEvents, type CrewMember } from "./crew.ts";
 import { keyOf, LEASE_TIMEOUT, takenInWords, type Order, type Report } from "./order.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
@@ -48,7 +49,7 @@ export class Story implements CrewEvents {
 
   /** Tells what happens, and does what the keys say, until `q` or the signal. */
   async tell(crew: Crew, io: Io, signal: AbortSignal): Promise<void> {
-    await this.#output.print(...KEYS, "");
+    await this.#output.print(...KEYS, ...busyNote(), "");
     const keys: Readonly<Record<string, () => Promise<void> | void>> = {
       k: () => this.#kill(crew),
       w: async () => this.#say(`${titleOf(await crew.hire(signal))} takes orders`),
