@@ -139,9 +139,10 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * How many milliseconds of each second this process may spend on checking the time right before deadlines: 0 to 1,000.
    * Node's timers alone are a millisecond or two late.
    *
-   * 10 is a hundredth of a core: enough for ten deadlines a second, each met within a tenth of a millisecond; where there
-   * are more, the others are about a millisecond later. 1,000 checks before every deadline, which costs half a millisecond
-   * of processor time for each. 0 never checks. Defaults to 10.
+   * 10 is a hundredth of a core: enough for ten deadlines a second. The denser they are, the shorter it checks: at 200 and
+   * 2,000 a second messages are some 0.3 ms later in the median than with 1,000, which checks before every deadline, and
+   * costs a tenth to a quarter of a millisecond of processor time for each. 0 never checks, which makes them another
+   * 0.3 ms later. Defaults to 10.
    */
   readonly busyWait?: number;
 
