@@ -38,12 +38,15 @@ describe("transfer at an exact instant", () => {
 
 test.each([
   { delay: 0, deadline: NOW },
+  // Over already: before the one of 0.
+  { delay: -1, deadline: NOW - 1 },
+  { delay: -2, deadline: NOW - 2 },
   { delay: 1, deadline: NOW + 2 },
   { delay: 0.5, deadline: NOW + 1 },
   { delay: 0.75, deadline: NOW + 1 },
   { delay: 0.751, deadline: NOW + 2 },
 ])(
-  "$delay ms from a quarter past a millisecond: rounded up, but 0 is due at once",
+  "$delay ms from a quarter past a millisecond: rounded up, but 0 is due at once, and less than 0 before",
   async (offered) => {
     const { delay, deadline } = offered;
     const { redis, keys } = await newMoves();

@@ -50,8 +50,8 @@ export const PLAIN: readonly Mutant[] = [
     edits: [
       {
         file: "lua/fragments/deadline.ts",
-        find: `math.floor(now) or math.ceil(now + delay)`,
-        replace: `math.floor(now) or math.floor(now + delay)`,
+        find: `math.floor(now + delay) or math.ceil(now + delay)`,
+        replace: `math.floor(now + delay) or math.floor(now + delay)`,
       },
     ],
   },
