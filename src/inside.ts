@@ -63,7 +63,7 @@ export * as members from "./partitions/parts/member.ts";
 export { partitionName } from "./partitions/ring/ring.ts";
 export * as consumerNames from "./reliable/group/consumer-name.ts";
 export * as past from "./queue/history.ts";
-export { plannedTick } from "./schedules/occurrences.ts";
+export { occurrenceKey, plannedTick } from "./schedules/occurrences.ts";
 
 // Why Redis refuses.
 export { causeOf, type Cause } from "./cause.ts";

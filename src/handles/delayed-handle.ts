@@ -69,8 +69,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock: the delay
-   * counts from this call, however long the call waits until it can be sent.
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock. The delay
+   * counts from this call, also while the call waits for its connection.
    *
    * Once the promise resolves, the message is in Redis and survives this process. An offer that is sent again after a
    * reconnect is stored once, unless its first copy became ready before the second arrived. A delay of 0 is due at

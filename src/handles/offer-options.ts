@@ -101,7 +101,7 @@ export function offerRule(
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
   const { onlyIf, deliverWithin } = checkedConditions(options, anyTime);
   const hash = hashFor(options);
-  // One literal: spreading several would cost an offer with a key a twentieth.
+  // One literal: every offer passes here, and spreading several takes microseconds.
   return { key, rule, maxWait, onlyIf, deliverWithin, headers, hash };
 }
 

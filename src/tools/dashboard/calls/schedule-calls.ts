@@ -1,3 +1,4 @@
+import { occurrenceKey } from "../../../inside.ts";
 import { stateOfSchedule, type Schedule } from "../../view/schedule-state.ts";
 import { HttpError } from "../http/reply.ts";
 import { rowPayload, type ApiCall } from "./api-call.ts";
@@ -32,7 +33,7 @@ export async function listSchedules(call: ApiCall): Promise<unknown> {
   for (const { name, next } of wantsPayload ? found.slice(0, MOST_PAYLOADS) : []) {
     const [tick] = next;
     if (tick === undefined) continue;
-    const run = await messages.get(`schedule:${name}@${new Date(tick).toISOString()}`, { signal });
+    const run = await messages.get(occurrenceKey(name, tick), { signal });
     if (run !== undefined) payloads.set(name, rowPayload(run.payload) ?? null);
   }
   const schedules = found
