@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
+import { Bypass, type ReplyReader } from "./bypass.ts";
 import type { Connections } from "./connections.ts";
 import { sleepForNetwork } from "../time/sleep.ts";
 import { Progress } from "./progress.ts";
@@ -23,6 +24,7 @@ export class BlockingClient {
   readonly id: number;
   readonly #connections: Connections;
   readonly #key: string | undefined;
+  #bypass: Bypass | undefined;
   /** The block that is under way. */
   #block: { readonly sentAt: number; readonly watch: ReplyWatch } | undefined;
 
@@ -60,6 +62,15 @@ export class BlockingClient {
 
   get isLost(): boolean {
     return this.redis.status !== "ready";
+  }
+
+  /**
+   * To be called right before a command is sent: its reply is for `reader`, if that can read it. Then the command returns
+   * null.
+   */
+  readNext(reader: ReplyReader): void {
+    this.#bypass ??= Bypass.before(this.redis);
+    this.#bypass?.open(reader);
   }
 
   /**

@@ -117,21 +117,9 @@ end
 export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
   const address = valueOf("a", fields);
   const payload = valueOf("p", fields);
-  if (address === undefined || payload === undefined) return undefined;
-  if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
+  if (address === undefined || payload === undefined || !isAddress(address)) return undefined;
   // Most entries have no optional fields.
-  if (fields.length === 4) {
-    return {
-      entryId,
-      address,
-      payload,
-      trailer: NOTHING,
-      attempts: 0,
-      group: undefined,
-      isOrphan: false,
-      heldBackUntil: undefined,
-    };
-  }
+  if (fields.length === 4) return bareEntry(entryId, address, payload);
   const attempts = Number(valueOf("n", fields) ?? 0);
   const until = Number(valueOf("u", fields) ?? 0);
   return {
@@ -145,6 +133,25 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     heldBackUntil:
       Number.isInteger(until) && until > 0 && until <= LAST_INSTANT ? until : undefined,
   };
+}
+
+/** The entry with this address and payload, and no optional fields; undefined for a foreign format. */
+export function bareEntry(entryId: string, address: Buffer, payload: Buffer): Entry | undefined {
+  if (!isAddress(address)) return undefined;
+  return {
+    entryId,
+    address,
+    payload,
+    trailer: NOTHING,
+    attempts: 0,
+    group: undefined,
+    isOrphan: false,
+    heldBackUntil: undefined,
+  };
+}
+
+function isAddress({ length }: Buffer): boolean {
+  return length >= MIN_ADDRESS && length <= MAX_ADDRESS;
 }
 
 /** Reads an entry that one of the scripts has written. */

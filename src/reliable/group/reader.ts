@@ -1,5 +1,4 @@
 import { isStreamDeleted, replyOf } from "../../failure.ts";
-import { unpackEntry, type Entry } from "../../lua/places/stream.ts";
 import type { PauseState } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { BlockingClient, OnConnected } from "../../redis/blocking-client.ts";
@@ -7,13 +6,11 @@ import { BlockingLoop } from "../../run/blocking-loop.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
+import { EntriesReader, readEntry, type ReadEntry } from "./entries-reader.ts";
 import type { Held, HeldDeliveries } from "./held.ts";
 import { ReadSize } from "./read-size.ts";
 import { Suspects } from "./suspects.ts";
 import { queueTime } from "../../time/runtime.ts";
-
-/** An entry that was read; one in a foreign format as its fields and values. */
-export type ReadEntry = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
 /** What a reader uses of its group. */
 export interface ReaderHost {
@@ -169,20 +166,24 @@ export class Reader {
   }
 
   /** Reads up to `count` entries that are new to the group. If there are none, it may block. */
-  async #ask(client: BlockingClient, count: number, isBlocking: boolean): Promise<ReadEntry[]> {
+  async #ask(
+    client: BlockingClient,
+    count: number,
+    isBlocking: boolean,
+  ): Promise<readonly ReadEntry[]> {
     const { group, consumer } = this.#member;
     const { stream, ready } = this.#queue.keys;
     const head = ["GROUP", group, consumer, "COUNT", count] as const;
     const { redis } = client;
+    const reading = new EntriesReader();
+    client.readNext(reading);
     const block = (seconds: number) =>
       redis.xreadgroupBuffer(...head, "BLOCK", seconds * 1000, "STREAMS", stream, ">");
     const streams = (await (isBlocking
       ? client.block([ready], block)
       : client.watched(redis.xreadgroupBuffer(...head, "STREAMS", stream, ">")))) as StreamReply;
-    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => {
-      const entryId = id.toString();
-      return unpackEntry(entryId, fields) ?? { entryId, fields };
-    });
+    if (reading.isDone) return reading.entries;
+    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => readEntry(id.toString(), fields));
   }
 
   async #recover(error: unknown): Promise<boolean> {
