@@ -4,6 +4,7 @@ import { Progress } from "./progress.ts";
 import { writeReport, type Origin } from "./report.ts";
 import { table } from "./table.ts";
 import type { Workload } from "./workload.ts";
+import { alone } from "./workloads/alone.ts";
 import { budget } from "./workloads/budget.ts";
 import { drain } from "./workloads/drain.ts";
 import { exactOrder } from "./workloads/exact-order.ts";
@@ -31,6 +32,7 @@ export const WORKLOADS: readonly Workload[] = [
   lateness,
   workers,
   idle,
+  alone,
   budget,
   growth,
   insertionOrder,

@@ -82,9 +82,14 @@ export class StandBy {
     return hasListed || next <= clock.now() - this.grace ? undefined : next;
   }
 
-  /** Whether a transfer that begins at `now` (`queueTime.now()`) has to write `mover` if it moves messages. */
-  isClaimDue(now: number): boolean {
-    return this.#isOn || now > this.#claimedAt + this.#claimInterval;
+  /**
+   * Whether a transfer that begins at `now` (`queueTime.now()`) has to write `mover` if it moves messages: 0: no; 1:
+   * yes, and first check that it may move any; 2: yes. Sweeps check, and so does whoever takes over; what fails is tried
+   * again by a sweep.
+   */
+  claimAt(now: number, isSweep: boolean): 0 | 1 | 2 {
+    if (isSweep || this.#isOn || this.#claimedAt === -Infinity) return 1;
+    return now > this.#claimedAt + this.#claimInterval ? 2 : 0;
   }
 
   /** A transfer that began at `at` (`queueTime.now()`) has written `mover`. */

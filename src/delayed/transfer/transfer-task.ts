@@ -313,14 +313,13 @@ export class TransferTask implements Listener {
     const queue = this.#queue;
     const sentAt = queueTime.now();
     const scripts = kind === "sweep" ? sweep : transfer;
-    // After a failure it claims the move in any case, even if the last claim is recent.
-    const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
+    const claim = this.#standBy.claimAt(sentAt, kind === "sweep");
     const args = {
       limit: isRoutine ? ROUTINE_BATCH : BATCH,
       grace: this.#standBy.grace,
       task: this.#standBy.task,
       known: queue.memory.claimedAt,
-      claim: isClaiming ? 1 : 0,
+      claim,
       makes: queue.makesStream ? 1 : 0,
       mark: this.#isMarked ? 0 : 1,
     };
@@ -330,7 +329,7 @@ export class TransferTask implements Listener {
       ? queue.runTogether(background, scripts, args, fact)
       : queue.run(background, scripts, args, [], fact));
     const { moved, dropped, quarantined } = reply;
-    if (isClaiming && moved + dropped.length > 0) this.#standBy.onClaimed(sentAt);
+    if (claim > 0 && moved + dropped.length > 0) this.#standBy.onClaimed(sentAt);
     queue.clock.observe(reply.serverTime, sentAt);
     queue.memory.note(reply);
     this.#isMarked = reply.isListed ?? (this.#isMarked || (moved > 0 && reply.wentInto === "list"));

@@ -82,6 +82,17 @@ end
 `,
 });
 
+/** `tidyEmpty()`: the same if the queue is empty. Never raises an error. */
+export const tidyEmpty = defineFragment({
+  keys: ["timeouts"],
+  needs: [dropAll],
+  lua: /* lua */ `
+local function tidyEmpty()
+  if redis.pcall("ZCARD", timeouts) == 0 then pcall(dropAll) end
+end
+`,
+});
+
 /** The parts of a queue that need tidying. */
 export interface Untidy {
   /** The insertion order. */

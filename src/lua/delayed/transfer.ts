@@ -27,15 +27,15 @@ import {
   type RawReply,
 } from "../reply.ts";
 import { defineScript, type Script } from "../script.ts";
-import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+import { asUntidy, tidyEmpty, untidy, type Untidy } from "./tidy.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 
 /*
  * A transfer moves up to `limit` due messages out of the ZSET, earliest deadline first. With `grace`, only messages that
- * are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task` into `mover`, at an
- * instant later than `known` (epoch microseconds). With
- * `mark` (1 or 0), a run that moves any to the LIST sets `listed`.
+ * are overdue by that many milliseconds. With `claim` (0: no; 1: yes, and check before; 2: yes), a run that moves any
+ * writes `task` into `mover`, at an instant later than `known` (epoch microseconds). With `mark` (1 or 0), a run that moves
+ * any to the LIST sets `listed`.
  *
  * A queue is reliable if its stream exists in Redis. So there are two scripts.
  * `transfer.list` serves processes that know only the plain queue: when something is due it
@@ -47,7 +47,10 @@ import { wakeUp } from "../fragments/wake-up.ts";
  *
  * No rollback: a message is pushed before it is removed. A refused push (WRONGTYPE, an ACL) has then changed nothing. A
  * stream takes one entry at a time. If it refuses one, the messages before it have moved, and the next run returns the
- * refusal. Each claim first checks that removing is permitted, before anything is pushed.
+ * refusal. With a `claim` of 1 it first checks that removing is permitted, before anything is pushed.
+ *
+ * What a moved message leaves in the insertion order stays, also in that of a queue that is empty now. Tidying removes it:
+ * after some transfers, after a sweep, or when the task ends.
  */
 
 /** A message that was due, and was dropped because of a condition. */
@@ -231,7 +234,7 @@ end
 const CLAIM = /* lua */ `
 -- Last, since Redis may refuse it: then only the claim is missing.
 local claimed = 0
-if moved + #unfit > 0 and claim == "1" then
+if moved + #unfit > 0 and claim ~= "0" then
   -- A clock that was set back does not turn the claims back.
   claimed = math.max(now, known + 1)
   redis.call("SET", mover, string.format("%s@%.0f", task, claimed), "EX", 2592000)
@@ -303,8 +306,6 @@ if elementsAre == "members" then rare().forget(gone) end
 -- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = rare().headOf(timeouts) end
--- No message is left, so every element of the insertion order is dead. Retries of a reliable queue may hold keys.
-if not head then redis.pcall("UNLINK", order, compacted, isStream and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then rare().setListed() end
 ${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
@@ -378,9 +379,6 @@ if #gone > 0 and elementsAre == "members" then rare().forget(gone) end
 if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = rare().headOf(timeouts) end
 if areMoreRetries then retryHead = rare().headOf(retries) end
--- No message is left, so every element of the insertion order is dead.
-local mayHoldKeys = retryHead or not isStream
-if #members > 0 and not head then redis.pcall("UNLINK", order, compacted, mayHoldKeys and order or businessKeys) end
 if moved > 0 and mark == "1" and not isStream then rare().setListed() end
 ${CLAIM.trim()}
 since = moved > 0 and since < math.huge and replied(since)
@@ -479,20 +477,25 @@ const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
 
 /**
  * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns
- * whether the task was the last mover. Brings `listed` in step: this may have been the queue's last task.
+ * whether the task was the last mover. Brings `listed` in step, and drops the insertion order of an empty queue unless
+ * another task moves: this may have been the queue's last task.
  */
 export const retire = defineScript({
   name: "retire",
   keys: ["mover"],
   args: ["channel", "task"],
-  needs: [claim, listed, wakeUp],
+  needs: [claim, listed, tidyEmpty, wakeUp],
   lua: /* lua */ `
 checkListed(task)
-if readClaim() ~= task then return 0 end
-local refusal = wakeUp(0)
-if refusal then return refusal end
-redis.call("DEL", mover)
-return 1
+local last = readClaim()
+if last and last ~= task then return 0 end
+if last then
+  local refusal = wakeUp(0)
+  if refusal then return refusal end
+  redis.call("DEL", mover)
+end
+tidyEmpty()
+return last and 1 or 0
 `,
   reply: asFlag,
 });

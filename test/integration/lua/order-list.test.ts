@@ -308,10 +308,11 @@ describe("the insertion order", () => {
     expect(await readTexts()).toEqual(even.slice(5));
   });
 
-  it("is deleted when the last message is moved", async () => {
+  it("is deleted by a step of tidying once the last message was moved", async () => {
     await put(Array.from({ length: 20 }, (_, i) => [`m${i}`, past(i)] as const));
     const reply = await moveDue();
     expect(reply).toMatchObject({ moved: 20, quarantined: 0, next: Infinity });
+    expect(await tidyUp()).toBe(1);
     expect(await redis.exists(keys.order, keys.compacted)).toBe(0);
     expect(await redis.llen(keys.ready)).toBe(20);
   });

@@ -21,6 +21,27 @@ test.each([
 });
 
 test.each([
+  { what: "who moved last drops", mover: "me", isDropped: true },
+  { what: "where nobody moves, whoever leaves drops", mover: undefined, isDropped: true },
+  { what: "another mover keeps", mover: "you", isDropped: false },
+])("retire: $what what an empty queue has left", async ({ mover, isDropped }) => {
+  const queue = await newMoves();
+  const left = { order: [address], compacted: [address], businessKeys: { key: address } };
+  await queue.seed({ ...left, ...(mover !== undefined && { mover }) });
+  await leave(queue);
+  const { channel: _, mover: __, ...after } = await queue.snapshot();
+  expect(after).toEqual(isDropped ? {} : left);
+});
+
+test("retire: a key that a retrying message may hold stays", async () => {
+  const queue = await newMoves();
+  const retrying = { retries: [["a", 1000]] as const, businessKeys: { key: address } };
+  await queue.seed({ ...retrying, order: [address] });
+  await leave(queue);
+  expect(await queue.snapshot()).toEqual(retrying);
+});
+
+test.each([
   {
     what: "ready messages keep the queue's name known",
     before: { ready: ["x"] },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { tidyAddresses, tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { createId, packMember } from "../../../src/queue/message/message.ts";
@@ -256,21 +257,35 @@ describe.each([
     expect(await told()).toBeUndefined();
   });
 
-  test("after the last message no element and no key is left", async () => {
+  test("what is left of an empty queue waits for tidying", async () => {
     const queue = await newMoves();
+    const strays = { order: [element(far)], compacted: [element(a)] };
+    const other = { "key of g": indexEntry(further) };
     await queue.seed({
       timeouts: [b.delayed],
-      order: [far, b].map(element),
-      compacted: [element(a)],
-      businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+      ...strays,
+      order: [...strays.order, element(b)],
+      businessKeys: { "key of b": indexEntry(b), ...other },
     });
     expect(await move(queue)).toEqual({
       moved: 1,
       quarantined: 0,
       next: Infinity,
       isOutrun: false,
-      ...tidy,
+      ...untidy({ order: true, businessKeys: true }),
     });
+    expect(await queue.snapshot()).toEqual({
+      ready: ["b"],
+      ...strays,
+      ...(!isExact && { order: [...strays.order, element(b)] }),
+      businessKeys: other,
+      ...found,
+      mover: "me",
+    });
+    const { redis, keys } = queue;
+    await (isExact
+      ? run(redis, tidyMembers, keys, { step: 10 })
+      : run(redis, tidyAddresses, keys, { step: 10, thorough: 0 }));
     expect(await queue.snapshot()).toEqual({ ready: ["b"], ...found, mover: "me" });
   });
 });

@@ -6,8 +6,7 @@ import { transferReply } from "../../helpers/transfer-task.ts";
 function moveFor(standBy: StandBy, from: number, to: number): number[] {
   const claims: number[] = [];
   for (let now = from; now < to; now += 10) {
-    const isClaiming = standBy.isClaimDue(now);
-    if (isClaiming) {
+    if (standBy.claimAt(now, false) > 0) {
       claims.push(now);
       standBy.onClaimed(now);
     }
@@ -38,9 +37,17 @@ test("a task whose message another one has moved stands by, and claims when it m
   moveFor(standBy, 0, 1000);
   standBy.onTransferred(transferReply({ isOutrun: true }), 900);
   expect(standBy.isOn).toBe(true);
-  expect(standBy.isClaimDue(1000)).toBe(true);
+  expect(standBy.claimAt(1000, false)).toBe(1);
   standBy.onTransferred(transferReply({ moved: 1 }), 900);
   expect(standBy.isOn).toBe(false);
+});
+
+test("the first claim, and that of a sweep, check that messages may be moved", () => {
+  const standBy = new StandBy();
+  expect(standBy.claimAt(0, false)).toBe(1);
+  standBy.onClaimed(0);
+  expect([100, 300].map((now) => standBy.claimAt(now, false))).toEqual([0, 2]);
+  expect(standBy.claimAt(100, true)).toBe(1);
 });
 
 test("nobody is outrun by a message that is not due yet, or that the reply announces", () => {
