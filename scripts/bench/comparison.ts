@@ -3,7 +3,7 @@ import { claims } from "./claims.ts";
 import { acknowledged } from "./contests/acknowledged.ts";
 import { burst } from "./contests/burst.ts";
 import { cancel } from "./contests/cancel.ts";
-import { idle, lateness } from "./contests/lateness.ts";
+import { lateness } from "./contests/lateness.ts";
 import { memory } from "./contests/memory.ts";
 import { offers } from "./contests/offers.ts";
 import { delayed } from "./contests/delayed.ts";
@@ -23,7 +23,6 @@ import type { Contest, ContestResult, ContestRound } from "./workload.ts";
 export const CONTESTS: readonly Contest[] = [
   offers,
   lateness,
-  idle,
   burst,
   delayed,
   workers,
@@ -106,8 +105,8 @@ async function runPatiently(
   contest: Contest,
   round: Omit<ContestRound, "patience">,
 ): Promise<readonly Figure[]> {
-  const { foreign } = await loadPeer(round.peer);
-  if (foreign && !foreign.contests.includes(contest.name)) return [];
+  const { contests } = await loadPeer(round.peer);
+  if (contests?.includes(contest.name) === false) return [];
   for (let patience = 1; ; patience *= 2) {
     try {
       return await contest.round({ ...round, patience });

@@ -23,7 +23,7 @@ export interface Taken {
 }
 
 /** How many messages lie between two readings of a worker's processor time. */
-export const MARK = 1000;
+export const MARK = 50;
 
 /**
  * The processor time of the workers' processes for a message, in microseconds, from the first `after` messages of each

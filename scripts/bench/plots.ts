@@ -63,6 +63,7 @@ const COLORS: Record<PeerName, string> = {
   "delayline-reliable": "#56B4E9",
   bullmq: "#D55E00",
   "bee-queue": "#E69F00",
+  bare: "#009E73",
   redisson: "#7F7F7F",
   "redisson-java": "#000000",
 };

@@ -94,6 +94,7 @@ const COUNTS: Record<PeerName, number> = {
   "delayline-reliable": 100_000,
   bullmq: 30_000,
   "bee-queue": 100_000,
+  bare: 100_000,
   redisson: 20_000,
   "redisson-java": 20_000,
 };

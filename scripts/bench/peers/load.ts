@@ -12,6 +12,7 @@ const PEERS = {
   "delayline-reliable": async () => (await import("./delayline-reliable.ts")).reliable,
   bullmq: async () => (await import("./bullmq.ts")).bullmq,
   "bee-queue": async () => (await import("./bee-queue.ts")).beeQueue,
+  bare: async () => (await import("./redisson.ts")).bare,
   redisson: async () => (await import("./redisson.ts")).redisson,
   "redisson-java": async () => (await import("./redisson-java.ts")).redissonInJava,
 } satisfies Record<string, () => Promise<Peer>>;

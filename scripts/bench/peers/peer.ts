@@ -19,6 +19,8 @@ export interface Peer {
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
   /** Makes messages ready, and resolves when they are. */
   fill?(url: string, payloads: readonly string[]): Promise<void>;
+  /** The contests that it takes part in. Defaults to all. */
+  readonly contests?: readonly string[];
   /** For a library of another language: its own process, which measures itself. */
   readonly foreign?: ForeignPeer;
 }
@@ -28,8 +30,6 @@ export type PeerInfo = Pick<Peer, "title" | "settings">;
 
 /** A library that runs elsewhere, and does the work of the producer and worker programs there. */
 export interface ForeignPeer {
-  /** The contests that it takes part in. */
-  readonly contests: readonly string[];
   openProducer(url: string): Promise<ForeignProducer>;
   openWorker(url: string, concurrency: number): Promise<ForeignWorker>;
 }

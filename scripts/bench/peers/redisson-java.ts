@@ -25,9 +25,8 @@ export const redissonInJava: Peer = {
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
   openProducer: notHere<PeerProducer>,
   openWorker: notHere<PeerWorker>,
+  contests: ["offers", "lateness", "burst", "delayed", "memory"],
   foreign: {
-    contests: ["offers", "lateness", "idle", "burst", "delayed", "memory"],
-
     async openProducer(url) {
       const producer = new Producer(await Java.start(url, 32));
       await producer.stopMoving();

@@ -20,28 +20,44 @@ export const redisson: Peer = {
   title: "Redisson's algorithm",
   settings:
     "rewritten on ioredis; every worker transfers; bulk is pipelined, as there is no bulk call",
-  delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
-
-  async openProducer(url) {
-    return new Producer(connect(url));
-  },
-
-  async fill(url, payloads) {
-    const redis = connect(url);
-    await redis.rpush(QUEUE, ...payloads);
-    await redis.quit();
-  },
-
-  async openWorker(url, concurrency, onMessage) {
-    const worker = new Worker(url);
-    await worker.start(concurrency, onMessage);
-    return worker;
-  },
+  ...withScripts("redisson"),
 };
+
+/** The least that a delayed queue on ioredis can be: the same without an insertion order. It cannot cancel. */
+export const bare: Peer = {
+  title: "bare",
+  settings: "the same without the insertion order: a ZSET, a LIST, a channel",
+  contests: ["offers", "lateness"],
+  ...withScripts("bare"),
+};
+
+function withScripts(kind: Kind): Omit<Peer, "title" | "settings"> {
+  return {
+    delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
+
+    async openProducer(url) {
+      return new Producer(connect(url, kind));
+    },
+
+    async fill(url, payloads) {
+      const redis = connect(url, kind);
+      await redis.rpush(QUEUE, ...payloads);
+      await redis.quit();
+    },
+
+    async openWorker(url, concurrency, onMessage) {
+      const worker = new Worker(url, kind);
+      await worker.start(concurrency, onMessage);
+      return worker;
+    },
+  };
+}
 
 const ORDER = `redisson_delay_queue:{${QUEUE}}`;
 const CHANNEL = `redisson_delay_queue_channel:{${QUEUE}}`;
-const KEYS = [redisson.delayedKey, ORDER, QUEUE] as const;
+const KEYS = [`redisson_delay_queue_timeout:{${QUEUE}}`, ORDER, QUEUE] as const;
+
+type Kind = "redisson" | "bare";
 
 /** Members are `id length | id | payload length | payload`, in both the ZSET and the LIST. */
 const offer = /* lua */ `
@@ -64,6 +80,13 @@ if #due > 0 then redis.call("ZREM", KEYS[1], unpack(due)) end
 return redis.call("ZRANGE", KEYS[1], 0, 0, "WITHSCORES")[2]
 `;
 
+const bareOffer = withoutOrder(offer);
+const bareTransfer = withoutOrder(transfer);
+
+function withoutOrder(lua: string): string {
+  return lua.replace(/^.*KEYS\[2\].*\n/gm, "");
+}
+
 /** By the exact member, which is the best possible case: Redisson itself searches. */
 const remove = /* lua */ `
 redis.call("LREM", KEYS[2], 1, ARGV[1])
@@ -78,10 +101,13 @@ declare module "ioredis" {
   }
 }
 
-function connect(url: string): Redis {
+function connect(url: string, kind: Kind): Redis {
   const redis = new Redis(url, { maxRetriesPerRequest: null });
-  redis.defineCommand("peerOffer", { numberOfKeys: 3, lua: offer });
-  redis.defineCommand("peerTransfer", { numberOfKeys: 3, lua: transfer });
+  redis.defineCommand("peerOffer", { numberOfKeys: 3, lua: kind === "bare" ? bareOffer : offer });
+  redis.defineCommand("peerTransfer", {
+    numberOfKeys: 3,
+    lua: kind === "bare" ? bareTransfer : transfer,
+  });
   redis.defineCommand("peerRemove", { numberOfKeys: 3, lua: remove });
   return redis;
 }
@@ -130,10 +156,10 @@ class Worker implements PeerWorker {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(url: string) {
-    this.#commands = connect(url);
-    this.#subscriber = connect(url);
-    this.#blocking = connect(url);
+  constructor(url: string, kind: Kind) {
+    this.#commands = connect(url, kind);
+    this.#subscriber = connect(url, kind);
+    this.#blocking = connect(url, kind);
   }
 
   async start(takers: number, onMessage: OnMessage): Promise<void> {
