@@ -67,7 +67,7 @@ class Rounds {
   async #runAll(script: AnyScript, runs: readonly Run[]): Promise<void> {
     let replies: readonly RawReply[] = [];
     try {
-      const form = joined(script, runs.length);
+      const form = formTogether(script, runs.length);
       const keys = runs.flatMap((one) => script.keys.map((key) => one.keys[key] as string));
       const args = runs.flatMap((one) => script.args.map((arg) => argumentOf(one.args, arg)));
       replies = await run(this.#client, form, byPosition(keys), byPosition(args));
@@ -104,7 +104,10 @@ function settle({ resolve, reject }: Run, read: () => unknown): void {
 }
 
 /** The form of a script that runs it `count` times. Its text is the same for each count. */
-function joined(script: AnyScript, count: number): Script<string, string, RawReply[], never> {
+export function formTogether(
+  script: AnyScript,
+  count: number,
+): Script<string, string, RawReply[], never> {
   let text = texts.get(script);
   if (text === undefined) {
     const lua = textOf(script);
