@@ -61,6 +61,13 @@ export const SECTIONS = [
   },
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
+  {
+    heading: "The flow of a queue",
+    type: "FlowOptions",
+    about: "`flow.set`, and `flow` of `flow.preview`. More: [flow](flow.md).",
+  },
+  { heading: "A rate", type: "Rate", about: "`rate` of a flow." },
+  { heading: "A preview of a flow", type: "PreviewOptions", about: "`flow.preview`." },
   { heading: "Pausing", type: "PauseOptions", about: "`pause`." },
   { heading: "Hours and days", type: "NextWithinOptions", about: "`nextWithin`." },
   {

@@ -6,7 +6,7 @@ import type { Cluster, Redis } from "ioredis";
 import { queuesOf, serversOf, type Delayline } from "./client/delayline.ts";
 import { DeadlineOrder } from "./delayed/deadline-order.ts";
 import { Lookup } from "./delayed/lookup.ts";
-import { ASKS } from "./delayed/transfer/stand-by.ts";
+import { ASKS, PACES } from "./delayed/transfer/stand-by.ts";
 import { handledMessage, type HandledMessage } from "./handles/handled-message.ts";
 import { partsOf, type QueueHandle } from "./handles/queue-handle.ts";
 import type { QueueStats } from "./observe/queue-stats.ts";
@@ -95,6 +95,8 @@ export const LIMITS = {
   memberIsLate: LATE,
   /** What the sign of a transfer task begins with that asks conditions. */
   asks: ASKS,
+  /** The same of one that keeps the queue's rate. */
+  paces: PACES,
 } as const;
 
 /** @throws {TypeError | RangeError} if an option that a tool passes on to its client is not legal. */

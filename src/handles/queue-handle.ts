@@ -5,6 +5,7 @@ import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/ch
 import type { InstantLike } from "../queue/instant.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
+import { Flow } from "./flow.ts";
 import { Quarantine } from "./quarantine.ts";
 
 /** Options of {@link QueueHandle.pause}. */
@@ -44,6 +45,9 @@ export abstract class QueueHandle {
   /** The queue's unreadable messages. */
   readonly quarantine: Quarantine;
 
+  /** At what rate its messages become ready. */
+  readonly flow: Flow;
+
   readonly #open: OpenQueue;
 
   static {
@@ -54,6 +58,7 @@ export abstract class QueueHandle {
   protected constructor(open: OpenQueue) {
     this.name = open.name;
     this.quarantine = new Quarantine(open.parts);
+    this.flow = new Flow(open.flow, open.numbers, open.parts);
     this.#open = open;
   }
 

@@ -2,8 +2,10 @@
 export interface QueueNumbers {
   /** Messages that wait for their deadline, or are due but not moved yet. */
   readonly delayed: number;
-  /** Messages and retries that are due but not moved yet. */
+  /** Messages and retries that are due but not moved yet, although they may be. */
   readonly overdue: number;
+  /** Messages and retries that are due and wait for their turn, since the queue has a rate. */
+  readonly waiting: number;
   /**
    * Messages that can be taken: in the LIST, or in the stream and not in flight. With several groups, each group's
    * messages count.
@@ -129,14 +131,22 @@ export const NUMBERS = {
     unit: "messages",
     merge: "sum",
     metric: "overdue",
-    help: "Messages and retries that are due and not moved yet.",
+    help: "Messages and retries that are due and not moved yet, although they may be.",
   },
   overdueBy: {
     label: "overdue by",
     unit: "duration",
     metric: "overdue_age",
     help: "How long the earliest message or retry has been due without being moved; 0 if none is due.",
-    of: ({ nextDeadline = Infinity }, now) => Math.max(0, now - nextDeadline),
+    of: ({ nextDeadline = Infinity, overdue, waiting }, now) =>
+      overdue === 0 && waiting > 0 ? 0 : Math.max(0, now - nextDeadline),
+  },
+  waiting: {
+    label: "waiting",
+    unit: "messages",
+    merge: "sum",
+    metric: "waiting",
+    help: "Messages and retries that are due and wait for their turn, since the queue has a rate.",
   },
   ready: {
     label: "ready",

@@ -27,13 +27,18 @@ export interface QueueCounters {
   /** Handlers that threw or rejected, except those that were cut short when their subscription closed. */
   readonly failed: number;
   /**
-   * Milliseconds from a message's deadline until this client moved it. All messages of a batch count as late as the
+   * Milliseconds from a message's deadline, or with a rate from its turn, until this client moved it. All messages of a batch count as late as the
    * oldest one.
    *
    * A message that was offered with a deadline in the past counts from its offer. One that was due while the queue was
    * paused, or was rescheduled into the past, counts from its deadline.
    */
   readonly systemLateness: HistogramSnapshot;
+  /**
+   * Milliseconds for which messages of a queue with a rate had to wait for their turn. That is no part of `systemLateness`. All
+   * messages of a batch count as having waited as long as the oldest one.
+   */
+  readonly waited: HistogramSnapshot;
   /** Milliseconds from when a message of a reliable queue became ready until it was taken. */
   readonly backlogLateness: HistogramSnapshot;
   /** Milliseconds that handlers ran. */
@@ -55,6 +60,7 @@ export class Counters {
   cancelled = 0;
   failed = 0;
   readonly systemLateness = new Histogram();
+  readonly waited = new Histogram();
   readonly backlogLateness = new Histogram();
   readonly handling = new Histogram();
 
@@ -68,10 +74,18 @@ export class Counters {
   }
 
   snapshot(): QueueCounters {
-    const { queue: _, systemLateness, backlogLateness, handling, ...counts }: Counters = this;
+    const {
+      queue: _,
+      systemLateness,
+      waited,
+      backlogLateness,
+      handling,
+      ...counts
+    }: Counters = this;
     return {
       ...counts,
       systemLateness: systemLateness.snapshot(),
+      waited: waited.snapshot(),
       backlogLateness: backlogLateness.snapshot(),
       handling: handling.snapshot(),
     };

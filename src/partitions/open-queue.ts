@@ -5,6 +5,7 @@ import type { Part } from "./parts/part.ts";
 import { Exclusive } from "./exclusive/exclusive.ts";
 import { AbandonedChanges } from "./parts/abandoned-changes.ts";
 import { Duties } from "./parts/duties.ts";
+import { QueueFlow } from "./parts/queue-flow.ts";
 import { Numbers } from "./parts/numbers.ts";
 import { Pauses } from "./parts/pauses.ts";
 import { Parts, type PartsOptions } from "./parts/parts.ts";
@@ -29,6 +30,7 @@ export class OpenQueue {
   readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
   readonly parts: Parts;
   readonly pauses: Pauses;
+  readonly flow: QueueFlow;
   readonly numbers: Numbers;
   readonly counters: Counters;
   /** What its plain handles reach; {@link openGroup} has what those of a group do. */
@@ -63,6 +65,7 @@ export class OpenQueue {
     };
     this.#routing = new Routing(this.parts);
     this.pauses = new Pauses(this.parts);
+    this.flow = new QueueFlow(this.parts);
     this.numbers = new Numbers(this.parts);
     this.counters = this.parts.counters;
     this.plain = new PlainReach(this.#within);

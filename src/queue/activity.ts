@@ -20,6 +20,8 @@ export const DEEDS = [
   "schedule removed",
   "partitions set",
   "made plain",
+  "flow set",
+  "flow cleared",
   "restored",
 ] as const;
 

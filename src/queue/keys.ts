@@ -75,6 +75,14 @@ export const KEYS = {
     holds: "exists only while the queue is paused",
     marksQueue: true,
   },
+  /** See `lua/places/pace.ts`. */
+  flow: {
+    prefix: "delayline_flow:",
+    type: "hash",
+    holds:
+      "the rate of a queue: `kind`, `step` (us for each message), `burst`, `arrival` (epoch us), up to which it is used up, and `declared`, as it was set, in JSON",
+    marksQueue: true,
+  },
   /** See `lua/delayed/transfer.ts`. */
   dropped: {
     prefix: "delayline_dropped:",

@@ -36,6 +36,8 @@ export interface QueueLink {
   readonly knownFact?: () => string | undefined;
   /** The number of the partition; that of the ordinary queue if omitted. */
   readonly partition?: number;
+  /** See {@link Queue.shares}. */
+  readonly shares?: () => number;
   /** Receives a fact that Redis tells. */
   readonly learn?: (fact: string) => void;
   /** Receives what Redis holds, if it has refused a script because of the fact `sent` with it. */
@@ -64,6 +66,8 @@ export class Queue {
   #layout: Layout;
   /** The latest fact that this process knows of the queue's partitions; undefined for an ordinary queue. */
   readonly knownFact: () => string | undefined;
+  /** How many parts there are, as far as this process knows: each has an equal share of the queue's rate. */
+  readonly shares: () => number;
   /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
   readonly #refused: (held: string, sent: string) => void;
@@ -85,6 +89,7 @@ export class Queue {
       counters = new Counters(name),
       knownFact = () => undefined,
       partition = -1,
+      shares = () => 1,
       learn = () => {},
       refused = () => {},
       noteStream = () => {},
@@ -101,6 +106,7 @@ export class Queue {
     server.fuse.add(this.memory);
     this.#layout = layout;
     this.knownFact = knownFact;
+    this.shares = shares;
     this.learn = learn;
     this.#refused = refused;
     this.#partition = partition;

@@ -25,7 +25,7 @@ export async function unchangedAmong(
 
 interface Look {
   readonly keys: QueueKeys;
-  readonly args: { readonly channel: string; readonly known: string };
+  readonly args: { readonly channel: string; readonly shares: 1; readonly known: string };
 }
 
 /** What to send, computed once for the numbers of a queue. */
@@ -35,7 +35,7 @@ function lookOf(name: string, stats: QueueStats): Look {
     const { kind, consumers = 0, listeners = -1, ...numbers } = stats;
     const known = textOf({ ...numbers, isReliable: kind === "reliable", consumers, listeners });
     const keys = queueKeys(name);
-    looks.set(stats, (look = { keys, args: { channel: keys.channel, known } }));
+    looks.set(stats, (look = { keys, args: { channel: keys.channel, shares: 1, known } }));
   }
   return look;
 }

@@ -22,6 +22,8 @@ export interface QueueState {
   readonly unreadable?: readonly Bytes[];
   /** How many messages were dropped, by the condition; and the last of them. */
   readonly dropped?: Readonly<Record<string, string>>;
+  /** The rate of the queue. */
+  readonly flow?: Readonly<Record<string, string>>;
   /** Records of schedules, and the revisions of sets. */
   readonly schedules?: Readonly<Record<string, Bytes>>;
   /** Names of schedules with their scores, in the order of the ZSET. */
@@ -135,7 +137,15 @@ async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): 
 
 const LISTS = ["order", "compacted", "ready", "quarantine", "unreadable", "activity"] as const;
 
-const HASHES = ["journal", "arrivals", "holder", "dropped", "schedules", "running"] as const;
+const HASHES = [
+  "journal",
+  "arrivals",
+  "holder",
+  "dropped",
+  "schedules",
+  "running",
+  "flow",
+] as const;
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
@@ -180,6 +190,7 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     arrivals: await hash(keys.arrivals),
     holder: await hash(keys.holder),
     dropped: await hash(keys.dropped),
+    flow: await hash(keys.flow),
     schedules: await hash(keys.schedules),
     planning: await scored(redis, keys.planning),
     running: await hash(keys.running),

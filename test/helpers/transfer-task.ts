@@ -60,6 +60,8 @@ export const transferReply = (more: Partial<TransferReply>): TransferReply => ({
   hasListed: false,
   claimedAt: undefined,
   untidy: undefined,
+  isPaced: undefined,
+  waited: undefined,
   scheduleKeys: undefined,
   isListed: undefined,
   isPaused: undefined,

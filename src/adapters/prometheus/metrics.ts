@@ -115,6 +115,11 @@ export const PROCESS_HISTOGRAMS: readonly ProcessMetric<Histograms>[] = [
     of: "systemLateness",
   },
   {
+    name: "waited_seconds",
+    help: "How long messages of a queue with a rate had waited for their turn when this process moved them.",
+    of: "waited",
+  },
+  {
     name: "backlog_lateness_seconds",
     help: "From when a message of a reliable queue became ready until this process has taken it.",
     of: "backlogLateness",

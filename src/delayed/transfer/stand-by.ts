@@ -25,8 +25,8 @@ import type { Connections } from "../../redis/connections.ts";
  * of `0`, which makes every other task active until the next deadline.
  */
 export class StandBy {
-  /** The name that the task writes into `mover`. It begins with what the task's release can do; see {@link ASKS}. */
-  readonly task = `${ASKS}${randomUUID()}`;
+  /** The name that the task writes into `mover`. It begins with what the task's release can do; see {@link ASKS} and {@link PACES}. */
+  readonly task = `${PACES}${randomUUID()}`;
   #isOn = false;
   #isOnDuty = true;
   /** Whether the last transfer found payloads in the LIST of a reliable queue. */
@@ -120,6 +120,9 @@ export class StandBy {
 
 /** How the names of tasks begin that ask the conditions of messages. Older releases deliver without. */
 export const ASKS = "asks:";
+
+/** The same of tasks that keep the queue's rate as well. */
+export const PACES = `${ASKS}paces:`;
 
 /** A task that stands by looks between one and two times this many milliseconds after a deadline. */
 const MIN_DELAY = 100;

@@ -4,7 +4,13 @@ import { isRefusedForNow } from "../../failure.ts";
 import { messageIdAt } from "../../queue/message/message.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
+import {
+  pacedSweep,
+  pacedTransfer,
+  sweep,
+  transfer,
+  type TransferReply,
+} from "../../lua/delayed/transfer.ts";
 import { heldFact } from "../../lua/guarded.ts";
 import { drops, transfers, type DroppedEvent } from "../../observe/events.ts";
 import { LAST_DEADLINE } from "../../lua/fragments/deadline.ts";
@@ -77,6 +83,8 @@ export class TransferTask implements Listener {
   #transferring: Promise<void> | undefined;
   /** Whether the key `listed` is set, as far as this task knows. */
   #isMarked = false;
+  /** Whether the queue has a rate, as far as this task knows. */
+  #isPaced = false;
   /** Why the next transfer has to be a sweep. */
   #sweepDue: "subscribed" | "called" | "interval" | undefined;
 
@@ -286,7 +294,14 @@ export class TransferTask implements Listener {
       if (this.#isBarred) return { deadline: Infinity, isDue: false };
     }
     const kind = sweepDue === undefined ? "transfer" : "sweep";
+    const wasPaced = this.#isPaced;
     const reply = await this.#move(kind, sweepDue === "interval" && !this.#sweeps.isDeaf);
+    this.#isPaced = reply.isPaced ?? wasPaced;
+    if (this.#isPaced && !wasPaced && reply.isPaused !== true) {
+      // The queue has got a rate, and nothing was moved. Look again, at that rate.
+      this.#sweepDue = sweepDue ?? "called";
+      return { deadline: 0, isDue: true };
+    }
     this.#tidier.note(reply.moved, reply.untidy);
     if (sweepDue === "interval" && !this.#isAnnounced(reply, announced)) this.#sweeps.setDeaf(true);
     // Its deadline has passed, so this task or another one has moved a message; or the LIST holds some.
@@ -312,7 +327,7 @@ export class TransferTask implements Listener {
   async #move(kind: "transfer" | "sweep", isRoutine: boolean): Promise<TransferReply> {
     const queue = this.#queue;
     const sentAt = queueTime.now();
-    const scripts = kind === "sweep" ? sweep : transfer;
+    const scripts = this.#isPaced ? PACED[kind] : SCRIPTS[kind];
     const claim = this.#standBy.claimAt(sentAt, kind === "sweep");
     const args = {
       limit: isRoutine ? ROUTINE_BATCH : BATCH,
@@ -321,6 +336,7 @@ export class TransferTask implements Listener {
       known: queue.memory.claimedAt,
       claim,
       makes: queue.makesStream ? 1 : 0,
+      shares: queue.shares(),
       mark: this.#isMarked ? 0 : 1,
     };
     const { background } = queue.server.connections;
@@ -344,10 +360,11 @@ export class TransferTask implements Listener {
     this.#queue.server.blocks.happened(this.#queue.keys.ready);
   }
 
-  #count({ moved, dueSince = NaN, serverTime }: TransferReply): void {
+  #count({ moved, dueSince = NaN, serverTime, waited }: TransferReply): void {
     const { counters } = this.#queue;
-    const lateness = Math.max(0, serverTime - dueSince);
+    const lateness = Math.max(0, serverTime - dueSince - (waited ?? 0));
     counters.transferred += moved;
+    if (waited !== undefined) counters.waited.record(waited, moved);
     counters.systemLateness.record(lateness, moved);
     if (!transfers.hasSubscribers) return;
     transfers.publish({ queue: counters.queue, count: moved, lateness });
@@ -390,6 +407,10 @@ export class TransferTask implements Listener {
     if (clock.age > FRESH) server.connections.refreshTime();
   }
 }
+
+/** The scripts of a queue without a rate, and with one. */
+const SCRIPTS = { transfer, sweep };
+const PACED = { transfer: pacedTransfer, sweep: pacedSweep };
 
 /** The longest pause, in milliseconds, after a failure that passes by itself. */
 const MAX_PASSING_PAUSE = 500;

@@ -28,6 +28,7 @@ import {
 } from "../reply.ts";
 import { defineScript, type Script } from "../script.ts";
 import { asUntidy, tidyEmpty, untidy, type Untidy } from "./tidy.ts";
+import { HELD, IS_PACED, LIST_UNLESS_PACED, paced, STREAM_UNLESS_PACED } from "./paced.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 
@@ -91,6 +92,13 @@ export interface TransferReply {
    * Undefined if this transfer has moved without a claim, or Redis shows none.
    */
   readonly claimedAt: number | undefined;
+  /**
+   * Whether the queue has a rate. If so, and this is the form that knows of none, nothing was moved. Undefined if it did not
+   * ask.
+   */
+  readonly isPaced: boolean | undefined;
+  /** Of a paced queue: for how long the oldest message that was moved had to wait for its turn (ms). */
+  readonly waited: number | undefined;
   /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;
   /** Of a sweep, unless the queue is paused: whether the ready LIST holds messages, so that `listed` is set. */
@@ -251,6 +259,7 @@ const KEYS = [
   "dropped",
   "mover",
   "paused",
+  "flow",
   "stream",
   "knownGroups",
   "running",
@@ -278,7 +287,7 @@ if #members == 0 then
   return { 0, 0, now, head and replied(head), isOutrun, 0, 0, false, {}, last }
 end
 -- A process that knows only the plain queue fills the stream as well.
-local isStream = redis.call("EXISTS", stream) == 1
+${LIST_UNLESS_PACED}
 if isMore and isStream then
   members, scores = rare().allDue(timeouts, latest, limit)
 elseif isMore then
@@ -341,6 +350,7 @@ if #members == 0 and #names == 0 then
   local isOutrun, last = rare().lastClaim(task)
   return { 0, 0, now, nextDue(), isOutrun, 0, hasListed(), false, {}, last }
 end
+${STREAM_UNLESS_PACED}
 local isStream = makes == "1" or redis.call("EXISTS", stream) == 1
 if not isStream then names, retryHead, areMoreRetries = {}, false, false end
 if isMore then members, scores = rare().allDue(timeouts, latest, limit) end
@@ -388,9 +398,9 @@ return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream an
 });
 
 /** A transfer or a sweep. */
-type TransferScript = Script<
+type TransferScript<Arg extends string = never> = Script<
   (typeof toStream.keys)[number] | "partitions" | "planning" | "schedules",
-  (typeof toStream.args)[number],
+  (typeof toStream.args)[number] | Arg,
   TransferReply,
   never
 >;
@@ -398,17 +408,35 @@ type TransferScript = Script<
 /** Moves due messages. */
 export const transfer: Readonly<Record<Into, TransferScript>> = { list: toList, stream: toStream };
 
+/** The same at the queue's rate. */
+export const pacedTransfer: Readonly<Record<Into, TransferScript<"shares">>> = {
+  list: paced(toList, "{ timeouts }"),
+  stream: paced(toStream, "{ timeouts, retries }"),
+};
+
 /**
  * Moves due messages unless the queue is paused, and also returns whether it is, whether there is something to tidy,
- * whether the queue was given partitions, whether it is reliable, and whether it has schedules.
+ * whether the queue was given partitions, whether it is reliable, whether it has a rate, and whether it has schedules.
  *
  * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */
-export const sweep = { list: defineSweep("list"), stream: defineSweep("stream") };
+export const sweep = {
+  list: defineSweep(transfer.list, "list"),
+  stream: defineSweep(transfer.stream, "stream"),
+};
+
+/** The same at the queue's rate. */
+export const pacedSweep = {
+  list: defineSweep(pacedTransfer.list, "list"),
+  stream: defineSweep(pacedTransfer.stream, "stream"),
+};
 
 /** Makes the form of a transfer that sweeps: it does what the transfer does, and more. */
-function defineSweep(into: Into): TransferScript {
-  const { name, keys, args, reply, source } = transfer[into];
+function defineSweep<Arg extends string>(
+  { name, keys, args, reply, source }: TransferScript<Arg>,
+  into: Into,
+): TransferScript<Arg> {
+  const isPaced = (args as readonly string[]).includes("shares");
   return defineScript({
     name: name.replace("transfer", "sweep"),
     keys: [...keys, "partitions", "planning", "schedules"],
@@ -419,13 +447,16 @@ function defineSweep(into: Into): TransferScript {
 -- Of another type, or without one, the queue is an ordinary one.
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
--- One question for queues that have neither.
-local found = redis.call("EXISTS", paused, planning, schedules)
+-- One question for queues that have none of these.
+local found = redis.call("EXISTS", paused, planning, schedules, flow)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
-local scheduleKeys = found - isPaused
+local hasFlow = found > isPaused and redis.call("EXISTS", flow) or 0
+local scheduleKeys = found - isPaused - hasFlow
+local isPaced = hasFlow == 1 and ${IS_PACED} and 1 or 0
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(elementsAre), 1, fact, false, false, scheduleKeys }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(elementsAre), 1, fact, false, false, scheduleKeys, isPaced }
 end
+${isPaced ? "" : `if isPaced == 1 then local now = clock() return ${HELD} end`}
 local function transfer()
 ${source.body}
 end
@@ -434,7 +465,7 @@ if reply.err then return reply end
 local isListed = rare().checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
 reply[11], reply[12], reply[13], reply[14] = rare().untidy(elementsAre), 0, fact, isListed
-reply[15], reply[16] = redis.call("EXISTS", stream), scheduleKeys
+reply[15], reply[16], reply[17] = redis.call("EXISTS", stream), scheduleKeys, isPaced
 return reply
 `,
     reply,
@@ -459,6 +490,8 @@ function asTransfer(raw: RawReply): TransferReply {
     isListed: orNothing(asFlag),
     isReliable: orNothing(asFlag),
     scheduleKeys: orNothing(asNumber),
+    isPaced: orNothing(asFlag),
+    waited: orNothing(asNumber),
   });
 }
 

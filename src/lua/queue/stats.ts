@@ -3,6 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { asDeadline, replied } from "../fragments/deadline.ts";
 import { dueZsets } from "../places/due.ts";
 import { inFlight } from "../places/in-flight.ts";
+import { paceAt } from "../places/pace.ts";
 import { scheduleNames } from "../places/schedules.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
 import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -56,6 +57,7 @@ export const stats = defineScript({
     "timeouts",
     "ready",
     "paused",
+    "flow",
     "dropped",
     "quarantine",
     "unreadable",
@@ -67,14 +69,15 @@ export const stats = defineScript({
     "planning",
     "schedules",
   ],
-  args: ["channel"],
-  needs: [clock, dueZsets, fieldsOf, inFlight, replied, scheduleNames],
+  args: ["channel", "shares"],
+  needs: [clock, dueZsets, fieldsOf, inFlight, paceAt, replied, scheduleNames],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
 local found = {
   delayed = redis.call("ZCARD", timeouts),
   overdue = 0,
+  waiting = 0,
   inFlight = 0,
   retries = redis.call("ZCARD", retries),
   dead = redis.call("XLEN", dead),
@@ -90,6 +93,11 @@ for _, zset in ipairs(dueZsets) do
   end
 end
 found.nextDeadline = next and replied(next)
+if found.overdue > 0 then
+  local pace = paceAt(now, shares)
+  -- One that could have gone a second ago waits for a process, not for its turn.
+  if pace and pace.since > now - 1000000 then found.waiting, found.overdue = found.overdue, 0 end
+end
 local length, readable = redis.call("XLEN", stream), 0
 local oldest, longest, added
 local isReliable = redis.call("EXISTS", stream)
@@ -183,7 +191,7 @@ return {
 export const isUnchanged = defineScript({
   name: "is-unchanged",
   keys: [...stats.keys, "partitions"],
-  args: ["channel", "known"],
+  args: ["channel", "shares", "known"],
   needs: stats.source.needs,
   lua: /* lua */ `
 local function count()

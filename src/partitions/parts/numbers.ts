@@ -34,6 +34,12 @@ export class Numbers {
     return { ...merged, perPartition };
   }
 
+  /** Returns how many messages and retries have a deadline before `instant` (epoch ms). */
+  async dueBefore(instant: number, call?: Call): Promise<number> {
+    const [count = 0] = await this.forecast({ from: 0, step: instant, count: 1 }, call);
+    return count;
+  }
+
   /** Returns how many messages and retries fall due in each span. */
   async forecast(spans: Spans, call?: Call): Promise<number[]> {
     const all = await this.#parts.onAll(({ queue }) => forecastOf(queue, spans, call), call);
@@ -45,7 +51,8 @@ export class Numbers {
 
 /** The numbers of one part. */
 export async function statsOf(queue: Queue, call: Call | undefined): Promise<QueueStats> {
-  const found = await queue.look("look at", stats, { channel: queue.keys.channel }, call);
+  const args = { channel: queue.keys.channel, shares: queue.shares() };
+  const found = await queue.look("look at", stats, args, call);
   const { isReliable, consumers, listeners, ...numbers } = found;
   return {
     ...numbers,

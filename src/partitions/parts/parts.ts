@@ -143,6 +143,18 @@ export class Parts {
     return await Promise.all((await this.all(call)).map(act));
   }
 
+  /**
+   * Calls `change` for all parts, and again if the fact has changed meanwhile: new partitions are created with the state
+   * that partition 0 had at that moment.
+   */
+  async changeAll(change: (part: Part) => Promise<void>, call?: Call): Promise<void> {
+    let epoch: number | undefined;
+    do {
+      epoch = (await this.following.current(call))?.epoch;
+      await Promise.all(this.#active.map(change));
+    } while ((await this.following.current(call))?.epoch !== epoch);
+  }
+
   /** Calls `count` for {@link all} parts at once; returns the sum. */
   async sum(count: (part: Part) => Promise<number>, call?: Call): Promise<number> {
     return (await this.onAll(count, call)).reduce((sum, one) => sum + one, 0);
@@ -207,6 +219,7 @@ export class Parts {
       counters: this.counters,
       knownFact: () => following.text,
       partition,
+      shares: () => (following.fact === undefined ? 1 : activeOf(following.fact).length),
       learn: (fact: string) => following.heard(part, fact),
       refused: (held: string, sent: string) => following.refused(held, sent),
       noteStream: (exists: boolean) => this.plainTakes.noteStream(part.queue, exists),

@@ -37,15 +37,7 @@ export class Pauses {
     return flags.includes(true);
   }
 
-  /**
-   * Acts on all parts, and again if the fact has changed meanwhile: new partitions are created with the state that
-   * partition 0 had at that moment.
-   */
-  async #onAll(act: (pauses: PauseWatch) => Promise<void>, call?: Call): Promise<void> {
-    let epoch: number | undefined;
-    do {
-      epoch = (await this.#parts.following.current(call))?.epoch;
-      await Promise.all(this.#parts.active.map(({ pauses }) => act(pauses)));
-    } while ((await this.#parts.following.current(call))?.epoch !== epoch);
+  #onAll(act: (pauses: PauseWatch) => Promise<void>, call?: Call): Promise<void> {
+    return this.#parts.changeAll(({ pauses }) => act(pauses), call);
   }
 }

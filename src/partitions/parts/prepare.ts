@@ -1,12 +1,15 @@
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups, openGroup } from "../../lua/reliable/groups.ts";
+import { isDeepStrictEqual } from "node:util";
 import type { Call } from "../../queue/call.ts";
+import { readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
+import type { Queue } from "../../queue/queue.ts";
 import { formatFact, hasOrdinary, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
 /**
- * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, notes the
- * revisions of its sets of schedules, and creates its consumer groups, which also makes them reliable. A partition that was in use before an earlier
+ * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, sets their flow,
+ * notes the revisions of its sets of schedules, and creates its consumer groups, which also makes them reliable. A partition that was in use before an earlier
  * change may hold an outdated state.
  *
  * Redis refuses it to a process whose `known` fact is old by now: it may have stood still, and what it has read may be
@@ -35,6 +38,11 @@ export async function prepare(
     for (const part of paused) await setPausedOf(part, isPaused, guarded);
     // Another process may have paused or resumed the queue meanwhile.
   } while (isPaused !== (await pausedAs.pauses.ask(call)));
+  let flow: FlowOptions | undefined;
+  do {
+    flow = await readFlow(pausedAs.queue, call);
+    for (const { queue } of paused) await setFlowOf(queue, flow, guarded);
+  } while (!isSame(flow, await readFlow(pausedAs.queue, call)));
   for (const model of models) {
     for (const set of await model.schedules.revisions(call)) {
       for (const { schedules } of fresh) await schedules.raise(set, guarded);
@@ -59,4 +67,14 @@ async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Cal
   if ((await pauses.ask(call)) === isPaused) return;
   const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0, reason: "" };
   await queue.read("pause", setPaused, args, call);
+}
+
+/** Sets the flow of a part, which begins with nothing saved: the parts together must not exceed the burst. */
+async function setFlowOf(queue: Queue, flow: FlowOptions | undefined, call: Call): Promise<void> {
+  if (isSame(flow, await readFlow(queue, call))) return;
+  await storeFlow(queue, flow, { ...call, isEmpty: true });
+}
+
+function isSame(a: FlowOptions | undefined, b: FlowOptions | undefined): boolean {
+  return isDeepStrictEqual(a, b);
 }

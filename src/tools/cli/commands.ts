@@ -57,6 +57,10 @@ export const COMMANDS = {
     summary: "resumes a paused queue",
     load: async () => (await commands()).resume,
   },
+  flow: {
+    summary: "shows, sets or ends the rate of a queue",
+    load: async () => (await commands()).flow,
+  },
   log: {
     summary: "shows what was done to a queue, and by which process",
     load: async () => (await commands()).log,

@@ -66,5 +66,7 @@ const WORDS: Readonly<Record<Activity["what"], (count: number, detail: string) =
   "schedule removed": (_, name) => `removed schedule ${name}`,
   "partitions set": (_, number) => `set the partitions to ${number}`,
   "made plain": () => "made plain",
+  "flow set": (_, rate) => `set the flow to ${rate}`,
+  "flow cleared": () => "cleared the flow",
   restored: (_, to) => `Redis went back to an older copy${to === "" ? "" : `, ${to}`}`,
 };

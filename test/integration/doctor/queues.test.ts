@@ -447,6 +447,27 @@ it("reports movers that do not ask the conditions of messages", async () => {
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 });
 
+it("reports movers that do not keep the rate of a queue", async () => {
+  const line = newLine({ redis: server.url });
+  const orders = line.getDelayedQueue("orders");
+  await orders.flow.set({ rate: { limit: 10, per: 1000 } });
+  await eventually(async () => ((await orders.stats()).listeners ?? 0) > 0);
+  await orders.offer("a", 0);
+  await eventually(async () => (await orders.stats()).ready === 1);
+  expect(inShort(await diagnosis({ redis: server.url }))).not.toContain("warning unpaced orders");
+  const redis = newRedis(server.url);
+  // It asks conditions, but knows no rates.
+  await redis.set(keys.mover, "asks:0b6f1a52-7e0e-4c3d-9a5e-5f0f3f1f8f0e@1", "EX", 3600);
+  const findings = await diagnosis({ redis: server.url });
+  expect(findings.find(({ check }) => check === "unpaced")).toMatchObject({
+    level: "warning",
+    queue: "orders",
+    what: expect.stringContaining("a process of an older release moved its messages last"),
+  });
+  await orders.flow.clear();
+  expect(inShort(await diagnosis({ redis: server.url }))).not.toContain("warning unpaced orders");
+});
+
 it("reports messages that are dropped as late though a process moves them, and not those of an outage", async () => {
   const name = "orders";
   const line = newLine({ redis: server.url, anyTime: true });

@@ -82,7 +82,7 @@ test("idle times are virtual: of entries in flight and of consumers", async () =
     { name: "early", inFlight: 1, idle: 3_600_000 },
     { name: "late", inFlight: 1, idle: 0 },
   ]);
-  const { oldestInFlightAge } = await run(redis, stats, keys, { channel: keys.channel });
+  const { oldestInFlightAge } = await run(redis, stats, keys, { channel: keys.channel, shares: 1 });
   expect(oldestInFlightAge).toBe(3_600_000);
 });
 

@@ -15,7 +15,7 @@ const retry = (due: number, of = a) => {
 };
 
 const read = ({ redis, keys }: Pick<Moves, "redis" | "keys">) =>
-  run(redis, stats, keys, { channel: keys.channel });
+  run(redis, stats, keys, { channel: keys.channel, shares: 1 });
 const spread = (
   { redis, keys }: Pick<Moves, "redis" | "keys">,
   spans: { from: number; step: number; count: number },
@@ -228,7 +228,7 @@ test("a queue is unchanged as long as it has the same numbers, and no partitions
   const { redis, keys } = queue;
   const { channel } = keys;
   const isSame = async (numbers: Awaited<ReturnType<typeof read>>) =>
-    await run(redis, isUnchanged, keys, { channel, known: textOf(numbers) });
+    await run(redis, isUnchanged, keys, { channel, shares: 1, known: textOf(numbers) });
   const empty = await read(queue);
   expect(await isSame(empty)).toBe(true);
 

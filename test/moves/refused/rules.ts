@@ -25,6 +25,9 @@ export const RULES = {
     return { ...others, businessKeys: { ...index, value } };
   },
 
+  /** How much of the rate is used up: what moved while Redis refused to note it was too much. */
+  flow: (state: State): State => omit(state, "flow"),
+
   /** A retrying message is without its business key, if Redis refuses the index. */
   keyless: (state: State): State => omit(state, "businessKeys"),
 

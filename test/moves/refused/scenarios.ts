@@ -3,7 +3,13 @@ import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { pollNewestTo, pollOldest } from "../../../src/lua/delayed/poll.ts";
 import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
-import { retire, sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
+import {
+  pacedSweep,
+  pacedTransfer,
+  retire,
+  sweep,
+  transfer,
+} from "../../../src/lua/delayed/transfer.ts";
 import { tidyAddresses, tidyBusinessKeys, tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import type { Elements } from "../../../src/lua/family.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
@@ -35,6 +41,7 @@ import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteActivity } from "../../../src/lua/queue/activity.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
+import { clearFlow, setFlow } from "../../../src/lua/queue/flow.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import {
   clearQuarantine,
@@ -367,9 +374,21 @@ const [late, later] = [
   message("v", 2500, "", { deliverWithin: 10 }),
 ];
 const transfers = BOTH.flatMap((elements) =>
-  [transfer, sweep].flatMap((family): Scenario[] => {
-    const args = { limit: 100, grace: 0, claim: 1, task: "me", known: 0, makes: 1, mark: 1 };
+  [transfer, sweep, pacedTransfer, pacedSweep].flatMap((family): Scenario[] => {
+    const isPaced = family === pacedTransfer || family === pacedSweep;
+    const args = {
+      limit: 100,
+      grace: 0,
+      claim: 1,
+      task: "me",
+      known: 0,
+      makes: 1,
+      mark: 1,
+      shares: 1,
+    };
+    const flow = { kind: "paced", step: "1000", burst: "1000" };
     const state: QueueState = {
+      ...(isPaced && { flow }),
       ...delayedState(elements, a, b, c, far, further),
       timeouts: [["no message", 500], ...[a, b, c, far, further].map(({ delayed }) => delayed)],
     };
@@ -386,7 +405,7 @@ const transfers = BOTH.flatMap((elements) =>
         [retryName(far, "g")]: packRetry(far, 1),
       },
     };
-    const rules = ["dead", "mover", "listed"] as const;
+    const rules = ["dead", "mover", "listed", "flow"] as const;
     const partly = "what has moved has moved, and the next run returns the refusal";
     return [
       { script: family.list, elements, seed: seeded(state, { args }), rules, partly },
@@ -394,7 +413,7 @@ const transfers = BOTH.flatMap((elements) =>
         script: family.list,
         elements,
         when: "all are due",
-        seed: seeded(delayedState(elements, a, b, c), { args }),
+        seed: seeded({ ...(isPaced && { flow }), ...delayedState(elements, a, b, c) }, { args }),
         rules,
         partly,
       },
@@ -743,6 +762,14 @@ const whole: Scenario[] = [
       },
     },
   ]),
+  {
+    script: setFlow,
+    seed: seeded(
+      { flow: { kind: "paced", step: "1000", burst: "5" } },
+      { args: { step: 2000, burst: 3, declared: "text", isEmpty: 0 } },
+    ),
+  },
+  { script: clearFlow, seed: seeded({ flow: { kind: "paced" } }, { args: {} }) },
   {
     script: setPaused,
     when: "pausing",

@@ -35,6 +35,9 @@ declare global {
 
   const reports: ReliableQueue<Report>;
 
+  /** A queue of messages that fall due all at once. */
+  const coupons: ReliableQueue<Order>;
+
   function write(report: Report): Promise<void>;
 
   /** A Redis for tests. */

@@ -28,6 +28,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     listed: "delayline_listed:{orders}",
     mover: "delayline_mover:{orders}",
     paused: "delayline_paused:{orders}",
+    flow: "delayline_flow:{orders}",
     schedules: "delayline_schedules:{orders}",
     planning: "delayline_planning:{orders}",
     running: "delayline_running:{orders}",

@@ -3,6 +3,7 @@ import { loadOf, type Beyond } from "../../view/load.ts";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
+import { flowOf, printPreview } from "./flow.ts";
 import { parseInstant } from "../session/instants.ts";
 import { quoted, type Column, type Output } from "../session/output.ts";
 import { formatInstant } from "../../view/instants.ts";
@@ -15,6 +16,7 @@ are overdue now. Counts all queues unless you name one, and shows which of them 
 Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
   delayline due orders --step 15m --count 96   one day, in quarter hours
+  delayline due orders --step 1m --rate 50/s   and what that rate would do
 Times are local; for another zone, begin the command with TZ=Europe/Berlin. Spans of whole
 days are calendar days there, of 23 or 25 hours where clocks change. O(log N) per span.`,
   words: [0, 1],
@@ -22,13 +24,17 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     at: { type: "string", value: "<time>" },
     step: { type: "string", value: "<duration>" },
     count: { type: "string", value: "<count>" },
+    rate: { type: "string", value: "<rate>" },
+    burst: { type: "string", value: "<count>" },
   },
   optionHelp: {
     at: "starts the first span at this time: 09:00 (the next nine o'clock), tomorrow 09:00, monday 09:00, 2026-11-22T09:00, now or 2h (from now); defaults to the start of the current span: of the hour, with --step 1h",
     step: "makes each span this long; defaults to 1h; whole days such as 1d are calendar days",
     count: "counts this many spans, 1 to 1000; defaults to 24",
+    rate: "shows what would become ready in one queue at this rate, such as 50/s, and what would wait; sets nothing",
+    burst: "lets so many go at once with --rate; defaults to what falls to 100 ms, at least 1",
   },
-  async run(session, [name], { at, step: length = "1h", count: number = "24" }) {
+  async run(session, [name], { at, step: length = "1h", count: number = "24", rate, burst }) {
     const step = Math.round(parseDuration("--step", length));
     if (step < 1 || step > LONGEST) {
       throw new UsageError(`--step must be between 1ms and 3650d, got ${JSON.stringify(length)}`);
@@ -36,11 +42,20 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     const count = parseCount("--count", number, 1, 1000);
     const startAt = (now: number) =>
       at === undefined ? startOfSpan(now, step) : parseInstant("--at", at, now);
+    const flow = flowOf(rate, burst);
+    if (flow !== undefined && name === undefined) throw new UsageError("--rate needs a queue");
     // Refuse an invalid time before connecting to Redis.
     startAt(Date.now());
     const { output, isJson, signal } = session;
     const inspector = await session.inspector();
     const from = startAt(Math.floor(await inspector.line.serverTime()));
+    if (flow !== undefined && name !== undefined) {
+      const { messages } = await session.open(name);
+      const preview = await messages.flow.preview({ flow, from, step, count, signal });
+      if (isJson) await output.json({ queue: name, flow, ...preview });
+      else await printPreview(output, preview);
+      return EXIT.done;
+    }
     const bounds = boundsOf(from, step, count);
     const until = bounds.at(-1) ?? from;
     const outlook = new Outlook(count);

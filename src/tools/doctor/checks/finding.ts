@@ -47,6 +47,7 @@ export const CHECKS = [
   "index",
   "early",
   "unasked",
+  "unpaced",
   "dropped-late",
   "unplanned",
   "paused-schedule",

@@ -27,18 +27,41 @@ export function* checkTransfer(report: QueueReport, commandLine: CommandLine): G
   if (listeners === 0 && takers.length > 0 && !stats.isPaused) yield deaf(report, takers);
   else if (problems.includes("no-transfer")) yield noTransfer(report, stats);
   if (report.parts.some(({ hasConditions }) => hasConditions)) yield* checkConditions(report);
+  if (report.parts.some(({ hasFlow }) => hasFlow)) yield* checkFlow(report);
 }
 
 /** Checks whether every mover asks the conditions of messages. */
-function* checkConditions({ name, parts, isMovedByOthers }: QueueReport): Generator<Finding> {
-  const isOlder = parts.some(({ isMovedUnasked }) => isMovedUnasked);
+function* checkConditions(report: QueueReport): Generator<Finding> {
+  const isOlder = report.parts.some(({ isMovedUnasked }) => isMovedUnasked);
+  yield* checkMovers(report, isOlder, {
+    check: "unasked",
+    what: "messages of the queue have conditions (onlyIf, deliverWithin)",
+    why: "Java and older releases deliver due messages without asking their conditions",
+  });
+}
+
+/** Checks whether every mover keeps the queue's rate. */
+function* checkFlow(report: QueueReport): Generator<Finding> {
+  const isOlder = report.parts.some(({ isMovedUnpaced }) => isMovedUnpaced);
+  yield* checkMovers(report, isOlder, {
+    check: "unpaced",
+    what: "the queue has a rate",
+    why: "Java and older releases move due messages past it",
+  });
+}
+
+function* checkMovers(
+  { name, isMovedByOthers }: QueueReport,
+  isOlder: boolean,
+  { check, what, why }: Pick<Finding, "check" | "what" | "why">,
+): Generator<Finding> {
   if (!isOlder && !isMovedByOthers) return;
   yield {
     level: "warning",
-    check: "unasked",
+    check,
     queue: name,
-    what: `messages of the queue have conditions (onlyIf, deliverWithin), and ${isOlder ? "a process of an older release moved its messages last" : "a program other than this library, such as Redisson, is subscribed to it"}`,
-    why: "Java and older releases deliver due messages without asking their conditions",
+    what: `${what}, and ${isOlder ? "a process of an older release moved its messages last" : "a program other than this library, such as Redisson, is subscribed to it"}`,
+    why,
     repair: isOlder
       ? "update every process that opens the queue, also one that only offers (or give that one transfer: false)"
       : "let Redisson only take: an RBlockingQueue without an RDelayedQueue moves nothing",

@@ -49,6 +49,10 @@ export interface PartReport {
   readonly hasConditions: boolean;
   /** Whether the task that moved last asks no conditions: it is of an older release. */
   readonly isMovedUnasked: boolean;
+  /** Whether the queue has a rate. */
+  readonly hasFlow: boolean;
+  /** Whether the task that moved last keeps no rate: it is of an older release. */
+  readonly isMovedUnpaced: boolean;
   /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
   /** Whether a batch has left, and has not arrived yet. */
@@ -160,6 +164,8 @@ export async function readPart(
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
     hasConditions: !isWrong(timeouts) && (await hasConditions(site, keys)),
     isMovedUnasked: mover !== null && !mover.startsWith(LIMITS.asks),
+    hasFlow: (await site.ask((redis) => redis.exists(keys.flow))) > 0,
+    isMovedUnpaced: mover !== null && !mover.startsWith(LIMITS.paces),
     lastBatch: last ?? "",
     hasOpenBatch: rows !== undefined && rows !== null,
   };

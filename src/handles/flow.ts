@@ -1,0 +1,156 @@
+import type { Parts } from "../partitions/parts/parts.ts";
+import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
+import type { Numbers } from "../partitions/parts/numbers.ts";
+import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
+import { checkFlow, paceOf, type FlowOptions } from "../queue/flow.ts";
+import type { InstantLike } from "../queue/instant.ts";
+import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
+
+/** Options of {@link Flow.preview}. */
+export interface PreviewOptions extends CallOptions {
+  /** The flow to try. Defaults to the one that is set, and without one to none. */
+  readonly flow?: FlowOptions;
+  /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
+  readonly from?: InstantLike;
+  /** How long each span is, in milliseconds: a whole number of at least 1. */
+  readonly step: number;
+  /** How many spans: 1 to 1,000. */
+  readonly count: number;
+}
+
+/** What {@link Flow.preview} foresees. */
+export interface FlowPreview {
+  /** When the first span begins (epoch ms on the server's clock). */
+  readonly from: number;
+  /** How long each span is (ms). */
+  readonly step: number;
+  readonly spans: readonly FlowSpan[];
+  /** When the last message that falls due in these spans has become ready (epoch ms); undefined if later than they end. */
+  readonly endsAt: number | undefined;
+}
+
+/** A span of a {@link FlowPreview}. */
+export interface FlowSpan {
+  /** When it begins (epoch ms). */
+  readonly at: number;
+  /** How many messages and retries fall due in it; in the first one, also those that are due by then. */
+  readonly due: number;
+  /** How many become ready in it. */
+  readonly ready: number;
+  /** How many wait for their turn at its end. */
+  readonly waiting: number;
+}
+
+/**
+ * How the messages of a queue become ready: at what rate. Redis stores it, and every process obeys.
+ *
+ * A message that is due and has to wait stays where it is: it can be cancelled, found and rescheduled until its turn.
+ */
+export class Flow {
+  readonly #flow: QueueFlow;
+  readonly #numbers: Numbers;
+  readonly #parts: Parts;
+
+  /** @internal Use `flow` of a queue. */
+  constructor(flow: QueueFlow, numbers: Numbers, parts: Parts) {
+    this.#flow = flow;
+    this.#numbers = numbers;
+    this.#parts = parts;
+  }
+
+  /**
+   * Sets the flow, for all processes and at once. It replaces the one before; what that one has let through still counts.
+   *
+   * In every span of `w` milliseconds at most `burst + w * limit / per` messages and retries become ready, whatever happens
+   * to processes. Those that are ready already are not held back, nor those that were `put`. With partitions each has an
+   * equal share of the rate, and of the burst, but at least 1. Java processes and older releases that move messages ignore
+   * it.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal; nothing was sent.
+   */
+  async set(flow: FlowOptions, options?: CallOptions): Promise<void> {
+    await this.#flow.set(checkFlow(flow), checkCall(options));
+  }
+
+  /** Returns the flow as it was set; undefined without one. */
+  async get(options?: CallOptions): Promise<FlowOptions | undefined> {
+    return await this.#flow.get(checkCall(options));
+  }
+
+  /** Ends the flow. What waits becomes ready, in order. */
+  async clear(options?: CallOptions): Promise<void> {
+    await this.#flow.clear(checkCall(options));
+  }
+
+  /**
+   * Foresees when messages become ready, with the flow that is set or another one, without setting it: for a rate that is to
+   * be chosen. What is offered later is not in it, nor how long handlers take. Costs what `forecast` costs with up to 1,000
+   * spans.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal.
+   */
+  async preview(options: PreviewOptions): Promise<FlowPreview> {
+    checkOptions("preview option", options, ["flow", "from", "step", "count", "signal"]);
+    const { step, count } = options;
+    checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);
+    checkWhole("count", count, 1, 1000);
+    checkSignal(options.signal);
+    const call = callOf(options);
+    const flow = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
+    const { serverTime } = await this.#numbers.stats(call);
+    const now = Math.floor(serverTime);
+    const from =
+      options.from === undefined
+        ? now
+        : checkInstant("from", options.from, { delay: "add Date.now()" });
+    const pace = flow && paceOf(flow.rate);
+    const shares = (await this.#parts.all(call)).length;
+    // What falls due until the first span may still wait at its beginning.
+    const lead = { from: now, step: (from - now) / LEAD, count: from > now ? LEAD : 0 };
+    const fine = Math.max(1, Math.min(Math.floor(1000 / count), FINEST, step));
+    const spans = { from, step: step / fine, count: count * fine };
+    const [before, early, counts] = await Promise.all([
+      this.#numbers.dueBefore(Math.min(now, from), call),
+      this.#numbers.forecast(lead, call),
+      this.#numbers.forecast(spans, call),
+    ]);
+    const led = pacedSpans({ ...lead, counts: early, before }, pace, shares);
+    const shaped = pacedSpans(
+      { ...spans, counts, before: led.at(-1)?.waiting ?? before },
+      pace,
+      shares,
+    );
+    return joined(shaped, { from, step, fine });
+  }
+}
+
+function joined(
+  all: readonly PacedSpan[],
+  { from, step, fine }: { readonly from: number; readonly step: number; readonly fine: number },
+): FlowPreview {
+  const spans: FlowSpan[] = [];
+  for (let i = 0; i < all.length; i += fine) {
+    const parts = all.slice(i, i + fine);
+    spans.push({
+      at: from + spans.length * step,
+      due: sum(parts, ({ due }) => due),
+      ready: sum(parts, ({ ready }) => ready),
+      waiting: parts.at(-1)?.waiting ?? 0,
+    });
+  }
+  const last = all.findLastIndex(({ ready, waiting }) => ready + waiting > 0);
+  const end = all[last];
+  const endsAt = end === undefined || end.waiting > 0 ? undefined : end.lastAt;
+  return { from, step, spans, endsAt };
+}
+
+function sum(spans: readonly PacedSpan[], of: (span: PacedSpan) => number): number {
+  return spans.reduce((total, span) => total + of(span), 0);
+}
+
+/** Parts of the time until the first span. */
+const LEAD = 50;
+
+/** Parts of a span at most, for the places of its messages in it. */
+const FINEST = 20;

@@ -1,0 +1,70 @@
+import { replied } from "../fragments/deadline.ts";
+import { pacedDue, paceAt } from "../places/pace.ts";
+import { defineScript, type Script } from "../script.ts";
+
+/** Whether the queue has a rate. */
+export const IS_PACED = `redis.pcall("HGET", flow, "kind") == "paced"`;
+
+/** What a transfer replies that knows of no rate where there is one: it has moved nothing. */
+export const HELD =
+  "{ 0, 0, now, false, 0, 0, 0, false, {}, 0, false, false, false, false, false, false, 1 }";
+
+/** How a transfer to the LIST learns that the queue is reliable, and holds back if it has a rate: one question for both. */
+export const LIST_UNLESS_PACED = `
+local isStream = redis.call("EXISTS", stream, flow) > 0
+if isStream and redis.call("EXISTS", flow) == 1 then
+  if ${IS_PACED} then return ${HELD} end
+  isStream = redis.call("EXISTS", stream) == 1
+end`.trim();
+
+/** How a transfer to the stream holds back if the queue has a rate: it asks whenever it claims, and sweeps ask each time. */
+export const STREAM_UNLESS_PACED = `if claim ~= "0" and ${IS_PACED} then return ${HELD} end`;
+
+/**
+ * Returns the form of a transfer that keeps the queue's rate: it moves as many messages and retries as may go, by deadline
+ * whichever they are, and `next` is when more may. One that stands by, with a `grace`, sees only what could have gone before.
+ * If there is no rate any more, it moves all that is due.
+ *
+ * What has moved uses the rate up last. If Redis refuses that write, the rate is exceeded by one batch, and the error says so.
+ *
+ * The part has one of `shares` equal shares of the rate.
+ */
+export function paced<Key extends string, Arg extends string, Reply>(
+  { name, keys, args, reply, source }: Script<Key, Arg, Reply, never>,
+  zsets: "{ timeouts }" | "{ timeouts, retries }",
+): Script<Key | "flow", Arg | "shares", Reply, never> {
+  const body = source.body
+    .replace(LIST_UNLESS_PACED, `local isStream = redis.call("EXISTS", stream) == 1`)
+    .replace(STREAM_UNLESS_PACED, "");
+  return defineScript({
+    name: name.replace("transfer", "transfer-paced"),
+    keys,
+    args: [...args, "shares"],
+    needs: [...source.needs, paceAt, pacedDue, replied],
+    rarely: source.rarely,
+    lua: /* lua */ `
+local now = clock()
+local function clock() return now end
+local latest = math.floor(now / 1000) - grace
+local pace = paceAt(now - grace * 1000, shares)
+local due = pacedDue(${zsets}, latest, pace and math.min(limit, pace.tokens) or tonumber(limit))
+local function firstDue(zset) return unpack(due[zset], 1, 4) end
+local function move()
+${body}
+end
+local reply = move()
+if reply.err then return reply end
+for i = #reply + 1, 16 do reply[i] = false end
+reply[17], reply[18] = pace and 1 or 0, 0
+if not pace then return reply end
+local moved, since, next = reply[1], tonumber(reply[8] or nil), tonumber(reply[4] or nil)
+if moved > 0 then
+  redis.call("HSET", flow, "arrival", string.format("%.0f", math.max(pace.arrival, now) + moved * pace.step))
+  if since then reply[18] = math.max(0, math.floor(math.min(pace.since, now) / 1000 - since)) end
+end
+if next and next <= latest and moved >= pace.tokens then reply[4] = replied(pace.next(moved)) end
+return reply
+`,
+    reply,
+  });
+}

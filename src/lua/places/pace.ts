@@ -1,0 +1,88 @@
+import { defineFragment } from "../fragment.ts";
+import { allDue, firstDue } from "./due.ts";
+
+/*
+ * The rate of a paced queue (GCRA, the leaky bucket as a meter). The HASH `flow` holds it: `step`, how many microseconds
+ * each message takes of the rate; `burst`, how many messages may go at once after a while without any; and `arrival`, the
+ * instant (epoch microseconds) up to which the rate is used up. A message may go while `arrival` is at most `burst - 1` steps
+ * ahead, and moves it on by one step. `kind` is "paced", and `declared` what the user has set, in JSON.
+ *
+ * The ZSETs of delayed messages and retries are the waiting room: what is due and may not go yet stays where it is.
+ */
+
+/** `flowKind()`: 1 if the queue is paced, else 0. */
+export const flowKind = defineFragment({
+  keys: ["flow"],
+  lua: /* lua */ `
+local function flowKind()
+  return redis.pcall("HGET", flow, "kind") == "paced" and 1 or 0
+end
+`,
+});
+
+/**
+ * `paceAt(at, shares)`: the rate as of `at` (epoch microseconds), or nil if there is none. The part has one of `shares` equal
+ * shares of it. A table: `step`; `arrival`; `since`, when the first message could go; `tokens`, how many may go now; `next`,
+ * the instant (epoch ms) at which to look again once these are used up: when the next one may go, or as many as fall to 10 ms.
+ */
+export const paceAt = defineFragment({
+  keys: ["flow"],
+  lua: /* lua */ `
+local function paceAt(at, shares)
+  local found = redis.pcall("HMGET", flow, "kind", "step", "burst", "arrival")
+  local step, burst = tonumber(found[2] or nil), tonumber(found[3] or nil)
+  if found[1] ~= "paced" or not step or not burst then return nil end
+  step, burst = step * shares, math.max(1, math.floor(burst / shares))
+  local arrival = tonumber(found[4] or nil) or 0
+  local pace = { step = step, arrival = arrival, since = arrival - (burst - 1) * step }
+  -- A rounding error of the division must not cost a message its turn.
+  pace.tokens = math.max(0, math.min(burst, math.floor(burst - (arrival - at) / step + 1e-6)))
+  function pace.next(moved)
+    local used = math.max(arrival, at) + moved * step
+    local together = math.max(1, math.min(burst, math.floor(10000 / step)))
+    return math.ceil((used - (burst - together) * step) / 1000)
+  end
+  return pace
+end
+`,
+});
+
+/**
+ * `pacedDue(zsets, latest, most)`: the first `most` members of these ZSETs that are due, in one order. Returns a table that
+ * has for each ZSET what `firstDue` returns.
+ */
+export const pacedDue = defineFragment({
+  needs: [allDue, firstDue],
+  lua: /* lua */ `
+local function pacedDue(zsets, latest, most)
+  local due, counts = {}, {}
+  for _, zset in ipairs(zsets) do
+    local members, scores, head, isMore = {}, {}, false, true
+    -- With a limit of 0 the look would find all.
+    if most > 0 then members, scores, head, isMore = firstDue(zset, latest, most) end
+    if isMore and most > #members then members, scores = allDue(zset, latest, most) end
+    if isMore then
+      head = tonumber(redis.call("ZRANGE", zset, #members, #members, "WITHSCORES")[2]) or false
+    end
+    due[zset], counts[zset] = { members, scores, head, false }, 0
+  end
+  for _ = 1, most do
+    local first, earliest
+    for _, zset in ipairs(zsets) do
+      local score = due[zset][2][counts[zset] + 1]
+      if score and (not earliest or score < earliest) then first, earliest = zset, score end
+    end
+    if not first then break end
+    counts[first] = counts[first] + 1
+  end
+  for zset, count in pairs(counts) do
+    local members, scores = unpack(due[zset], 1, 2)
+    for i = #members, count + 1, -1 do
+      due[zset][3] = scores[i]
+      members[i], scores[i] = nil, nil
+    end
+  end
+  return due
+end
+`,
+});
