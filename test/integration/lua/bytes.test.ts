@@ -66,6 +66,8 @@ describe("keys", () => {
     await eventually(async () => (await redis.llen(name)) === 1);
     expect(await keysInRedis()).toEqual({
       [name]: "list",
+      // What the message has left there goes with the next sweep.
+      [`redisson_delay_queue:{${name}}`]: "list",
       [`delayline_mover:{${name}}`]: "string",
       [`delayline_listed:{${name}}`]: "string",
     });
