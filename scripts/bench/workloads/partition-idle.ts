@@ -43,7 +43,7 @@ export const partitionIdle: Workload = {
           value: each.reduce((sum, [, count]) => sum + count, 0),
           unit: "",
           parts: Object.fromEntries(each),
-          ...(isExclusive && { goal: { atMost: 20 } }),
+          ...(isExclusive && { goal: { atMost: 4 } }),
           ...(partitions === 8 && !isExclusive && kind === "plain" && { goal: { atMost: 3 } }),
         });
       }

@@ -15,7 +15,7 @@ export interface Attendance {
  * that have the queue open.
  *
  * Drops members that were not seen for `timeout` milliseconds, and those seen that far in the future: the clock has
- * been set back since. The removals come first: after a removal Redis accepts every write of the script, even if its
+ * been set back since. The removal comes first: after a removal Redis accepts every write of the script, even if its
  * memory is full.
  */
 export const attend = defineScript({
@@ -26,21 +26,29 @@ export const attend = defineScript({
   lua: /* lua */ `
 local fact = redis.call("GET", partitions)
 local now = math.floor(clock() / 1000)
-redis.call("ZREM", members, "", unpack(redis.call("ZRANGEBYSCORE", members, "-inf", now - timeout, "LIMIT", 0, 1000)))
-redis.call("ZREM", members, "", unpack(redis.call("ZRANGEBYSCORE", members, now + timeout, "inf", "LIMIT", 0, 1000)))
-if gone == "1" then redis.call("ZREM", members, member) else redis.call("ZADD", members, now, member) end
+local found, seen, gones = redis.call("ZRANGE", members, 0, -1, "WITHSCORES"), {}, { "" }
+if gone == "1" then gones[2] = member end
+for i = 1, #found, 2 do
+  local idle = now - found[i + 1]
+  if math.abs(idle) >= tonumber(timeout) then
+    if #gones < 1000 then gones[#gones + 1] = found[i] end
+  elseif found[i] ~= member then
+    seen[#seen + 1] = found[i]
+    seen[#seen + 1] = idle
+  end
+end
+redis.call("ZREM", members, unpack(gones))
+if gone ~= "1" then
+  redis.call("ZADD", members, now, member)
+  seen[#seen + 1] = member
+  seen[#seen + 1] = 0
+end
 redis.call("EXPIRE", members, math.ceil(timeout / 100))
-return { fact, redis.call("ZRANGE", members, 0, -1, "WITHSCORES"), now }
+return { fact, seen }
 `,
-  reply: (raw: RawReply): Attendance => {
-    const { fact, members, now } = asRow(raw, {
+  reply: (raw: RawReply): Attendance =>
+    asRow(raw, {
       fact: orNothing(asText),
-      members: (rows) => asRows(rows, { member: asText, seenAt: asNumber }),
-      now: asNumber,
-    });
-    return {
-      fact,
-      members: members.map(({ member, seenAt }) => ({ member, idle: now - seenAt })),
-    };
-  },
+      members: (rows) => asRows(rows, { member: asText, idle: asNumber }),
+    }),
 });

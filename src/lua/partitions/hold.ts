@@ -114,18 +114,22 @@ function linesOf(lines: RawReply | undefined): string[] {
     .filter((line) => line !== "");
 }
 
-/** Makes the lease last `duration` milliseconds from now. Returns whether the process still has it. */
+/**
+ * Makes the lease last `duration` milliseconds from now. Returns the server's time (epoch ms); undefined if the process no
+ * longer has the lease.
+ */
 export const renewHold = defineScript({
   name: "renew-hold",
   keys: ["holder"],
   args: ["process", "fence", "duration"],
   needs: [clock, holds],
   lua: /* lua */ `
-if not holds(process, fence) then return 0 end
-redis.call("HSET", holder, "until", string.format("%.0f", math.floor(clock() / 1000) + duration))
-return 1
+if not holds(process, fence) then return false end
+local micros = clock()
+redis.call("HSET", holder, "until", string.format("%.0f", math.floor(micros / 1000) + duration))
+return micros
 `,
-  reply: asFlag,
+  reply: orNothing(asInstant),
 });
 
 /**

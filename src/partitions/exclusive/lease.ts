@@ -65,7 +65,7 @@ export class Lease {
       () => !this.#over.signal.aborted,
       {},
     );
-    this.#renewals.start(INTERVAL);
+    this.#renewals.start(this.#untilNext);
     this.#renewed(sentAt);
   }
 
@@ -164,30 +164,37 @@ export class Lease {
     script: Script<Key, Arg, Reply, Column>,
     args: Arguments<Arg>,
     rows?: readonly Row<Column>[],
-    knownFact?: string,
   ): Promise<Reply> {
     const { queue } = this.#claim.part;
-    return queue.run(queue.server.connections.background, script, args, rows, knownFact);
+    return queue.run(queue.server.connections.background, script, args, rows);
+  }
+
+  /** Milliseconds until the next renewal: at the same instant as those of the other leases. */
+  get #untilNext(): number {
+    return this.#claim.part.queue.server.steps.until(INTERVAL);
   }
 
   /** Returns the milliseconds until the next renewal. */
   async #renew(): Promise<number> {
-    const sentAt = presenceTime.now();
-    this.#claim.part.queue.server.connections.followTime();
+    const { part, knownFact } = this.#claim;
+    const { background } = part.queue.server.connections;
+    const [asked, sentAt] = [queueTime.now(), presenceTime.now()];
     const args = { ...this.#own, duration: DURATION };
-    let isOurs: boolean;
+    let serverTime: number | undefined;
     try {
-      isOurs = await this.#run(renewHold, args, [], this.#claim.knownFact());
+      serverTime = await part.queue.runTogether(background, renewHold, args, knownFact());
     } catch (error) {
       // If the number of partitions has changed this process knows it now, and ends the lease after its handler.
       if (heldFact(error) === undefined) throw error;
       return RETRY;
     }
-    if (!isOurs) this.lose("another process has taken it");
+    if (serverTime === undefined) this.lose("another process has taken it");
     // Once over it stays so: what was not handed out meanwhile would be behind what is read now.
     else if (!this.isOurs) this.lose(NOT_RENEWED);
     else if (!this.#renewals.isStopped) this.#renewed(sentAt);
-    return INTERVAL;
+    // Somebody has to notice when the clock is set; see `hold`.
+    if (serverTime !== undefined) part.queue.clock.observe(serverTime, asked);
+    return this.#untilNext;
   }
 
   /** The lease lasts from `sentAt` on. */
@@ -202,7 +209,7 @@ export const DURATION = PAST;
 
 const NOT_RENEWED = "it was not renewed in time";
 
-/** Milliseconds between two renewals. */
+/** Milliseconds between two renewals. Those of all leases on a server are one command. */
 const INTERVAL = 800;
 
 /** Milliseconds until a failed renewal is tried again. */
