@@ -291,10 +291,10 @@ export class Group implements Origin {
   #accept(read: readonly ReadEntry[], sentAt: number): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
+      const known = this.#isExclusive ? this.#held.get(entry.entryId) : undefined;
       if ("fields" in entry) void this.#quarantine(entry.entryId, entry.fields);
-      else if (this.#isExclusive && this.#held.has(entry.entryId)) {
-        void this.settlements.setAside(this.#held.get(entry.entryId) as Held);
-      } else if (entry.group !== undefined && entry.group !== this.settings.group) {
+      else if (known !== undefined) void this.settlements.setAside(known);
+      else if (entry.group !== undefined && entry.group !== this.settings.group) {
         void this.settlements.skip(entry.entryId).catch(() => {});
       } else if (entry.heldBackUntil !== undefined && !this.#isExclusive) {
         void this.#giveBackStranger(entry.entryId);

@@ -134,7 +134,7 @@ export class LeaseKeeper {
     // A delivery that is settled while the beat is under way may still be in the reply.
     const before = new Set(this.#held.all().map(({ entry }) => entry.entryId));
     const ours = await this.#askAll();
-    const strangers = [...ours].filter((id) => !before.has(id) && !this.#held.has(id));
+    const strangers = this.#held.unheldOf(ours).filter((id) => !before.has(id));
     await Promise.all(strangers.map((id) => this.#onStranger(id)));
   }
 
@@ -181,7 +181,7 @@ export class LeaseKeeper {
       if (ours.has(held.entry.entryId)) held.confirmedAt = sentAt;
       else if (!held.isSettling) held.lose();
     }
-    await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
+    await this.#giveBackStrangers(this.#held.unheldOf(ours));
     if (this.#isIdle) return this.#queue.server.steps.until(this.#interval);
     // Never at once: a Redis that takes this long to reply is busy.
     return Math.max(sentAt + this.#interval - queueTime.now(), this.#interval / 4);

@@ -210,15 +210,32 @@ test("a delivery is held from when it is added until it leaves", async () => {
     Held,
     Held,
   ];
-  expect([deliveries.size, deliveries.all(), deliveries.has("1-1"), deliveries.has("1-3")]).toEqual(
-    [2, [a, b], true, false],
-  );
+  expect([deliveries.size, deliveries.all()]).toEqual([2, [a, b]]);
+  expect([deliveries.get("1-1"), deliveries.get("1-3")]).toEqual([a, undefined]);
   const before = deliveries.all();
   await a.settle(settled);
   b.lose();
   // The callback comes after it has left.
   expect(left).toEqual(["1-1 of 1", "1-2 of 0"]);
-  expect([deliveries.size, deliveries.has("1-1"), before.length]).toEqual([0, false, 2]);
+  expect([deliveries.size, deliveries.get("1-1"), before.length]).toEqual([0, undefined, 2]);
+});
+
+test("whichever delivery leaves, the others stay in their order", () => {
+  const ids = ["1-1", "1-2", "1-3", "1-4"];
+  for (const gone of ids) {
+    const deliveries = new HeldDeliveries(newGroup(), () => {});
+    for (const entryId of ids) deliveries.add(entry({ entryId }));
+    const left = deliveries.get(gone)!;
+    left.lose();
+    const rest = ids.filter((id) => id !== gone);
+    const heldNow = () => deliveries.all().map((held) => held.entry.entryId);
+    expect([heldNow(), left.previous, left.next]).toEqual([rest, undefined, undefined]);
+    expect(deliveries.unheldOf(["1-0", ...ids])).toEqual(["1-0", gone]);
+    deliveries.add(entry({ entryId: "1-5" }));
+    expect([heldNow(), deliveries.size]).toEqual([[...rest, "1-5"], 4]);
+    for (const held of deliveries.all()) held.lose();
+    expect([heldNow(), deliveries.size]).toEqual([[], 0]);
+  }
 });
 
 test("one suspect waits and the others go back; it is handed out when nothing else is held", async () => {
