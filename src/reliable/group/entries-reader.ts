@@ -22,7 +22,7 @@ export class EntriesReader implements ReplyReader {
   #at = 0;
   /** The number in the header that was read last, such as 24 of `$24\r\n`. */
   #count = 0;
-  /** Where the fields and values of an entry begin and end. */
+  /** Where the fields and values of an entry begin and end, and behind them those of a longer one before. */
   readonly #ends: number[] = [];
   /** Why reading has stopped: see {@link ReplyReader.read}. */
   #stop: number | undefined;
@@ -56,22 +56,21 @@ export class EntriesReader implements ReplyReader {
     if (!this.#header(LIST)) return false;
     const count = this.#count;
     const ends = this.#ends;
-    ends.length = 0;
     for (let i = 0; i < count; i++) {
       if (!this.#string()) return false;
       const end = this.#at - END;
-      ends.push(end - this.#count, end);
+      ends[2 * i] = end - this.#count;
+      ends[2 * i + 1] = end;
     }
     const entryId = this.#bytes.toString("latin1", idAt, idEnd);
-    this.entries.push(this.#bareEntry(entryId) ?? readEntry(entryId, this.#fields()));
+    this.entries.push(this.#bareEntry(entryId, count) ?? readEntry(entryId, this.#fields(count)));
     this.#left!--;
     return true;
   }
 
   /** The entry, if it has an address and a payload alone, as most have. */
-  #bareEntry(entryId: string): Entry | undefined {
-    if (this.#ends.length !== 8 || !this.#isField(0, "a") || !this.#isField(2, "p"))
-      return undefined;
+  #bareEntry(entryId: string, count: number): Entry | undefined {
+    if (count !== 4 || !this.#isField(0, "a") || !this.#isField(2, "p")) return undefined;
     return bareEntry(entryId, this.#value(1), this.#value(3));
   }
 
@@ -84,8 +83,8 @@ export class EntriesReader implements ReplyReader {
     return this.#bytes.subarray(this.#ends[2 * i], this.#ends[2 * i + 1]);
   }
 
-  #fields(): Buffer[] {
-    return Array.from({ length: this.#ends.length / 2 }, (_, i) => this.#value(i));
+  #fields(length: number): Buffer[] {
+    return Array.from({ length }, (_, i) => this.#value(i));
   }
 
   /** Reads a string with its header. */
