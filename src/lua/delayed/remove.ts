@@ -1,6 +1,6 @@
 import type { Fragment } from "../fragment.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
-import { findNext, keysOf } from "../places/delayed.ts";
+import { findNext, keysOf, probing } from "../places/delayed.ts";
 import { countDue } from "../places/due.ts";
 import { leaving } from "../places/leaving.ts";
 import { asFlags, asNumber } from "../reply.ts";
@@ -34,7 +34,7 @@ const defineRemove = <const Column extends string>(
     keys: ["businessKeys"],
     args: ["elementsAre"],
     each: columns,
-    needs: [needs, keysOf, leaving],
+    needs: [needs, keysOf, leaving, probing],
     rarely: [keysOfRetries],
     lua: /* lua */ `
 local names, places, entries, keys, others, isChosen, flags = {}, {}, {}, {}, {}, {}, {}

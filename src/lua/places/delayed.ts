@@ -74,16 +74,50 @@ end
 `,
 });
 
+/** `byProbe`: how `locate` finds a message among equal deadlines by writing; nil unless a script has {@link probing}. */
+const probes = defineFragment({ lua: "local byProbe = nil" });
+
+/**
+ * For a script that removes messages: `locate` then puts a probe, the beginning of the sought member. It sorts right before
+ * that one, so its rank leads there: five commands, where the search among 50,000 needs 18.
+ *
+ * `byProbe(zset, address, deadline, text)`: whether it was found out, and what `locate` returns then.
+ *
+ * No rollback: the probe is put only where Redis permits to remove it, and behind a removal full memory refuses nothing.
+ * Where it is refused, or a foreign member has the same bytes, it is not found out.
+ */
+export const probing = defineFragment({
+  needs: [costs, probes],
+  lua: /* lua */ `
+local mayProbe = nil
+byProbe = function(zset, address, deadline, text)
+  if mayProbe == nil then mayProbe = redis.pcall("ZREM", zset, "delayline: nothing") == 0 end
+  local beginning = string.char(#address - 8) .. address:sub(9)
+  if not mayProbe or redis.pcall("ZADD", zset, "NX", text, beginning) ~= 1 then return false end
+  local at = redis.pcall("ZRANK", zset, beginning)
+  local found = type(at) == "number" and redis.pcall("ZRANGE", zset, at + 1, at + 1, "WITHSCORES") or at
+  redis.call("ZREM", zset, beginning)
+  if found.err then return false end
+  local member = found[1] or ""
+  cost = cost + 1 + #member / 4096
+  if tonumber(found[2]) ~= deadline or member:sub(1, #beginning) ~= beginning then return true, nil, nil, at end
+  if #member < #beginning + 8 then return false end
+  return true, member, deadline, at
+end
+`,
+});
+
 /**
  * Finds messages by address, in O(log N): reads the first member with the deadline and, if that is another message,
  * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
  * length means by id.
  *
  * `locate(zset, address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes) in a ZSET
- * of members by deadline, or nil if it is not there. After a binary search, also its rank, or that of the next message.
+ * of members by deadline, or nil if it is not there. If the first member was another one, also its rank, or that of the
+ * next message.
  */
 export const locate = defineFragment({
-  needs: [costs, deadlineOf],
+  needs: [costs, deadlineOf, probes],
   rarely: [searchEqual],
   lua: /* lua */ `
 local function locate(zset, address)
@@ -96,6 +130,10 @@ local function locate(zset, address)
   local length = #address - 8
   local isIt = member:byte(1) == length and #member >= length + 9 and member:sub(2, length + 1) == address:sub(9)
   if isIt then return member, deadline end
+  if byProbe then
+    local isDone, found, due, rank = byProbe(zset, address, deadline, text)
+    if isDone then return found, due, rank end
+  end
   return rare().searchEqual(zset, address, member, deadline, text)
 end
 `,

@@ -3,6 +3,7 @@ import { remove, removeElements } from "../../../src/lua/delayed/remove.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";
+import { newRedis, redisUrl } from "../../helpers/redis.ts";
 
 const [a, b, c] = [message("a", 1000, "1"), message("b", 1000, "2"), message("c", 3000, "3")];
 const gone = message("g", 1000, "4");
@@ -57,4 +58,72 @@ test("one by id and by key in one script counts once", async () => {
   const rows = [byKey(a), byId(a), byId(b), byKey(b)];
   expect(await run(queue.redis, remove, queue.keys, {}, rows)).toEqual([true, false, true, false]);
   expect(await queue.snapshot()).toEqual({ order: [a, b].map(asAddress) });
+});
+
+const beginningOf = ({ member }: Message) => member.slice(0, 17);
+const cancelById = ({ redis, keys }: Moves, targets: readonly Message[]) =>
+  run(redis, remove, keys, { elementsAre: "addresses" }, targets.map(byId));
+
+describe("among equal deadlines", () => {
+  const at = 5000;
+  const equal = Array.from("defghi", (payload) => message(payload, at, `key of ${payload}`));
+  const [first, second, third] = equal as [Message, Message, Message];
+
+  test("each is found, whichever it is, and nothing else leaves", async () => {
+    const queue = await newMoves();
+    for (const target of equal) {
+      await queue.redis.del(queue.keys.timeouts, queue.keys.businessKeys);
+      await queue.seed(stateOf([a, ...equal, message("z", at + 1)]));
+      expect(await cancelById(queue, [target])).toEqual([true]);
+      const rest = equal.filter((one) => one !== target);
+      expect(await queue.snapshot()).toEqual(stateOf([a, ...rest, message("z", at + 1)]));
+    }
+  });
+
+  test("one that is gone, or has another deadline now, is not", async () => {
+    const queue = await newMoves();
+    const later = { ...third, delayed: [third.member, at + 1] as const };
+    const there = [first, second, later];
+    await queue.seed(stateOf(there));
+    expect(await cancelById(queue, [third, message("y", at), message("b", at)])).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(await queue.snapshot()).toEqual(stateOf(there));
+  });
+
+  test.each([
+    { what: "its beginning", foreign: beginningOf(third) },
+    { what: "a broken copy", foreign: `${beginningOf(third)}\u0001` },
+  ])("a foreign member that is $what stays", async ({ foreign }) => {
+    const queue = await newMoves();
+    const { timeouts, businessKeys } = stateOf([first, second]);
+    await queue.seed({
+      ...stateOf([first, second, third]),
+      timeouts: [...timeouts, [foreign, at], third.delayed],
+    });
+    expect(await cancelById(queue, [third])).toEqual([true]);
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [...timeouts, [foreign, at]],
+      businessKeys,
+    });
+  });
+
+  test.each([
+    { what: "may not write to the ZSET", rule: "-zadd" },
+    { what: "may not count, as a search does", rule: "-zcount" },
+  ])("a user who $what cancels", async ({ rule }) => {
+    const queue = await newMoves();
+    await queue.seed(stateOf(equal));
+    const user = `u-${queue.keys.ready}`;
+    await queue.redis.acl("SETUSER", user, "on", "nopass", "~*", "&*", "+@all", rule);
+    const redis = newRedis(redisUrl(), { username: user, password: "any" });
+    const rows = [byId(third)];
+    expect(await run(redis, remove, queue.keys, { elementsAre: "addresses" }, rows)).toEqual([
+      true,
+    ]);
+    await queue.redis.acl("DELUSER", user);
+    expect(await queue.snapshot()).toEqual(stateOf(equal.filter((one) => one !== third)));
+  });
 });

@@ -247,7 +247,18 @@ const removals = BOTH.flatMap((elements): Scenario[] => {
   const elementsOf = both.map((one) => ({ element: bytes(ELEMENT[elements](one)) }));
   const byId = both.map((one) => ({ id: bytes(one.address), key: "" }));
   const byKey = both.map(({ key }) => ({ id: "", key }));
+  const equal = ["v", "w", "x"].map((payload) => message(payload, 1900, `key of ${payload}`));
   return [
+    {
+      script: remove,
+      elements,
+      when: "among equal deadlines",
+      seed: seeded(delayedState(elements, ...equal), {
+        args: {},
+        rows: equal.slice(1).map(({ key }) => ({ id: "", key })),
+      }),
+      rules,
+    },
     {
       script: removeElements,
       elements,
