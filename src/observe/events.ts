@@ -88,8 +88,13 @@ export interface TransferEvent {
   readonly queue: string;
   /** How many messages. */
   readonly count: number;
-  /** Milliseconds from the deadline of the oldest message until the transfer; not finite if unknown. */
+  /**
+   * Milliseconds from the deadline of the oldest message until the transfer, without the wait for its turn if the queue has
+   * a rate; not finite if unknown.
+   */
   readonly lateness: number;
+  /** When they became ready (epoch ms on the server's clock). */
+  readonly at: number;
 }
 
 /** `delayline:dropped`: a due message was dropped because of a condition that it was offered with. */

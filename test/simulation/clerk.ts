@@ -1,5 +1,5 @@
 import { DelayedQueue } from "../../src/handles/delayed-queue.ts";
-import { OfferManyError, type OnlyIf, type ReliableQueue } from "../../src/index.ts";
+import { OfferManyError, type OnlyIf, type Rate, type ReliableQueue } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -157,6 +157,22 @@ export class Clerk {
       for await (const { payload } of queue.soonest()) all.push(payload);
       return all;
     });
+  }
+
+  async setFlow(rate: Rate) {
+    await this.#call("setFlow", { ...rate }, async () => {
+      await this.queue.flow.set({ rate });
+      return true;
+    });
+  }
+
+  /** Returns whether it has worked. */
+  async clearFlow(): Promise<boolean> {
+    const isDone = await this.#call("clearFlow", {}, async () => {
+      await this.queue.flow.clear();
+      return true;
+    });
+    return isDone === true;
   }
 
   async pause() {

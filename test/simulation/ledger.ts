@@ -35,6 +35,7 @@ import {
 import { paused, takenInPause } from "./ledger/pauses.ts";
 import type { Promises, Rule } from "./ledger/promises.ts";
 import { punctual } from "./ledger/punctual.ts";
+import { rated } from "./ledger/rates.ts";
 import { restoredFor, restoredOnce, restingAfterRestore } from "./ledger/restores.ts";
 import { inTurn } from "./ledger/turns.ts";
 import { exactYes } from "./ledger/yes.ts";
@@ -77,6 +78,7 @@ const RULES: readonly Rule[] = [
   strictOrder,
   paused,
   takenInPause,
+  rated,
   punctual,
   inTurn,
   restoredFor,
@@ -181,8 +183,8 @@ export class Ledger {
   /** Notes which process moves messages. Returns how to stop. */
   watchMoves(): () => void {
     const note = (event: unknown) => {
-      const { queue, count } = event as TransferEvent;
-      if (queue === this.queue) this.note(undefined, { moved: count });
+      const { queue, count, at } = event as TransferEvent;
+      if (queue === this.queue) this.note(undefined, { moved: count, movedAt: at });
     };
     subscribe(TRANSFER, note);
     return () => void unsubscribe(TRANSFER, note);

@@ -367,7 +367,7 @@ export class TransferTask implements Listener {
     if (waited !== undefined) counters.waited.record(waited, moved);
     counters.systemLateness.record(lateness, moved);
     if (!transfers.hasSubscribers) return;
-    transfers.publish({ queue: counters.queue, count: moved, lateness });
+    transfers.publish({ queue: counters.queue, count: moved, lateness, at: serverTime });
   }
 
   #countDropped(dropped: TransferReply["dropped"]): void {

@@ -25,7 +25,7 @@ export const STREAM_UNLESS_PACED = `if claim ~= "0" and ${IS_PACED} then return 
  * whichever they are, and `next` is when more may. One that stands by, with a `grace`, sees only what could have gone before.
  * If there is no rate any more, it moves all that is due.
  *
- * What has moved uses the rate up last. If Redis refuses that write, the rate is exceeded by one batch, and the error says so.
+ * What is to move uses the rate up first: if Redis refuses that write, nothing moves. What did not move gives its part back.
  *
  * The part has one of `shares` equal shares of the rate.
  */
@@ -46,9 +46,20 @@ export function paced<Key extends string, Arg extends string, Reply>(
 local now = clock()
 local function clock() return now end
 local latest = math.floor(now / 1000) - grace
-local pace = paceAt(now - grace * 1000, shares)
-local due = pacedDue(${zsets}, latest, pace and math.min(limit, pace.tokens) or tonumber(limit))
+local pace = paceAt(now, grace * 1000, shares)
+local due, count = pacedDue(${zsets}, latest, pace and math.min(limit, pace.tokens) or tonumber(limit))
 local function firstDue(zset) return unpack(due[zset], 1, 4) end
+local function useUp(messages)
+  local arrival = string.format("%.0f", math.max(pace.arrival, now) + messages * pace.step)
+  local used = redis.pcall("HSET", flow, "arrival", arrival)
+  return type(used) == "table" and used or nil
+end
+if pace and (count > 0 or pace.wasTurned) and useUp(count) then
+  -- When memory is full, Redis refuses only the first write, and never a removal.
+  redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+  local refusal = useUp(count)
+  if refusal then return refusal end
+end
 local function move()
 ${body}
 end
@@ -58,10 +69,8 @@ for i = #reply + 1, 16 do reply[i] = false end
 reply[17], reply[18] = pace and 1 or 0, 0
 if not pace then return reply end
 local moved, since, next = reply[1], tonumber(reply[8] or nil), tonumber(reply[4] or nil)
-if moved > 0 then
-  redis.call("HSET", flow, "arrival", string.format("%.0f", math.max(pace.arrival, now) + moved * pace.step))
-  if since then reply[18] = math.max(0, math.floor(math.min(pace.since, now) / 1000 - since)) end
-end
+if moved < count then useUp(moved) end
+if moved > 0 and since then reply[18] = math.max(0, math.floor(math.min(pace.since, now) / 1000 - since)) end
 if next and next <= latest and moved >= pace.tokens then reply[4] = replied(pace.next(moved)) end
 return reply
 `,

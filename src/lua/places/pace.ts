@@ -21,20 +21,23 @@ end
 });
 
 /**
- * `paceAt(at, shares)`: the rate as of `at` (epoch microseconds), or nil if there is none. The part has one of `shares` equal
- * shares of it. A table: `step`; `arrival`; `since`, when the first message could go; `tokens`, how many may go now; `next`,
+ * `paceAt(now, ago, shares)`: the rate as it was at `ago` microseconds before `now` (epoch microseconds), or nil if there is
+ * none. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has
+ * to be stored anew; `since`, when the first message could go; `tokens`, how many may go now; `next`,
  * the instant (epoch ms) at which to look again once these are used up: when the next one may go, or as many as fall to 10 ms.
  */
 export const paceAt = defineFragment({
   keys: ["flow"],
   lua: /* lua */ `
-local function paceAt(at, shares)
+local function paceAt(now, ago, shares)
   local found = redis.pcall("HMGET", flow, "kind", "step", "burst", "arrival")
   local step, burst = tonumber(found[2] or nil), tonumber(found[3] or nil)
   if found[1] ~= "paced" or not step or not burst then return nil end
   step, burst = step * shares, math.max(1, math.floor(burst / shares))
-  local arrival = tonumber(found[4] or nil) or 0
-  local pace = { step = step, arrival = arrival, since = arrival - (burst - 1) * step }
+  local stored = tonumber(found[4] or nil) or 0
+  -- No more than the burst is ever used up. A later arrival means that the server's clock was set back.
+  local at, arrival = now - ago, math.min(stored, now + burst * step)
+  local pace = { step = step, arrival = arrival, wasTurned = arrival < stored, since = arrival - (burst - 1) * step }
   -- A rounding error of the division must not cost a message its turn.
   pace.tokens = math.max(0, math.min(burst, math.floor(burst - (arrival - at) / step + 1e-6)))
   function pace.next(moved)
@@ -49,13 +52,13 @@ end
 
 /**
  * `pacedDue(zsets, latest, most)`: the first `most` members of these ZSETs that are due, in one order. Returns a table that
- * has for each ZSET what `firstDue` returns.
+ * has for each ZSET what `firstDue` returns; and how many they are.
  */
 export const pacedDue = defineFragment({
   needs: [allDue, firstDue],
   lua: /* lua */ `
 local function pacedDue(zsets, latest, most)
-  local due, counts = {}, {}
+  local due, counts, total = {}, {}, 0
   for _, zset in ipairs(zsets) do
     local members, scores, head, isMore = {}, {}, false, true
     -- With a limit of 0 the look would find all.
@@ -73,7 +76,7 @@ local function pacedDue(zsets, latest, most)
       if score and (not earliest or score < earliest) then first, earliest = zset, score end
     end
     if not first then break end
-    counts[first] = counts[first] + 1
+    counts[first], total = counts[first] + 1, total + 1
   end
   for zset, count in pairs(counts) do
     local members, scores = unpack(due[zset], 1, 2)
@@ -82,7 +85,7 @@ local function pacedDue(zsets, latest, most)
       members[i], scores[i] = nil, nil
     end
   end
-  return due
+  return due, total
 end
 `,
 });

@@ -94,7 +94,7 @@ for _, zset in ipairs(dueZsets) do
 end
 found.nextDeadline = next and replied(next)
 if found.overdue > 0 then
-  local pace = paceAt(now, shares)
+  local pace = paceAt(now, 0, shares)
   -- One that could have gone a second ago waits for a process, not for its turn.
   if pace and pace.since > now - 1000000 then found.waiting, found.overdue = found.overdue, 0 end
 end

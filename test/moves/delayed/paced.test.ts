@@ -78,6 +78,14 @@ describe.each(all)("%s at a rate", (_, script) => {
     }
   });
 
+  test("a server's clock that was set back holds nothing up for longer than the burst takes", async () => {
+    const queue = await newMoves();
+    const flow = tenPerSecond(3, NOW + 3_600_000);
+    await queue.seed({ timeouts: overdue(9).map(({ delayed }) => delayed), flow });
+    expect(await moveAt(queue, script, NOW)).toMatchObject({ moved: 0, next: NOW + 100 });
+    expect(await moveAt(queue, script, NOW + 300)).toMatchObject({ moved: 3 });
+  });
+
   test("a message that is not due takes nothing of the rate, and its deadline is next", async () => {
     const queue = await newMoves();
     const [first, later] = [message("a", NOW - 5), message("b", NOW + 5)];

@@ -25,7 +25,7 @@ export const RULES = {
     return { ...others, businessKeys: { ...index, value } };
   },
 
-  /** How much of the rate is used up: what moved while Redis refused to note it was too much. */
+  /** How much of the rate is used up: what was refused has used up its part. */
   flow: (state: State): State => omit(state, "flow"),
 
   /** A retrying message is without its business key, if Redis refuses the index. */

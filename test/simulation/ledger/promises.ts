@@ -30,6 +30,8 @@ export interface Promises {
   readonly areOffersInTurn?: boolean;
   /** Whether a consumer that waits gets its messages as soon as they are due. */
   readonly isPunctual?: boolean;
+  /** How many partitions share the rate. Defaults to 1. */
+  readonly parts?: number;
   /** Whether its partitions are on several servers, of which one may fall back and the others do not. */
   readonly isSpread?: boolean;
   /** What the processes do when Redis goes back to an older copy. Defaults to reporting it. */

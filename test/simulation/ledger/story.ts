@@ -108,6 +108,13 @@ export interface Deed extends Moment {
   readonly by: string;
 }
 
+/** Messages that a process has moved. */
+export interface Move extends Deed {
+  readonly count: number;
+  /** When, by the server's clock (epoch ms). */
+  readonly movedAt: number;
+}
+
 /** A key of the user's, as it stood from some moment on. */
 export interface GuardState extends Moment {
   readonly key: string;
@@ -148,7 +155,7 @@ export class Story {
   /** When a process told that Redis went back to an older copy. */
   readonly restores: Deed[] = [];
   /** When a process learnt that it had moved messages. */
-  readonly moves: Deed[] = [];
+  readonly moves: Move[] = [];
   /** Every moment, in order. */
   readonly moments: Moment[] = [];
   /** Since when no fault was injected any more. */
@@ -251,7 +258,8 @@ export class Story {
     } else if ("restored" in event) {
       this.restores.push({ ...moment, by: event["by"] as string });
     } else if ("moved" in event) {
-      this.moves.push({ ...moment, by: process ?? "" });
+      const { moved, movedAt } = event as { moved: number; movedAt: number };
+      this.moves.push({ ...moment, by: process ?? "", count: moved, movedAt });
     } else if ("calm" in event) this.calm = moment;
   }
 

@@ -1,4 +1,5 @@
 import { CONDITIONS } from "./conditions.ts";
+import { FLOW } from "./flow.ts";
 import { HISTORY } from "./history.ts";
 import type { Mutant } from "./mutant.ts";
 import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
@@ -11,6 +12,7 @@ import { SCHEDULES } from "./schedules.ts";
 export const MUTANTS: readonly Mutant[] = [
   ...PLAIN,
   ...CONDITIONS,
+  ...FLOW,
   ...RELIABLE,
   ...PARTITIONS,
   ...EXCLUSIVE,

@@ -1,5 +1,6 @@
 import type { World } from "../sim.ts";
 import { exclusive } from "./exclusive.ts";
+import { flow } from "./flow.ts";
 import { groups } from "./groups.ts";
 import { guards } from "./guards.ts";
 import { keys } from "./keys.ts";
@@ -23,6 +24,7 @@ export const WORLDS: readonly World[] = [
   keys,
   guards,
   pauses,
+  flow,
   restores,
   partitions,
   exclusive,
