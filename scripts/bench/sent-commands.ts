@@ -2,13 +2,15 @@ import type { Redis } from "ioredis";
 import type { Site } from "./site.ts";
 
 /**
- * Counts the commands that clients send, with `MONITOR`. Unlike `INFO commandstats` it leaves out the commands that
+ * Counts the commands that clients send, with `MONITOR`. Unlike `INFO commandstats` it tells them from the commands that
  * scripts run. It costs the servers time, so durations are measured without it.
  */
 export class SentCommands {
   readonly #site: Site;
   readonly #monitors: readonly Redis[];
   readonly #counts = new Map<string, number>();
+  /** How many commands scripts have run. */
+  inScripts = 0;
 
   private constructor(site: Site, monitors: readonly Redis[]) {
     this.#site = site;
@@ -17,7 +19,8 @@ export class SentCommands {
       // ioredis may mistake a line that arrives together with others for a reply. That command is not counted.
       monitor.on("error", () => {});
       monitor.on("monitor", (_time, [command = ""]: string[], source: string) => {
-        if (source !== "lua") this.#add(command.toLowerCase());
+        if (source === "lua") this.inScripts += 1;
+        else this.#add(command.toLowerCase());
       });
     }
   }

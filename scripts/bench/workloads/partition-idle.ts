@@ -29,6 +29,8 @@ export const partitionIdle: Workload = {
         const crew = { masters: 1, processes: PROCESSES, concurrency: 10 };
         const plan = { ...crew, kind, partitions, isExclusive };
         await using staff = await Staff.start(plan);
+        // Blocks are short for as long after something has happened.
+        await sleep(SETTLING);
         // The producer's connection would send its checks, too.
         await staff.producer.call("close");
         const commands = await SentCommands.start(staff.site);
@@ -46,6 +48,8 @@ export const partitionIdle: Workload = {
           ...(isExclusive && { goal: { atMost: 4 } }),
           ...(partitions === 8 && !isExclusive && kind === "plain" && { goal: { atMost: 3 } }),
         });
+        const inScripts = commands.inScripts / seconds / PROCESSES;
+        figures.push({ name: "  commands that scripts run", value: inScripts, unit: "" });
       }
     }
     return figures;
@@ -53,3 +57,6 @@ export const partitionIdle: Workload = {
 };
 
 const PROCESSES = 3;
+
+/** Milliseconds. */
+const SETTLING = 12_000;
