@@ -10,16 +10,6 @@ import { allDue, firstDue } from "./due.ts";
  * The ZSETs of delayed messages and retries are the waiting room: what is due and may not go yet stays where it is.
  */
 
-/** `flowKind()`: 1 if the queue is paced, else 0. */
-export const flowKind = defineFragment({
-  keys: ["flow"],
-  lua: /* lua */ `
-local function flowKind()
-  return redis.pcall("HGET", flow, "kind") == "paced" and 1 or 0
-end
-`,
-});
-
 /**
  * `paceAt(now, ago, shares)`: the rate as it was at `ago` microseconds before `now` (epoch microseconds), or nil if there is
  * none. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has

@@ -37,6 +37,7 @@ describe("the numbers of queues", () => {
       [`delayline_overdue{queue="${name}"}`]: 1,
       [`delayline_overdue_seconds{queue="${name}"}`]: expect.closeTo(0, 0),
       [`delayline_next_deadline_timestamp_seconds{queue="${name}"}`]: deadline / 1000,
+      [`delayline_waiting{queue="${name}"}`]: 0,
       [`delayline_ready{queue="${name}"}`]: 0,
       [`delayline_in_flight{queue="${name}"}`]: 0,
       [`delayline_retries{queue="${name}"}`]: 0,
@@ -212,7 +213,7 @@ test("totals are counters, what has buckets is a histogram, and everything else 
     name,
     type,
   ]);
-  const histograms = ["system_lateness", "backlog_lateness", "handling"];
+  const histograms = ["system_lateness", "waited", "backlog_lateness", "handling"];
   const expected = types.map(([name = ""]) => {
     if (name.endsWith("_total")) return [name, "counter"];
     const isHistogram = histograms.some((one) => name === `delayline_${one}_seconds`);

@@ -86,7 +86,7 @@ test.each(KINDS)(
     await handled(count);
     const { each, sum } = await perMessage(redis, count);
     // The rest is for claims and heartbeats. On a busy machine several messages may share a script.
-    expect(sum).toBeLessThan(total + 0.9);
+    expect(sum).toBeLessThan(total + 1.5);
     expect(sum).toBeGreaterThan(4);
     for (const [name, number] of each) {
       expect.soft(number, name).toBeLessThan((needed[name] ?? 0) + 0.3);

@@ -45,7 +45,7 @@ describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
     const payloads = await streamed(redis, keys);
     expect(payloads.toSorted()).toEqual(["a moment later", "plain", "reliable"]);
     expect(payloads.indexOf("reliable")).toBeLessThan(payloads.indexOf("a moment later"));
-    expect(await redis.exists(keys.order)).toBe(0);
+    expect(await redis.exists(keys.timeouts)).toBe(0);
   });
 
   test("a queue becomes reliable while its task runs", async () => {

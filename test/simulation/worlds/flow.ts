@@ -32,8 +32,8 @@ export const flow: World = {
 
   check: async (sim) => {
     const noted = sim.history.find(({ event }) => "setting" in event);
-    const { partitions } = noted?.event["setting"] as Setting;
-    return await checkSetting(sim, { parts: Math.max(1, partitions) });
+    const setting = noted?.event["setting"] as Setting | undefined;
+    return await checkSetting(sim, { parts: Math.max(1, setting?.partitions ?? 0) });
   },
 };
 
