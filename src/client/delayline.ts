@@ -32,6 +32,7 @@ import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import type { ReliableQueueOptions } from "../handles/reliable-options.ts";
 import { PlainQueue } from "../handles/plain-queue.ts";
+import type { ForecastOptions, QueueForecast } from "../handles/queue-handle.ts";
 import {
   checkOpening,
   type OpenQueueOptions,
@@ -250,6 +251,14 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   async stats(queue: Named, options?: CallOptions): Promise<QueueStats> {
     return await this.#queues.stats(nameOf(queue), checkCall(options));
+  }
+
+  /**
+   * Returns how many messages and retries of a queue fall due in each of some spans, by its name or what has it, whether it
+   * is open in this client or not. Otherwise as `forecast()` of a handle.
+   */
+  async forecast(queue: Named, options: ForecastOptions): Promise<QueueForecast> {
+    return await this.#queues.forecast(nameOf(queue), options);
   }
 
   /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */

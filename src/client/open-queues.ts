@@ -2,7 +2,7 @@ import { ClosedError, RedisError } from "../errors.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { PartitionInfo } from "../partitions/partition-info.ts";
-import type { Call } from "../queue/call.ts";
+import { callOf, type Call } from "../queue/call.ts";
 import type { CloseOptions, Consumer } from "../queue/consuming/consumer.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import {
@@ -18,6 +18,12 @@ import {
   type ReliableSettings,
 } from "../handles/reliable-options.ts";
 import type { QueueDefinition } from "../handles/queue-definition.ts";
+import {
+  checkForecast,
+  forecastOf,
+  type ForecastOptions,
+  type QueueForecast,
+} from "../handles/queue-handle.ts";
 import { OpenQueue } from "../partitions/open-queue.ts";
 import { Patience } from "../time/patience.ts";
 import { closeQueue } from "./close-queue.ts";
@@ -195,6 +201,12 @@ export class OpenQueues {
    */
   async stats(name: string, call?: Call): Promise<QueueStats> {
     return await this.#look(name, (open) => open.numbers.stats(call), call);
+  }
+
+  /** Returns how many messages of a queue fall due when. A queue that is not open stays so. */
+  async forecast(name: string, options: ForecastOptions): Promise<QueueForecast> {
+    checkForecast(options);
+    return await this.#look(name, (open) => forecastOf(open.numbers, options), callOf(options));
   }
 
   /** The counters of each open queue, by name. */

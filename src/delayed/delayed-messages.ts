@@ -113,9 +113,10 @@ export class DelayedMessages {
   }
 
   /** Cancels a message; returns whether it was delayed or retrying. */
-  async cancel(idOrKey: string, call?: Call): Promise<boolean> {
+  cancel(idOrKey: string, call?: Call): Promise<boolean> {
+    // Not async, as `offer`.
     this.#queue.checkOpen();
-    return await this.#cancels.add(idOrKey, call);
+    return this.#cancels.add(idOrKey, call);
   }
 
   /** Gives a message a new deadline; returns its id and deadline then, or undefined if it is neither delayed nor retrying. */

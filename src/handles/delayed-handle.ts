@@ -33,7 +33,7 @@ import type { PlainReach } from "../partitions/reach.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
-import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
+import { checkNewMessage, offerRule, spreadOver, type OfferOptions } from "./offer-options.ts";
 import { Delay } from "../time/delay.ts";
 import { queueTime } from "../time/runtime.ts";
 
@@ -128,7 +128,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     const offerings = Array.from(messages, (message, i): Offering => {
       const due = checkNewMessage(`messages[${i}]`, message, queue);
       const { payload, delay: _, at: __, ...rule } = message;
-      return { payload: this.#payloads.encode(payload), due, ...offerRule(rule, queue) };
+      const checked = offerRule(rule, queue);
+      return { payload: this.#payloads.encode(payload), due: spreadOver(due, rule), ...checked };
     });
     const offer = (all: readonly Offering[]) => to.offerMany(all, call);
     if (!offers.hasSubscribers) return await offer(offerings);
@@ -345,7 +346,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     const { takesHeaders } = to;
     const queue = { takesHeaders, anyTime: this.#anyTime };
     const rule = options === undefined ? undefined : offerRule(options, queue);
-    const offering = { payload: this.#payloads.encode(payload), due, ...rule };
+    const when = options?.spread === undefined ? due : spreadOver(due, options);
+    const offering = { payload: this.#payloads.encode(payload), due: when, ...rule };
     if (offers.hasSubscribers) {
       return traceOffer(this.name, to, offering, callOf(options));
     }

@@ -5,13 +5,15 @@ import {
   checkKey,
   checkOptions,
   checkSignal,
+  checkWhole,
 } from "../queue/checks.ts";
-import { hashOf } from "../queue/message/bucket.ts";
+import { hashOf, within } from "../queue/message/bucket.ts";
 import type { OnlyIf } from "../queue/message/only-if.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import { checkedConditions } from "./conditions.ts";
 import type { Due, Offering } from "../delayed/offering/offering.ts";
 import { Delay } from "../time/delay.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 /**
  * Options of one offer. Those of an offer with headers, which only a reliable queue takes, are
@@ -45,6 +47,13 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
    * The first offer is the first one since the key was last free, with or without `maxWait`. Defaults to no limit.
    */
   readonly maxWait?: number;
+
+  /**
+   * By how many milliseconds the message is later at most, a whole number up to 30 days: so that many messages for one instant
+   * do not come at once. With a `key` it is the same delay each time, in every process; without, a random one. It is part
+   * of the deadline that the offer returns. Costs nothing in Redis. Defaults to 0.
+   */
+  readonly spread?: number;
 
   /**
    * In a partitioned queue: messages with the same partition key, 1 to 200 bytes, are in the same partition. Always use
@@ -104,6 +113,23 @@ export function offerRule(
   // One literal: every offer passes here, and spreading several takes microseconds.
   return { key, rule, maxWait, onlyIf, deliverWithin, headers, hash };
 }
+
+/**
+ * When a message is due that is spread.
+ *
+ * @throws {TypeError | RangeError} if `spread` is not legal.
+ */
+export function spreadOver(due: Due, { spread, key }: { spread?: number; key?: string }): Due {
+  if (spread === undefined) return due;
+  checkWhole("spread", spread, 0, MAX_SPREAD, " ms");
+  const later =
+    typeof key === "string" ? within(spread, key) : Math.floor(Math.random() * (spread + 1));
+  if ("delay" in due) return { delay: due.delay.plus(later) };
+  return { deadline: Math.min(due.deadline + later, LAST_DATE) };
+}
+
+/** Milliseconds. */
+const MAX_SPREAD = 30 * 86_400_000;
 
 function hashFor({ key, partitionKey }: OfferOptions<MessageHeaders>): number | undefined {
   if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
@@ -167,7 +193,15 @@ export function checkNewMessage(
   return { delay: new Delay(delay, calledAt) };
 }
 
-const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey", "onlyIf", "deliverWithin"];
+const RULE_OPTIONS = [
+  "key",
+  "onDuplicate",
+  "maxWait",
+  "spread",
+  "partitionKey",
+  "onlyIf",
+  "deliverWithin",
+];
 
 const PLAIN = namesWith(RULE_OPTIONS);
 const WITH_HEADERS = namesWith([...RULE_OPTIONS, "headers"]);

@@ -4,6 +4,7 @@ import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import type { InstantLike } from "../queue/instant.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
+import type { Numbers } from "../partitions/parts/numbers.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Flow } from "./flow.ts";
 import { Quarantine } from "./quarantine.ts";
@@ -78,17 +79,8 @@ export abstract class QueueHandle {
    * @throws {RangeError | TypeError} if an option is not legal.
    */
   async forecast(options: ForecastOptions): Promise<QueueForecast> {
-    checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
-    const { step, count } = options;
-    checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);
-    checkWhole("count", count, 1, 1000);
-    checkSignal(options.signal);
-    const call = callOf(options);
-    const from =
-      options.from === undefined
-        ? Math.floor((await this.#open.numbers.stats(call)).serverTime)
-        : checkInstant("from", options.from, { delay: "add Date.now()" });
-    return { from, step, counts: await this.#open.numbers.forecast({ from, step, count }, call) };
+    checkForecast(options);
+    return await forecastOf(this.#open.numbers, options);
   }
 
   /**
@@ -127,6 +119,28 @@ export abstract class QueueHandle {
   async isPaused(options?: CallOptions): Promise<boolean> {
     return await this.#open.pauses.ask(checkCall(options));
   }
+}
+
+/** @throws {RangeError | TypeError} if an option is not legal. */
+export function checkForecast(options: ForecastOptions): void {
+  checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
+  checkWhole("step", options.step, 1, Number.MAX_SAFE_INTEGER);
+  checkWhole("count", options.count, 1, 1000);
+  checkSignal(options.signal);
+}
+
+/** See {@link QueueHandle.forecast}. */
+export async function forecastOf(
+  numbers: Numbers,
+  options: ForecastOptions,
+): Promise<QueueForecast> {
+  const { step, count } = options;
+  const call = callOf(options);
+  const from =
+    options.from === undefined
+      ? Math.floor((await numbers.stats(call)).serverTime)
+      : checkInstant("from", options.from, { delay: "add Date.now()" });
+  return { from, step, counts: await numbers.forecast({ from, step, count }, call) };
 }
 
 function checkReason(reason: unknown): void {

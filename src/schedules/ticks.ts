@@ -1,5 +1,5 @@
 import { types } from "node:util";
-import { hashOf } from "../queue/message/bucket.ts";
+import { within } from "../queue/message/bucket.ts";
 import { dayOf, Zone } from "../time/zone.ts";
 import type { ScheduleCalendar } from "./calendar.ts";
 import type { Rule } from "./rule.ts";
@@ -121,11 +121,6 @@ export class Ticks {
     const day = dayOf(zone.localAt(tick));
     return this.#days.has(day) ? zone.instantOf(Date.parse(`${day}T00:00Z`) + DAY) : undefined;
   }
-}
-
-/** A number from 0 to `most` that depends on the text alone. */
-function within(most: number, text: string): number {
-  return Math.floor((hashOf(text) / 2 ** 32) * (most + 1));
 }
 
 const DAY = 86_400_000;

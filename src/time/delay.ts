@@ -17,6 +17,11 @@ export class Delay {
     this.#calledAt = calledAt;
   }
 
+  /** The same, longer by so many milliseconds. */
+  plus(milliseconds: number): Delay {
+    return new Delay(this.#milliseconds + milliseconds, this.#calledAt);
+  }
+
   /**
    * What is left of it for a call whose connection can be used since `readyAt` (`queueTime.now()`). Whole milliseconds are
    * taken off, so that nothing is early by the call. Negative if it is over: so what is overdue keeps the

@@ -14,6 +14,11 @@ export interface CollectMetricsOptions {
    * also reads the names of all keys of the database once a minute: about 300 us of Redis's time per thousand.
    */
   readonly queues: readonly string[] | "all";
+  /**
+   * Milliseconds, each from 1,000 to a day, for which `delayline_due_soon` says how many messages fall due within: five at
+   * most. Each costs a script of some microseconds for each queue at each scrape. Defaults to none.
+   */
+  readonly dueWithin?: readonly number[];
   /** The prefix of the metrics' names. Defaults to `"delayline_"`, which the dashboard and the alerts expect. */
   readonly prefix?: string;
   /**
@@ -29,15 +34,27 @@ export interface CollectMetricsOptions {
   readonly onError?: (error: unknown, queue: string | undefined) => void;
 }
 
-const DEFAULTS = { prefix: "delayline_", timeout: 5_000, onError: () => {} } as const;
+const DEFAULTS = {
+  dueWithin: [],
+  prefix: "delayline_",
+  timeout: 5_000,
+  onError: () => {},
+} as const;
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function checkCollectMetrics(
   options: CollectMetricsOptions,
 ): Required<CollectMetricsOptions> {
-  checkOptions("metrics option", options, ["registry", "queues", "prefix", "timeout", "onError"]);
+  checkOptions("metrics option", options, [
+    "registry",
+    "queues",
+    "dueWithin",
+    "prefix",
+    "timeout",
+    "onError",
+  ]);
   const settings = { ...DEFAULTS, ...defined(options) };
-  const { registry, queues, prefix, timeout, onError } = settings;
+  const { registry, queues, dueWithin, prefix, timeout, onError } = settings;
   if (typeof (registry as Partial<MetricsRegistry> | undefined)?.registerMetric !== "function") {
     throw new TypeError(`registry must be a Registry of prom-client, got ${typeof registry}`);
   }
@@ -45,6 +62,9 @@ export function checkCollectMetrics(
     checkIterable("queues", queues);
     for (const name of queues) queueKeys(name);
   }
+  checkIterable("dueWithin", dueWithin);
+  checkWhole("the number of dueWithin", [...dueWithin].length, 0, 5);
+  for (const within of dueWithin) checkWhole("dueWithin", within, 1000, DAY, " ms");
   if (typeof prefix !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(prefix)) {
     throw new TypeError(
       `prefix must be the beginning of a metric's name, got ${JSON.stringify(prefix)}`,
@@ -54,6 +74,8 @@ export function checkCollectMetrics(
   checkFunction("onError", onError);
   return settings;
 }
+
+const DAY = 86_400_000;
 
 /** The options without those that are undefined. */
 function defined<Options extends object>(options: Options): Options {

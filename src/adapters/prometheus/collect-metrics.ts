@@ -46,7 +46,8 @@ export class MetricsCollection implements AsyncDisposable {
     const { registry, prefix } = options;
     this.#registry = registry;
     this.#scraper = new Scraper(line, options);
-    const definitions = definitionsOf(this.#scraper).map((definition) => ({
+    const soon = [...options.dueWithin].length > 0 ? [dueSoonOf(this.#scraper)] : [];
+    const definitions = [...definitionsOf(this.#scraper), ...soon].map((definition) => ({
       ...definition,
       name: prefix + definition.name,
     }));
@@ -121,4 +122,20 @@ function definitionsOf(scraper: Scraper): MetricDefinition[] {
       },
     },
   ];
+}
+
+/** How many messages fall due soon: to scale by what is coming. */
+function dueSoonOf(scraper: Scraper): MetricDefinition {
+  return {
+    name: "due_soon",
+    help: "Messages and retries that are due and not ready, or fall due within so many seconds.",
+    type: "gauge",
+    read: async () =>
+      Array.from(await scraper.read()).flatMap(([queue, { dueSoon }]) =>
+        dueSoon.map(({ within, count }) => ({
+          labels: { queue, within: within / 1000 },
+          value: count,
+        })),
+      ),
+  };
 }

@@ -5,6 +5,11 @@ import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
 import { networkTime, queueMicrotask } from "../../time/runtime.ts";
 
+/** The numbers of a queue, and how many messages fall due within so many milliseconds, or are due. */
+export interface QueueReading extends QueueStats {
+  readonly dueSoon: readonly { readonly within: number; readonly count: number }[];
+}
+
 /**
  * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A
  * scrape that begins during a reading gets the same numbers.
@@ -15,17 +20,19 @@ import { networkTime, queueMicrotask } from "../../time/runtime.ts";
 export class Scraper {
   readonly #line: Delayline;
   readonly #list: QueueList;
+  readonly #dueWithin: readonly number[];
   readonly #timeout: number;
   readonly #onError: (error: unknown, queue: string | undefined) => void;
   /** Failed readings so far, by queue; the key undefined stands for the list of queues. */
   readonly #errors = new Map<string | undefined, number>([[undefined, 0]]);
-  #reading: Promise<ReadonlyMap<string, QueueStats>> | undefined;
+  #reading: Promise<ReadonlyMap<string, QueueReading>> | undefined;
   #ending: AbortController | undefined;
   #isClosed = false;
   #counters: ReadonlyMap<string, QueueCounters> | undefined;
 
   constructor(line: Delayline, options: Required<CollectMetricsOptions>) {
     this.#line = line;
+    this.#dueWithin = [...new Set(options.dueWithin)];
     this.#timeout = options.timeout;
     this.#onError = options.onError;
     this.#list = new QueueList(line, options.queues, (error) => this.#failed(error, undefined));
@@ -46,7 +53,7 @@ export class Scraper {
   }
 
   /** The numbers of the queues that could be read, by name. Never rejects. */
-  read(): Promise<ReadonlyMap<string, QueueStats>> {
+  read(): Promise<ReadonlyMap<string, QueueReading>> {
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
     return this.#reading;
   }
@@ -58,7 +65,7 @@ export class Scraper {
     await Promise.all([this.#reading, this.#list.close()]);
   }
 
-  async #read(): Promise<ReadonlyMap<string, QueueStats>> {
+  async #read(): Promise<ReadonlyMap<string, QueueReading>> {
     if (this.#isClosed) return new Map();
     const ending = (this.#ending = new AbortController());
     const { signal } = ending;
@@ -69,7 +76,7 @@ export class Scraper {
       signal.addEventListener("abort", () => resolve(), { once: true });
     });
 
-    const found = new Map<string, QueueStats>();
+    const found = new Map<string, QueueReading>();
     const unread = new Set<string | undefined>([undefined]);
     const reading = this.#readAll(found, unread, signal);
     await Promise.race([reading, aborted]);
@@ -80,7 +87,7 @@ export class Scraper {
   }
 
   async #readAll(
-    found: Map<string, QueueStats>,
+    found: Map<string, QueueReading>,
     unread: Set<string | undefined>,
     signal: AbortSignal,
   ): Promise<void> {
@@ -97,8 +104,9 @@ export class Scraper {
       for (const name of next) {
         try {
           const stats = await this.#line.stats(name, { signal });
+          const dueSoon = await this.#dueSoon(name, stats, signal);
           unread.delete(name);
-          found.set(name, stats);
+          found.set(name, { ...stats, dueSoon });
         } catch (error) {
           if (signal.aborted) return;
           unread.delete(name);
@@ -107,6 +115,22 @@ export class Scraper {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, readSome));
+  }
+
+  async #dueSoon(name: string, stats: QueueStats, signal: AbortSignal) {
+    const from = Math.floor(stats.serverTime) + 1;
+    const due = stats.overdue + stats.waiting;
+    return await Promise.all(
+      this.#dueWithin.map(async (within) => {
+        const { counts } = await this.#line.forecast(name, {
+          from,
+          step: within,
+          count: 1,
+          signal,
+        });
+        return { within, count: due + (counts[0] ?? 0) };
+      }),
+    );
   }
 
   #failed(error: unknown, queue: string | undefined): void {

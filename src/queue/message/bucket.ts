@@ -31,3 +31,8 @@ export function mix(bits: number): number {
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (hash ^ (hash >>> 16)) >>> 0;
 }
+
+/** A number from 0 to `most` that depends on the text alone. */
+export function within(most: number, text: string): number {
+  return Math.floor((hashOf(text) / 2 ** 32) * (most + 1));
+}

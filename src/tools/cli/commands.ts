@@ -57,6 +57,10 @@ export const COMMANDS = {
     summary: "resumes a paused queue",
     load: async () => (await commands()).resume,
   },
+  move: {
+    summary: "makes due messages ready, and takes none",
+    load: async () => (await commands()).move,
+  },
   flow: {
     summary: "shows, sets or ends the rate of a queue",
     load: async () => (await commands()).flow,

@@ -21,6 +21,25 @@ function collect(line: Delayline, options: Partial<CollectMetricsOptions> = {}) 
   return { registry, metrics };
 }
 
+test("dueWithin counts what is due, or falls due within so many seconds", async () => {
+  const name = uniqueName();
+  const orders = newLine({ transfer: false }).getDelayedQueue<number>(name);
+  for (const delay of [0, 30_000, 50_000, 200_000, 900_000]) await orders.offer(delay, delay);
+  const { registry } = collect(newLine(), { queues: [name], dueWithin: [60_000, 300_000, 60_000] });
+  const found = await scrape(registry);
+  expect(found.get(`delayline_due_soon{queue="${name}",within="60"}`)).toBe(3);
+  expect(found.get(`delayline_due_soon{queue="${name}",within="300"}`)).toBe(4);
+});
+
+test.each([
+  [[500], "dueWithin must be a whole number between 1000"],
+  [["5m"], "dueWithin must be a whole number"],
+  [[1000, 2000, 3000, 4000, 5000, 6000], "the number of dueWithin must be"],
+  [300_000, "dueWithin must be"],
+])("dueWithin %j is refused", (dueWithin, message) => {
+  expect(() => collect(newLine(), { dueWithin: dueWithin as number[] })).toThrow(message);
+});
+
 describe("the numbers of queues", () => {
   test("include a plain queue, read by a client that does not have it open", async () => {
     const name = uniqueName();

@@ -50,7 +50,7 @@ let series: Set<string>;
 beforeAll(async () => {
   await using line = new Delayline({ redis: redisUrl() });
   const registry = new Registry();
-  await using _ = collectMetrics(line, { registry, queues: [] });
+  await using _ = collectMetrics(line, { registry, queues: [], dueWithin: [300_000] });
   const types = (await registry.metrics()).matchAll(/^# TYPE (\S+) (\S+)$/gm);
   const names = Array.from(types, ([, name = "", type]) =>
     type === "histogram" ? ["_bucket", "_sum", "_count"].map((suffix) => name + suffix) : [name],
@@ -89,6 +89,7 @@ test("the guide names every metric, every alert and every option", () => {
   const known: Record<keyof CollectMetricsOptions, true> = {
     registry: true,
     queues: true,
+    dueWithin: true,
     prefix: true,
     timeout: true,
     onError: true,

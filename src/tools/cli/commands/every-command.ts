@@ -7,6 +7,7 @@ export { due } from "./due.ts";
 export { cancel } from "./cancel.ts";
 export { reschedule, deliverNow } from "./reschedule.ts";
 export { schedules } from "./schedules.ts";
+export { move } from "./move.ts";
 export { flow } from "./flow.ts";
 export { log } from "./log.ts";
 export { pause, resume } from "./pause.ts";
