@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline } from "../../../index.ts";
+import { sleepForNetwork } from "../../../inside.ts";
 import { escapeControl } from "../../view/text.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
@@ -34,7 +34,8 @@ may run: one moves, the others stand by.`,
           else await output.print(`Moving the messages of queue ${quoted(name)}.`);
         }
         if (moved.size === 0) output.say("There is no queue yet.");
-        await sleep(names.length > 0 ? LONG : MINUTE, undefined, { signal }).catch(() => {});
+        // With names there is nothing to look for.
+        await sleepForNetwork(names.length > 0 ? LONG : MINUTE, signal);
       } while (!signal.aborted);
     } finally {
       await line.close();
