@@ -36,13 +36,15 @@ export interface RequestBatch<Request> {
  * up to {@link BatchRule.most} requests and a megabyte per batch. That costs the requests no time, and spares Redis
  * and Node most of the work.
  *
- * More than fifty go in two batches at least. Callers that wait for their results before they go on, a hundred of them,
- * then work while Redis does, rather than in turns with it.
+ * A batch takes half of the requests of the turn and of those under way, but 25 at least. Callers that wait for their
+ * results before they go on, fifty of them or a hundred, then work while Redis does, rather than in turns with it.
  */
 export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;
   #queued: Pending<Request, Result>[] = [];
   readonly #sending = new Map<Promise<void>, readonly Pending<Request, Result>[]>();
+  /** How many requests are in the batches that are sent and not done. */
+  #sentCount = 0;
 
   constructor(rule: BatchRule<Request, Result>) {
     this.#rule = rule;
@@ -83,7 +85,8 @@ export class TurnBatch<Request, Result> {
     const queued = this.#queued.filter(isWanted);
     this.#queued = [];
     const { most = BATCH } = this.#rule;
-    const size = Math.min(most, Math.max(HALF, Math.ceil(queued.length / 2)));
+    const half = Math.ceil((queued.length + this.#sentCount) / 2);
+    const size = Math.min(most, Math.max(LEAST, half));
     for (let from = 0; from < queued.length;) {
       const end = this.#endOfBatch(queued, from, Math.min(from + size, queued.length));
       this.#send(queued.slice(from, end));
@@ -114,6 +117,7 @@ export class TurnBatch<Request, Result> {
     const finish = () => {
       if (expiry !== undefined) expiries?.remove(expiry);
       this.#sending.delete(sending);
+      this.#sentCount -= batch.length;
     };
     let sealed: readonly Pending<Request, Result>[] = [];
     const seal = () => {
@@ -132,6 +136,7 @@ export class TurnBatch<Request, Result> {
       },
     );
     this.#sending.set(sending, batch);
+    this.#sentCount += batch.length;
   }
 
   #giveUpOn(signal: AbortSignal, pending: Pending<Request, Result>): void {
@@ -185,6 +190,6 @@ function isWanted({ isDone }: { readonly isDone: boolean }): boolean {
 
 /** Requests per batch: about 300 us of Redis's time. */
 const BATCH = 100;
-/** Requests of one turn that may all be in one batch. */
-const HALF = 50;
+/** Requests that may all be in one batch: a script has its own price. */
+const LEAST = 25;
 const BATCH_BYTES = 1_048_576;

@@ -448,12 +448,12 @@ describe("outstanding offers", () => {
   test("share one script if they are made in one turn of the event loop", async () => {
     const scripts = await watchScripts();
     await Promise.all([
-      ...Array.from({ length: 40 }, (_, i) => queue.offer(i, MINUTE)),
-      queue.offerAt(40, new Date(Date.now() + MINUTE)),
-      queue.offerMany([41, 42].map((payload) => ({ payload, delay: MINUTE }))),
+      ...Array.from({ length: 20 }, (_, i) => queue.offer(i, MINUTE)),
+      queue.offerAt(20, new Date(Date.now() + MINUTE)),
+      queue.offerMany([21, 22].map((payload) => ({ payload, delay: MINUTE }))),
     ]);
     expect(await scripts()).toBe(1);
-    expect(await queue.insertionOrder.readAll()).toEqual(Array.from({ length: 43 }, (_, i) => i));
+    expect(await queue.insertionOrder.readAll()).toEqual(Array.from({ length: 23 }, (_, i) => i));
   });
 
   test("share one script with and without keys; without any key they use a smaller one", async () => {
@@ -466,7 +466,7 @@ describe("outstanding offers", () => {
         queue.offer(i, MINUTE, isKeyed(i) ? { key: `${i}`, onDuplicate: "replace" } : {}),
       );
 
-    await Promise.all(offers(50, (i) => i % 2 === 0));
+    await Promise.all(offers(25, (i) => i % 2 === 0));
     expect(await scripts()).toEqual([keyedScript.sha]);
     await Promise.all(offers(250, (i) => i === 249));
     expect(await scripts()).toEqual([keyedScript.sha, keyedScript.sha, keyedScript.sha]);
@@ -489,8 +489,8 @@ describe("outstanding offers", () => {
   });
 
   test.each([
-    [50, 1],
-    [51, 2],
+    [25, 1],
+    [26, 2],
     [200, 2],
     [250, 3],
   ])("are sent a hundred at a time, or in two halves: %i in %i scripts", async (count, sent) => {
