@@ -267,8 +267,8 @@ export const early: Rule = (story) =>
   });
 
 /**
- * **An offer that resolves has an id, and a deadline: the server's time plus the delay**, rounded up. A delay of 0 is due
- * at once: it is rounded down.
+ * **An offer that resolves has an id, and a deadline: the server's time plus the delay**, rounded up. A delay that is over
+ * when the offer reaches Redis, as one of 0 is, is rounded down: the message is due at once.
  */
 export const deadlines: Rule = (story) => {
   const stepped = story.faults.find(({ kind }) => kind === "clock-step")?.index ?? Infinity;
@@ -282,7 +282,8 @@ export const deadlines: Rule = (story) => {
       return [];
     if (delay === undefined || maxWait !== undefined || offer.deadline === undefined) return [];
     const exactly = offer.begun.now + delay - EXACT;
-    const least = delay === 0 ? Math.floor(exactly) : exactly;
+    const mayBeOver = exactly <= offer.ended.now;
+    const least = mayBeOver ? Math.floor(exactly) : exactly;
     const most = offer.ended.now + delay + 1;
     if (least <= offer.deadline && offer.deadline <= most) return [];
     return [`deadline: ${nameOf(offer)} got ${offer.deadline}, not ${least} to ${most}`];
