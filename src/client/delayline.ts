@@ -32,7 +32,7 @@ import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import type { ReliableQueueOptions } from "../handles/reliable-options.ts";
 import { PlainQueue } from "../handles/plain-queue.ts";
-import type { ForecastOptions, QueueForecast } from "../handles/queue-handle.ts";
+import type { ForecastOptions, QueueForecast } from "../handles/forecast.ts";
 import {
   checkOpening,
   type OpenQueueOptions,

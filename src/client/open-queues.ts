@@ -23,7 +23,7 @@ import {
   forecastOf,
   type ForecastOptions,
   type QueueForecast,
-} from "../handles/queue-handle.ts";
+} from "../handles/forecast.ts";
 import { OpenQueue } from "../partitions/open-queue.ts";
 import { Patience } from "../time/patience.ts";
 import { closeQueue } from "./close-queue.ts";

@@ -346,7 +346,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     const { takesHeaders } = to;
     const queue = { takesHeaders, anyTime: this.#anyTime };
     const rule = options === undefined ? undefined : offerRule(options, queue);
-    const when = options?.spread === undefined ? due : spreadOver(due, options);
+    const when = options === undefined ? due : spreadOver(due, options);
     const offering = { payload: this.#payloads.encode(payload), due: when, ...rule };
     if (offers.hasSubscribers) {
       return traceOffer(this.name, to, offering, callOf(options));

@@ -2,21 +2,14 @@ import type { Parts } from "../partitions/parts/parts.ts";
 import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
 import type { Numbers } from "../partitions/parts/numbers.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
-import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { checkFlow, paceOf, type FlowOptions } from "../queue/flow.ts";
-import type { InstantLike } from "../queue/instant.ts";
+import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
 
 /** Options of {@link Flow.preview}. */
-export interface PreviewOptions extends CallOptions {
+export interface PreviewOptions extends ForecastOptions {
   /** The flow to try. Defaults to the one that is set, and without one to none. */
   readonly flow?: FlowOptions;
-  /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
-  readonly from?: InstantLike;
-  /** How long each span is, in milliseconds: a whole number of at least 1. */
-  readonly step: number;
-  /** How many spans: 1 to 1,000. */
-  readonly count: number;
 }
 
 /** What {@link Flow.preview} foresees. */
@@ -91,19 +84,12 @@ export class Flow {
    * @throws {TypeError | RangeError} if an option is not legal.
    */
   async preview(options: PreviewOptions): Promise<FlowPreview> {
-    checkOptions("preview option", options, ["flow", "from", "step", "count", "signal"]);
+    checkForecast(options, "preview", ["flow"]);
     const { step, count } = options;
-    checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);
-    checkWhole("count", count, 1, 1000);
-    checkSignal(options.signal);
     const call = callOf(options);
     const flow = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
-    const { serverTime } = await this.#numbers.stats(call);
-    const now = Math.floor(serverTime);
-    const from =
-      options.from === undefined
-        ? now
-        : checkInstant("from", options.from, { delay: "add Date.now()" });
+    const now = await timeOf(this.#numbers, call);
+    const from = beginOf(options.from, now);
     const pace = flow && paceOf(flow.rate);
     const shares = (await this.#parts.all(call)).length;
     // What falls due until the first span may still wait at its beginning.
@@ -116,11 +102,8 @@ export class Flow {
       this.#numbers.forecast(spans, call),
     ]);
     const led = pacedSpans({ ...lead, counts: early, before }, pace, shares);
-    const shaped = pacedSpans(
-      { ...spans, counts, before: led.at(-1)?.waiting ?? before },
-      pace,
-      shares,
-    );
+    const { waiting = before, tokens } = led.at(-1) ?? {};
+    const shaped = pacedSpans({ ...spans, counts, before: waiting, tokens }, pace, shares);
     return joined(shaped, { from, step, fine });
   }
 }

@@ -1,38 +1,17 @@
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
-import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
-import type { InstantLike } from "../queue/instant.ts";
+import { checkOptions, checkSignal } from "../queue/checks.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
-import type { Numbers } from "../partitions/parts/numbers.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Flow } from "./flow.ts";
+import { checkForecast, forecastOf, type ForecastOptions, type QueueForecast } from "./forecast.ts";
 import { Quarantine } from "./quarantine.ts";
 
 /** Options of {@link QueueHandle.pause}. */
 export interface PauseOptions extends CallOptions {
   /** Why, in 1 to 500 characters: `stats`, the dashboard and the doctor show it. */
   readonly reason?: string;
-}
-
-/** Options of {@link QueueHandle.forecast}. */
-export interface ForecastOptions extends CallOptions {
-  /** When the first span begins: a date, epoch milliseconds or a local time. Defaults to now on the server's clock. */
-  readonly from?: InstantLike;
-  /** How long each span is, in milliseconds: a whole number of at least 1. */
-  readonly step: number;
-  /** How many spans: 1 to 1,000. */
-  readonly count: number;
-}
-
-/** How many messages fall due when. */
-export interface QueueForecast {
-  /** When the first span begins (epoch ms on the server's clock). */
-  readonly from: number;
-  /** How long each span is (ms). */
-  readonly step: number;
-  /** How many messages and retries fall due in each span. */
-  readonly counts: readonly number[];
 }
 
 /** Returns the parts of a handle's queue. Not for users: for rooms on top that bypass the handle's methods. */
@@ -119,28 +98,6 @@ export abstract class QueueHandle {
   async isPaused(options?: CallOptions): Promise<boolean> {
     return await this.#open.pauses.ask(checkCall(options));
   }
-}
-
-/** @throws {RangeError | TypeError} if an option is not legal. */
-export function checkForecast(options: ForecastOptions): void {
-  checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
-  checkWhole("step", options.step, 1, Number.MAX_SAFE_INTEGER);
-  checkWhole("count", options.count, 1, 1000);
-  checkSignal(options.signal);
-}
-
-/** See {@link QueueHandle.forecast}. */
-export async function forecastOf(
-  numbers: Numbers,
-  options: ForecastOptions,
-): Promise<QueueForecast> {
-  const { step, count } = options;
-  const call = callOf(options);
-  const from =
-    options.from === undefined
-      ? Math.floor((await numbers.stats(call)).serverTime)
-      : checkInstant("from", options.from, { delay: "add Date.now()" });
-  return { from, step, counts: await numbers.forecast({ from, step, count }, call) };
 }
 
 function checkReason(reason: unknown): void {

@@ -27,8 +27,8 @@ export interface QueueCounters {
   /** Handlers that threw or rejected, except those that were cut short when their subscription closed. */
   readonly failed: number;
   /**
-   * Milliseconds from a message's deadline, or with a rate from its turn, until this client moved it. All messages of a batch count as late as the
-   * oldest one.
+   * Milliseconds from a message's deadline, or with a rate from its turn, until this client moved it. All messages of a
+   * batch count as late as the oldest one.
    *
    * A message that was offered with a deadline in the past counts from its offer. One that was due while the queue was
    * paused, or was rescheduled into the past, counts from its deadline.

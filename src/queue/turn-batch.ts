@@ -43,8 +43,6 @@ export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;
   #queued: Pending<Request, Result>[] = [];
   readonly #sending = new Map<Promise<void>, readonly Pending<Request, Result>[]>();
-  /** How many requests are in the batches that are sent and not done. */
-  #sentCount = 0;
 
   constructor(rule: BatchRule<Request, Result>) {
     this.#rule = rule;
@@ -85,8 +83,9 @@ export class TurnBatch<Request, Result> {
     const queued = this.#queued.filter(isWanted);
     this.#queued = [];
     const { most = BATCH } = this.#rule;
-    const half = Math.ceil((queued.length + this.#sentCount) / 2);
-    const size = Math.min(most, Math.max(LEAST, half));
+    let count = queued.length;
+    for (const batch of this.#sending.values()) count += batch.length;
+    const size = Math.min(most, Math.max(LEAST, Math.ceil(count / 2)));
     for (let from = 0; from < queued.length;) {
       const end = this.#endOfBatch(queued, from, Math.min(from + size, queued.length));
       this.#send(queued.slice(from, end));
@@ -117,7 +116,6 @@ export class TurnBatch<Request, Result> {
     const finish = () => {
       if (expiry !== undefined) expiries?.remove(expiry);
       this.#sending.delete(sending);
-      this.#sentCount -= batch.length;
     };
     let sealed: readonly Pending<Request, Result>[] = [];
     const seal = () => {
@@ -136,7 +134,6 @@ export class TurnBatch<Request, Result> {
       },
     );
     this.#sending.set(sending, batch);
-    this.#sentCount += batch.length;
   }
 
   #giveUpOn(signal: AbortSignal, pending: Pending<Request, Result>): void {

@@ -13,7 +13,7 @@ import { LATER } from "./later.ts";
  */
 export const cancel: Contest = {
   name: "cancel",
-  title: "cancelling by key and by id, in random order, 100 in flight",
+  title: "cancelling by key and by id, in random order, 100 and 50 in flight",
   async round({ peer, isQuick, progress }) {
     const size = isQuick ? 10_000 : 50_000;
     const [spells, count] = isQuick ? [3, 300] : [9, 1000];
@@ -29,29 +29,41 @@ export const cancel: Contest = {
     const { delayedKey } = await loadPeer(peer);
     const { delayed: before } = await server.look(delayedKey);
     const numbers = { key: shuffled(0, half), id: shuffled(half, half) };
-    const durations: Record<CancelBy, number[]> = { key: [], id: [] };
+    const durations = new Map<string, number[]>();
     // The first spell compiles functions and is not counted.
     for (let spell = 0; spell <= spells; spell++) {
       progress(`cancelling, ${spell} of ${spells}`);
       for (const by of spell % 2 === 0 ? kinds : kinds.toReversed()) {
-        const some = numbers[by].slice(spell * count, (spell + 1) * count);
-        const duration = await producer.call("cancelBusily", some, 100, by);
-        if (spell > 0) durations[by].push(duration);
+        for (const [i, inFlight] of IN_FLIGHT.entries()) {
+          const from = (IN_FLIGHT.length * spell + i) * count;
+          const some = numbers[by].slice(from, from + count);
+          const duration = await producer.call("cancelBusily", some, inFlight, by);
+          const name = nameOf(by, inFlight, size);
+          if (spell > 0) durations.set(name, [...(durations.get(name) ?? []), duration]);
+        }
       }
     }
     const { delayed } = await server.look(delayedKey);
     await producer.call("close");
-    const cancelled = kinds.length * (spells + 1) * count;
+    const cancelled = kinds.length * IN_FLIGHT.length * (spells + 1) * count;
     if (delayed !== before - cancelled) {
       throw new Error(`${delayed} are left of ${before}, of which ${cancelled} were cancelled`);
     }
-    return kinds.map((by) => ({
-      name: `cancelled by ${by}, ${size.toLocaleString("en")} delayed`,
-      value: (count / median(durations[by])) * 1000,
-      unit: "/s",
-    }));
+    return IN_FLIGHT.flatMap((inFlight) =>
+      kinds.map((by) => {
+        const name = nameOf(by, inFlight, size);
+        return { name, value: (count / median(durations.get(name) ?? [])) * 1000, unit: "/s" };
+      }),
+    );
   },
 };
+
+const IN_FLIGHT = [100, 50];
+
+function nameOf(by: CancelBy, inFlight: number, size: number): string {
+  const more = inFlight === 100 ? "" : `, ${inFlight} in flight`;
+  return `cancelled by ${by}, ${size.toLocaleString("en")} delayed${more}`;
+}
 
 /** So many numbers from `first` on, in random order. */
 function shuffled(first: number, count: number): number[] {

@@ -34,6 +34,7 @@ export const offers: Contest = {
     };
     return [
       await figure("one by one", oneByOne, (plan) => producer.call("offerBusily", plan, 1)),
+      await figure("50 in flight", inFlight, (plan) => producer.call("offerBusily", plan, 50)),
       await figure("100 in flight", inFlight, (plan) => producer.call("offerBusily", plan, 100)),
       // The size that suits all libraries best: large calls wait for each other, small ones cost more.
       await figure("in bulk, 4 calls of 250 in flight", inBulk, (plan) =>

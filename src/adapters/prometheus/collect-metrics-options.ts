@@ -54,7 +54,7 @@ export function checkCollectMetrics(
     "onError",
   ]);
   const settings = { ...DEFAULTS, ...defined(options) };
-  const { registry, queues, dueWithin, prefix, timeout, onError } = settings;
+  const { registry, queues, prefix, timeout, onError } = settings;
   if (typeof (registry as Partial<MetricsRegistry> | undefined)?.registerMetric !== "function") {
     throw new TypeError(`registry must be a Registry of prom-client, got ${typeof registry}`);
   }
@@ -62,8 +62,9 @@ export function checkCollectMetrics(
     checkIterable("queues", queues);
     for (const name of queues) queueKeys(name);
   }
-  checkIterable("dueWithin", dueWithin);
-  checkWhole("the number of dueWithin", [...dueWithin].length, 0, 5);
+  checkIterable("dueWithin", settings.dueWithin);
+  const dueWithin = [...new Set(settings.dueWithin)];
+  checkWhole("the number of dueWithin", dueWithin.length, 0, 5);
   for (const within of dueWithin) checkWhole("dueWithin", within, 1000, DAY, " ms");
   if (typeof prefix !== "string" || !/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(prefix)) {
     throw new TypeError(
@@ -72,7 +73,7 @@ export function checkCollectMetrics(
   }
   checkWhole("timeout", timeout, 1, 60_000);
   checkFunction("onError", onError);
-  return settings;
+  return { ...settings, dueWithin };
 }
 
 const DAY = 86_400_000;

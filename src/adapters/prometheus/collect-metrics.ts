@@ -46,7 +46,7 @@ export class MetricsCollection implements AsyncDisposable {
     const { registry, prefix } = options;
     this.#registry = registry;
     this.#scraper = new Scraper(line, options);
-    const soon = [...options.dueWithin].length > 0 ? [dueSoonOf(this.#scraper)] : [];
+    const soon = options.dueWithin.length > 0 ? [dueSoonOf(this.#scraper)] : [];
     const definitions = [...definitionsOf(this.#scraper), ...soon].map((definition) => ({
       ...definition,
       name: prefix + definition.name,

@@ -32,7 +32,7 @@ export class Scraper {
 
   constructor(line: Delayline, options: Required<CollectMetricsOptions>) {
     this.#line = line;
-    this.#dueWithin = [...new Set(options.dueWithin)];
+    this.#dueWithin = options.dueWithin;
     this.#timeout = options.timeout;
     this.#onError = options.onError;
     this.#list = new QueueList(line, options.queues, (error) => this.#failed(error, undefined));

@@ -25,7 +25,7 @@ import type { Connections } from "../../redis/connections.ts";
  * of `0`, which makes every other task active until the next deadline.
  */
 export class StandBy {
-  /** The name that the task writes into `mover`. It begins with what the task's release can do; see {@link ASKS} and {@link PACES}. */
+  /** The name that the task writes into `mover`. It begins with what the task's release can do; see {@link PACES}. */
   readonly task = `${PACES}${randomUUID()}`;
   #isOn = false;
   #isOnDuty = true;

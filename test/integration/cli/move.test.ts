@@ -32,6 +32,21 @@ test("move makes due messages of both kinds ready, and takes none, until Ctrl-C"
   expect((await line.stats(plain)).listeners).toBe(0);
 });
 
+test("move plans schedules", async () => {
+  const name = uniqueName("move");
+  const queue = newLine({ transfer: false }).getReliableQueue(name);
+  await queue.schedules.upsert("often", { every: 60_000, payload: "tick" });
+  const { planning } = queueKeys(name);
+  const redis = newRedis();
+  // Lost, as by an eviction: a planner puts it back.
+  await redis.del(planning);
+  const interrupt = new AbortController();
+  const running = cli(["move", name], { signal: interrupt.signal });
+  await eventually(async () => (await redis.exists(planning)) === 1);
+  interrupt.abort();
+  expect((await running).code).toBe(130);
+});
+
 test("move of a queue that does not exist is refused", async () => {
   const { code, stderr } = await cli(["move", uniqueName("nope")]);
   expect(code).toBe(2);

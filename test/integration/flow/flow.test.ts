@@ -166,6 +166,20 @@ describe.each(["plain", "reliable"] as const)("messages of a %s queue with a rat
     expect(taken.toSorted((a, b) => a - b)).toEqual(numbers(200));
   });
 
+  test("a preview of later begins with what waits then, and has saved nothing", async () => {
+    const { queue } = await open();
+    const now = Date.parse("2026-03-01T00:00:00Z");
+    await queue.offerMany(numbers(100).map((payload) => ({ payload, delay: SECOND })));
+    const flow = { rate: { limit: 10, per: SECOND, burst: 20 } };
+    const from = now + 3 * SECOND;
+    const { spans } = await queue.flow.preview({ flow, from, step: SECOND, count: 3 });
+    // 20 at once, and ten a second since.
+    const [first] = spans;
+    expect(first?.due).toBeGreaterThanOrEqual(58);
+    expect(first?.due).toBeLessThanOrEqual(62);
+    for (const { ready } of spans) expect(Math.abs(ready - 10)).toBeLessThanOrEqual(1);
+  });
+
   test("a preview says what then happens", async () => {
     const { clock, queue, taken, consume } = await open();
     const due = (second: number, count: number) =>

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { pacedSweep, pacedTransfer, sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, retryFor, type Moves } from "../../helpers/moves.ts";
+import { callsOf } from "../../helpers/calls.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 import { scriptAt } from "../../helpers/script-at.ts";
 
 const NOW = 5_000_000_000_000;
@@ -43,7 +45,7 @@ const all = [
   ["sweep to the stream", pacedSweep.stream],
 ] as const;
 
-describe.each(all)("%s at a rate", (_, script) => {
+describe.each(all)("%s at a rate", (what, script) => {
   test("after a while the burst may go, then one message each tenth of a second", async () => {
     const queue = await newMoves();
     await queue.seed({
@@ -84,6 +86,39 @@ describe.each(all)("%s at a rate", (_, script) => {
     await queue.seed({ timeouts: overdue(9).map(({ delayed }) => delayed), flow });
     expect(await moveAt(queue, script, NOW)).toMatchObject({ moved: 0, next: NOW + 100 });
     expect(await moveAt(queue, script, NOW + 300)).toMatchObject({ moved: 3 });
+  });
+
+  test("a batch costs two commands more than without a rate, whatever its size", async () => {
+    const server = await startOwnServer();
+    const plain = { paced: false, flow: {} };
+    const both = [plain, { paced: true, flow: { flow: tenPerSecond(1000) } }];
+    for (const count of [1, 3, 90]) {
+      const sums: number[] = [];
+      for (const { paced, flow } of both) {
+        const queue = await newMoves(server.url);
+        await queue.seed({ timeouts: overdue(count).map(({ delayed }) => delayed), ...flow });
+        await queue.redis.config("RESETSTAT");
+        const unpaced = {
+          transfer,
+          sweep,
+          "transfer to the stream": transfer,
+          "sweep to the stream": sweep,
+        };
+        const into = what.endsWith("stream") ? "stream" : "list";
+        const form = paced ? script : unpaced[what][into];
+        expect(await moveAt(queue, form, NOW)).toMatchObject({ moved: count });
+        const {
+          config: _,
+          info: __,
+          "config|resetstat": ___,
+          ...calls
+        } = await callsOf(queue.redis);
+        sums.push(Object.values(calls).reduce((sum, one) => sum + one, 0));
+      }
+      // A sweep of a queue with a rate also asks which of its keys there are.
+      const more = what.startsWith("sweep") ? 2 + 3 : 2;
+      expect((sums[1] ?? 0) - (sums[0] ?? 0)).toBeLessThanOrEqual(more);
+    }
   });
 
   test("a message that is not due takes nothing of the rate, and its deadline is next", async () => {
