@@ -1,12 +1,11 @@
 import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
-import { clearDelayed } from "../lua/delayed/remove.ts";
+import { clearDelayed, sizeOfDelayed } from "../lua/delayed/remove.ts";
 import type { DelayedMember, DueMember } from "../lua/delayed/get.ts";
 import { headDeadline } from "../lua/queue/next-due.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import { remove } from "../lua/delayed/remove.ts";
-import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
@@ -43,6 +42,10 @@ export interface DelayedBytes {
   readonly onlyIf?: OnlyIf;
   /** For how many milliseconds after its deadline it may be delivered, if it was offered with that. */
   readonly deliverWithin?: number;
+  /** The lane in which it waits for its turn, if it was offered with one. */
+  readonly lane?: string;
+  /** Its priority within its lane, if it was offered with one. */
+  readonly priority?: number;
   /** Of a message that waits for a retry: its failed attempts, oldest first. */
   readonly failures?: readonly FailedAttempt[];
 }
@@ -153,9 +156,7 @@ export class DelayedMessages {
   }
 
   async size(call?: Call): Promise<number> {
-    return asNumber(
-      await this.#queue.call("measure", (redis, { timeouts }) => redis.zcard(timeouts), call),
-    );
+    return await this.#queue.read("measure", sizeOfDelayed, {}, call);
   }
 
   /** The earliest deadline, or undefined if nothing is delayed. */
@@ -264,7 +265,7 @@ function toBytes(
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline, place = "delayed", address } = found;
-  const { id, payload, key, headers, onlyIf, deliverWithin } = message;
+  const { id, payload, key, headers, onlyIf, deliverWithin, lane, priority } = message;
   const trailer = found.member.subarray(9 + id.length + payload.length);
   return {
     id: address === undefined ? formatMessageId(deadline, id) : messageIdAt(address),
@@ -274,6 +275,8 @@ function toBytes(
     headers,
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),
+    ...(lane !== undefined && { lane }),
+    ...(priority !== undefined && { priority }),
     ...(place === "retrying" && { failures: failuresIn(trailer) }),
   };
 }

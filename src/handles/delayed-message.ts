@@ -22,6 +22,10 @@ export interface DelayedMessage<T> {
   readonly onlyIf?: OnlyIf;
   /** For how many milliseconds after its deadline it may become ready, if it was offered with that. */
   readonly deliverWithin?: number;
+  /** The lane in which it waits for its turn once it is due, if it was offered with one. */
+  readonly lane?: string;
+  /** Its priority within its lane, if it was offered with one. */
+  readonly priority?: number;
   /**
    * Of a message that waits for a retry in a reliable queue: its last ten failed attempts, oldest first. Otherwise
    * undefined.

@@ -2,7 +2,7 @@ import type { Parts } from "../partitions/parts/parts.ts";
 import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
 import type { Numbers } from "../partitions/parts/numbers.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
-import { checkFlow, paceOf, type FlowOptions } from "../queue/flow.ts";
+import { checkFlow, laneRates, paceOf, type FlowOptions } from "../queue/flow.ts";
 import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
 
@@ -90,7 +90,10 @@ export class Flow {
     const flow = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
     const now = await timeOf(this.#numbers, call);
     const from = beginOf(options.from, now);
-    const pace = flow && paceOf(flow.rate);
+    if (flow !== undefined && laneRates(flow).some((rate) => rate !== undefined)) {
+      throw new TypeError("preview cannot foresee a flow whose lanes have rates");
+    }
+    const pace = flow?.rate && paceOf(flow.rate);
     const shares = (await this.#parts.all(call)).length;
     // What falls due until the first span may still wait at its beginning.
     const lead = { from: now, step: (from - now) / LEAD, count: from > now ? LEAD : 0 };

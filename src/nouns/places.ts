@@ -25,8 +25,8 @@ export interface PlaceRow {
 export const PLACES = {
   delayed: {
     label: "Delayed",
-    meaning: "Waiting for its deadline.",
-    keys: ["timeouts", "order"],
+    meaning: "Waiting for its deadline, or for its turn.",
+    keys: ["timeouts", "order", "room", "turns"],
     number: "delayed",
     order: "by deadline",
     verbs: ["cancel", "promote", "reschedule"],

@@ -80,8 +80,38 @@ export const KEYS = {
     prefix: "delayline_flow:",
     type: "hash",
     holds:
-      "the rate of a queue: `kind`, `step` (us for each message), `burst`, `arrival` (epoch us), up to which it is used up, and `declared`, as it was set, in JSON",
+      "the flow of a queue: `kind`, `step` (us for each message), `burst`, `arrival` (epoch us), up to which the rate is used up, and `declared`, as it was set, in JSON; with lanes also `ahead`, `lane` and `lane:<name>`, what each lane may, and `turn`, `look` and `pause`, the state of the turns",
     marksQueue: true,
+  },
+  /** See `lua/places/room.ts`. */
+  room: {
+    prefix: "delayline_room:",
+    type: "hash",
+    holds:
+      "of a queue with lanes: id -> deadline (8) and member of each message that is due and waits for its turn",
+    marksQueue: true,
+  },
+  turns: {
+    prefix: "delayline_turns:",
+    type: "zset",
+    holds:
+      "lane, priority, address and group of each message and retry that waits, in the order of the turns within a lane",
+  },
+  lanes: {
+    prefix: "delayline_lanes:",
+    type: "zset",
+    holds:
+      "the lanes in which messages wait, by when it is their turn; behind all others those that rest",
+  },
+  resting: {
+    prefix: "delayline_resting:",
+    type: "zset",
+    holds: "the lanes that rest, since their rate is used up, by until when (epoch ms)",
+  },
+  lanePaces: {
+    prefix: "delayline_pace:",
+    type: "zset",
+    holds: "the lanes by the instant up to which their rate is used up (epoch us)",
   },
   /** See `lua/delayed/transfer.ts`. */
   dropped: {

@@ -162,8 +162,9 @@ export const BROUGHT: readonly Brought[] = [
     wayOut: "leave it out: subscribe begins at once",
   },
   {
-    names: words("priority lifo"),
-    wayOut: "there are no priorities: messages become ready in the order of their deadlines",
+    names: words("lifo"),
+    wayOut:
+      "messages become ready in the order of their deadlines; in a queue whose flow has lanes, the higher priority is first",
   },
   { names: words("repeatEvery repeatInterval interval"), option: "every", wayOut: RECURRING },
   {

@@ -22,8 +22,14 @@ export interface QueueState {
   readonly unreadable?: readonly Bytes[];
   /** How many messages were dropped, by the condition; and the last of them. */
   readonly dropped?: Readonly<Record<string, string>>;
-  /** The rate of the queue. */
+  /** The flow of the queue. */
   readonly flow?: Readonly<Record<string, string>>;
+  /** The waiting room: what is kept by id; turns, lanes and rests with their scores, in the order of the ZSETs. */
+  readonly room?: Readonly<Record<Bytes, Bytes>>;
+  readonly turns?: readonly (readonly [turn: Bytes, score: number])[];
+  readonly lanes?: readonly (readonly [lane: string, score: number])[];
+  readonly resting?: readonly (readonly [lane: string, score: number])[];
+  readonly lanePaces?: readonly (readonly [lane: string, score: number])[];
   /** Records of schedules, and the revisions of sets. */
   readonly schedules?: Readonly<Record<string, Bytes>>;
   /** Names of schedules with their scores, in the order of the ZSET. */
@@ -128,6 +134,11 @@ async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): P
 async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
   if (state.partitions !== undefined) await redis.set(keys.partitions, state.partitions);
   for (const [name, score] of state.planning ?? []) await redis.zadd(keys.planning, score, name);
+  for (const zset of OF_ROOM) {
+    for (const [name, score] of state[zset] ?? []) await redis.zadd(keys[zset], score, bytes(name));
+  }
+  for (const [id, kept] of Object.entries(state.room ?? {}))
+    await redis.hset(keys.room, bytes(id), bytes(kept));
   for (const hash of HASHES) {
     for (const [name, value] of Object.entries(state[hash] ?? {}))
       await redis.hset(keys[hash], name, bytes(value));
@@ -146,6 +157,9 @@ const HASHES = [
   "running",
   "flow",
 ] as const;
+
+/** The ZSETs of the waiting room. */
+const OF_ROOM = ["turns", "lanes", "resting", "lanePaces"] as const;
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
@@ -191,10 +205,28 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     holder: await hash(keys.holder),
     dropped: await hash(keys.dropped),
     flow: await hash(keys.flow),
+    ...(await readRoom(redis, keys)),
     schedules: await hash(keys.schedules),
     planning: await scored(redis, keys.planning),
     running: await hash(keys.running),
     members: await redis.zrange(keys.members, "0", "-1"),
+  };
+}
+
+async function readRoom(redis: Redis, keys: QueueKeys): Promise<QueueState> {
+  const is = async (key: string, type: string) => (await redis.type(key)) === type;
+  const words = (await is(keys.room, "hash"))
+    ? ((await redis.callBuffer("HGETALL", keys.room)) as Buffer[]).map(asText)
+    : [];
+  const zset = async (key: string) => ((await is(key, "zset")) ? await scored(redis, key) : []);
+  return {
+    room: Object.fromEntries(
+      words.flatMap((id, i) => (i % 2 === 0 ? [[id, words[i + 1] ?? ""]] : [])),
+    ),
+    turns: await zset(keys.turns),
+    lanes: await zset(keys.lanes),
+    resting: await zset(keys.resting),
+    lanePaces: await zset(keys.lanePaces),
   };
 }
 

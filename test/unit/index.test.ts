@@ -56,6 +56,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "HandledMessage",
       "InsertionOrder",
       "InstantLike",
+      "Lane",
       "MessageHeaders",
       "MessageId",
       "NewMessage",

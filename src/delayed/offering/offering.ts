@@ -37,6 +37,9 @@ export interface Offering {
   readonly onlyIf?: OnlyIf | undefined;
   /** For how many milliseconds after its deadline it may be delivered; later it is dropped. */
   readonly deliverWithin?: number | undefined;
+  /** The lane in which it waits for its turn. */
+  readonly lane?: string | undefined;
+  readonly priority?: number | undefined;
   /** The tick of a schedule that it stands for. */
   readonly occurrence?: Occurrence | undefined;
   /** The hash of its key to write into the id. Defaults to a random one. */
@@ -49,9 +52,12 @@ export interface Offering {
 
 /** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
 export function memberOf(offering: Offering, id: Buffer): Buffer {
-  const { payload, key, headers, onlyIf, deliverWithin, occurrence } = offering;
-  const hasMore = (headers ?? onlyIf ?? deliverWithin ?? occurrence) !== undefined;
-  const more = hasMore ? { headers, onlyIf, deliverWithin, occurrence } : undefined;
+  const { payload, key, headers, onlyIf, deliverWithin, occurrence, lane, priority } = offering;
+  const hasMore =
+    (headers ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority) !== undefined;
+  const more = hasMore
+    ? { headers, onlyIf, deliverWithin, occurrence, lane, priority: priority || undefined }
+    : undefined;
   return packMember(id, payload, key, more);
 }
 

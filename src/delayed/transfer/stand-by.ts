@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { retire, type TransferReply } from "../../lua/delayed/transfer.ts";
-import { headDeadline, nextDue } from "../../lua/queue/next-due.ts";
+import { headDeadline, nextDue, nextTurn } from "../../lua/queue/next-due.ts";
 import { asFlag } from "../../lua/reply.ts";
 import { run } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
@@ -64,18 +64,23 @@ export class StandBy {
 
   /**
    * Looks for work while the task stands by. Returns the next deadline (epoch ms); or undefined if a transfer is needed,
-   * because a message is overdue, or the LIST of a reliable queue may hold payloads.
+   * because a message is overdue, or the LIST of a reliable queue may hold payloads. `hasFlow`: whether messages may wait
+   * for their turn.
    *
    * Rejects with ioredis's errors.
    */
-  async look({ clock, keys, layout, server }: Queue): Promise<number | undefined> {
+  async look(
+    { clock, keys, layout, server }: Queue,
+    hasFlow: boolean,
+  ): Promise<number | undefined> {
     // Only a transfer tells that the LIST is empty again.
     if (this.#hasListed) return undefined;
     const { background } = server.connections;
     const isReliable = layout.into === "stream";
+    const script = hasFlow ? nextTurn : isReliable ? nextDue : headDeadline;
     // Scripts, since a plain ZRANGE would reply with the payload of the head as well.
     const [next = Infinity, hasListed] = await Promise.all([
-      isReliable ? run(background, nextDue, keys, {}) : run(background, headDeadline, keys, {}),
+      run(background, script, keys, {}),
       isReliable && background.exists(keys.ready).then(asFlag),
     ]);
     // The estimate of the clock is good enough: the transfer decides.

@@ -280,7 +280,7 @@ export class TransferTask implements Listener {
     const sweepDue = this.#sweepDue;
     this.#sweepDue = undefined;
     if (sweepDue === undefined && this.#standBy.isOn && !this.#isFailing) {
-      const next = await this.#standBy.look(this.#queue);
+      const next = await this.#standBy.look(this.#queue, this.#isPaced);
       if (next !== undefined || this.#isBarred) {
         const now = this.#queue.clock.now();
         if (this.#awaited <= now) this.#tellOfMessages();

@@ -49,7 +49,7 @@ for each row do
   local place, member, due, all = resolve(id, key)
   if place then
     if all then member = rare().asMember(all[1]) end
-    messages[#messages + 1] = place
+    messages[#messages + 1] = place == "retrying" and place or "delayed"
     messages[#messages + 1] = replied(due)
     messages[#messages + 1] = member
     messages[#messages + 1] = all and all[1].a or false

@@ -1,11 +1,12 @@
 import { replied } from "../fragments/deadline.ts";
 import { pacedDue, paceAt } from "../places/pace.ts";
 import { defineScript, type Script } from "../script.ts";
+import { inTurns, straight } from "./in-turns.ts";
 
-/** Whether the queue has a rate. */
-export const IS_PACED = `redis.pcall("HGET", flow, "kind") == "paced"`;
+/** Whether the queue has a flow: a rate, or lanes. */
+export const IS_PACED = `({ paced = true, lanes = true })[redis.pcall("HGET", flow, "kind")]`;
 
-/** What a transfer replies that knows of no rate where there is one: it has moved nothing. */
+/** What a transfer replies that knows of no flow where there is one: it has moved nothing. */
 export const HELD =
   "{ 0, 0, now, false, 0, 0, 0, false, {}, 0, false, false, false, false, false, false, 1 }";
 
@@ -25,6 +26,8 @@ export const STREAM_UNLESS_PACED = `if claim ~= "0" and ${IS_PACED} then return 
  * whichever they are, and `next` is when more may. One that stands by, with a `grace`, sees only what could have gone before.
  * If there is no rate any more, it moves all that is due.
  *
+ * In a queue with lanes it moves in turns, unless all that is due may go: then as without.
+ *
  * What is to move uses the rate up first: if Redis refuses that write, nothing moves. What did not move gives its part back.
  *
  * The part has one of `shares` equal shares of the rate.
@@ -40,19 +43,23 @@ export function paced<Key extends string, Arg extends string, Reply>(
     name: name.replace("transfer", "transfer-paced"),
     keys,
     args: [...args, "shares"],
-    needs: [...source.needs, paceAt, pacedDue, replied],
-    rarely: source.rarely,
+    needs: [...source.needs, paceAt, pacedDue, replied, straight],
+    rarely: [...source.rarely, inTurns],
     lua: /* lua */ `
 local now = clock()
 local function clock() return now end
 local latest = math.floor(now / 1000) - grace
-local pace = paceAt(now, grace * 1000, shares)
-local due, count = pacedDue(${zsets}, latest, pace and math.min(limit, pace.tokens) or tonumber(limit))
+local pace, kind = paceAt(now, grace * 1000, shares)
+local most = pace and kind == "paced" and math.min(limit, pace.tokens) or tonumber(limit)
+local due, count = pacedDue(${zsets}, latest, most)
 local function firstDue(zset) return unpack(due[zset], 1, 4) end
 local function useUp(messages)
   local arrival = string.format("%.0f", math.max(pace.arrival, now) + messages * pace.step)
   local used = redis.pcall("HSET", flow, "arrival", arrival)
   return type(used) == "table" and used or nil
+end
+if kind == "lanes" and not mayGoStraight(due, count, pace) then
+  return rare().inTurns(due, now, latest, pace, pace and useUp)
 end
 if pace and (count > 0 or pace.wasTurned) and useUp(count) then
   -- When memory is full, Redis refuses only the first write, and never a removal.
@@ -66,7 +73,7 @@ end
 local reply = move()
 if reply.err then return reply end
 for i = #reply + 1, 16 do reply[i] = false end
-reply[17], reply[18] = pace and 1 or 0, 0
+reply[17], reply[18] = (pace or kind == "lanes") and 1 or 0, 0
 if not pace then return reply end
 local moved, since, next = reply[1], tonumber(reply[8] or nil), tonumber(reply[4] or nil)
 if moved < count then useUp(moved) end

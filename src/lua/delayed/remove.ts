@@ -3,6 +3,7 @@ import { keysOfRetries, resolve } from "../places/key-index.ts";
 import { findNext, keysOf, probing } from "../places/delayed.ts";
 import { countDue } from "../places/due.ts";
 import { leaving } from "../places/leaving.ts";
+import { waitingRetries } from "../places/retries.ts";
 import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -81,19 +82,37 @@ export const removeElements = defineRemove("remove-elements", {
   needs: findNext,
 });
 
+/** Returns the number of delayed messages, also of those that wait for their turn. O(1). */
+export const sizeOfDelayed = defineScript({
+  name: "size-of-delayed",
+  keys: ["retries"],
+  args: [],
+  needs: [countDue],
+  lua: /* lua */ `return countDue(retries)`,
+  reply: asNumber,
+});
+
 /**
- * Drops all delayed messages; returns how many there were. Redis frees the memory in the background. While there are
- * others, which may hold keys, the index stays: its other entries point to nothing, and tidying removes them.
+ * Drops all delayed messages, also those that wait for their turn; returns how many there were. Redis frees the memory in the
+ * background. While there are others, which may hold keys, the index stays: its other entries point to nothing, and tidying
+ * removes them. So do turns, while retries wait.
  */
 export const clearDelayed = defineScript({
   name: "clear-delayed",
-  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "room", "turns", "lanes", "resting"],
   args: [],
   needs: [countDue],
+  rarely: [waitingRetries],
   lua: /* lua */ `
-local count = redis.call("ZCARD", timeouts)
-redis.call("UNLINK", timeouts, order, compacted, countDue(timeouts) > 0 and order or businessKeys)
-return count
+local count, waiting = redis.call("ZCARD", timeouts), redis.call("HLEN", room)
+local gone = { timeouts, order, compacted }
+if countDue(timeouts) == waiting then gone[#gone + 1] = businessKeys end
+if waiting > 0 then gone[#gone + 1] = room end
+if waiting > 0 and rare().waitingRetries() == 0 then
+  for _, key in ipairs({ turns, lanes, resting }) do gone[#gone + 1] = key end
+end
+redis.call("UNLINK", unpack(gone))
+return count + waiting
 `,
   reply: asNumber,
 });

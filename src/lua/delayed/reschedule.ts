@@ -11,11 +11,12 @@ import { defineScript } from "../script.ts";
 import { DUE } from "./get.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
+import { leaveRoom } from "../places/room.ts";
 
 /**
  * Gives a delayed message, named by its address or its business key, a new deadline. Its id and payload stay; its
  * address changes, and it goes to the end of the insertion order. If the deadline stays the same to the millisecond,
- * nothing changes. A retrying message becomes due at another time for every group that it waits for, and keeps its
+ * nothing changes. One that waits for its turn leaves the waiting room; to be due now changes nothing for it. A retrying message becomes due at another time for every group that it waits for, and keeps its
  * address.
  *
  * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
@@ -40,7 +41,7 @@ export const reschedule = defineScript({
     wakeUp,
     writes,
   ],
-  rarely: [asMember, behindAddress, earliestDue],
+  rarely: [asMember, behindAddress, earliestDue, leaveRoom],
   lua: /* lua */ `
 local function rescheduleRetries(all, now)
   local earliest = rare().earliestDue()
@@ -48,10 +49,11 @@ local function rescheduleRetries(all, now)
   local first, changes = math.huge, {}
   for _, one in ipairs(all) do
     local own = due or math.min(one.due, math.floor(now))
-    changes[#changes + 1] = own
-    changes[#changes + 1] = one.name
     first = math.min(first, own)
+    -- One that waits for its turn is due already. If it gets another time, its turn means nothing.
+    if due or not one.waits then changes[#changes + 1], changes[#changes + 2] = own, one.name end
   end
+  if #changes == 0 then return { "retrying", replied(first), rare().asMember(all[1]), all[1].a } end
   may("ZADD", retries)
   local refusal = wakeUp(first, earliest)
   if refusal then return refusal end
@@ -60,7 +62,8 @@ local function rescheduleRetries(all, now)
 end
 local place, member, oldDeadline, all = resolve(id, key)
 if place == "retrying" then return rescheduleRetries(all, clock() / 1000) end
-if place ~= "delayed" then return false end
+if place ~= "delayed" and place ~= "waiting" then return false end
+local waits = place == "waiting"
 local ownId, _, ownKey = unpackMember(member)
 -- A member of an unknown layout is not a message.
 if not ownId then return false end
@@ -70,13 +73,14 @@ if not deadline then
   deadline = delay ~= "" and deadlineAfter(now, delay) or math.min(oldDeadline, math.floor(now))
 end
 -- The address stays the same, so there is nothing to do. A second element would list the message twice.
-if deadline == oldDeadline then return { place, replied(deadline), member, false } end
+if deadline == oldDeadline then return { "delayed", replied(deadline), member, false } end
 local entry = ownKey and redis.call("HGET", businessKeys, ownKey)
 local isIndexed = pointsTo(entry, ownId)
 -- A message that stays the head and becomes later needs no wake-up: the timers are armed for a time before it.
-local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
+local isHead = (waits or deadline < oldDeadline) and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
 -- What may be refused comes first: a probe of the ZSET, the wake-up, then the index and the insertion order.
 attempt(may, "ZADD", timeouts)
+if waits then attempt(rare().mayLeaveRoom) end
 if elementsAre == "members" then
   try("LINDEX", order, -1)
   -- The compacted list is nearly always missing.
@@ -100,8 +104,9 @@ if elementsAre == "members" then
     redis.call("LREM", compacted, 1, member)
   end
 end
-redis.call("ZADD", timeouts, "XX", deadline, member)
-return { place, replied(deadline), member, false }
+redis.call("ZADD", timeouts, waits and "NX" or "XX", deadline, member)
+if waits then rare().leaveRoom({ member }) end
+return { "delayed", replied(deadline), member, false }
 `,
   reply: orNothing((raw) => asRow(raw, DUE)),
 });

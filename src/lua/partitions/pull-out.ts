@@ -4,7 +4,7 @@ import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts
 import { keysOfRetries, resolve } from "../places/key-index.ts";
 import { behindAddress, pointsTo } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retryOf } from "../places/retries.ts";
+import { retryOf, waitingRetry } from "../places/retries.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
@@ -38,6 +38,7 @@ const depart = defineFragment({
     pointsTo,
     retryOf,
     unpackMember,
+    waitingRetry,
   ],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
@@ -62,7 +63,8 @@ local function addRetry(name, due)
   local to = destinationOf(address and idOf(address) or name)
   if to == tonumber(own) or rowOf[name] then return end
   leaving.names[#leaving.names + 1] = name
-  rows[#rows + 1] = { to, "retry", due, name, "" }
+  local since, waits = dueOf(due)
+  rows[#rows + 1] = { to, "retry", waits and string.format("%.17g", since) or due, name, "" }
   rowOf[name] = #rows
 end
 local function readValues()

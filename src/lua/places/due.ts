@@ -13,12 +13,16 @@ local dueZsets = { timeouts, retries }
 `,
 });
 
-/** `countDue([but])`: how many messages are delayed or retrying; `but` is the ZSET of a place to leave out. O(1). */
+/**
+ * `countDue([but])`: how many messages are delayed or retrying, or wait for their turn; `but` is the ZSET of a place to leave
+ * out. O(1).
+ */
 export const countDue = defineFragment({
+  keys: ["room"],
   needs: [dueZsets],
   lua: /* lua */ `
 local function countDue(but)
-  local count = 0
+  local count = redis.call("HLEN", room)
   for _, zset in ipairs(dueZsets) do
     if zset ~= but then count = count + redis.call("ZCARD", zset) end
   end

@@ -2,18 +2,20 @@ import { defineFragment } from "../fragment.ts";
 import { idOf } from "../fragments/address.ts";
 import { pointsTo } from "../fragments/key-entry.ts";
 import { locate } from "./delayed.ts";
+import { waitingAt } from "./room.ts";
 import { packMember } from "../fragments/member.ts";
 import { readTrailer } from "../fragments/trailer.ts";
 import { groupsRetrying, retriesOf, retryBytes } from "./retries.ts";
 
 /**
- * `delayedWith(key[, entry])`: the member and the deadline of the delayed message that holds this business key, or nil
- * twice; the entry of the key, or nil; and the address in the entry, or nil if it cannot be one. `entry`: the entry of the
- * key, if it was read already.
+ * `delayedWith(key[, entry])`: the member and the deadline of the delayed message that holds this business key, also if it
+ * waits for its turn, or nil twice; the entry of the key, or nil; the address in the entry, or nil if it cannot be one; and
+ * whether it waits. `entry`: the entry of the key, if it was read already.
  */
 export const delayedWith = defineFragment({
   keys: ["timeouts", "businessKeys"],
   needs: [readTrailer, locate],
+  rarely: [waitingAt],
   lua: /* lua */ `
 local function delayedWith(key, entry)
   entry = entry or redis.call("HGET", businessKeys, key)
@@ -21,11 +23,13 @@ local function delayedWith(key, entry)
   if #entry < 25 or entry:byte(1) > 0 then return nil, nil, entry end
   local address = entry:sub(1, 24)
   local member, deadline = locate(timeouts, address)
+  local waits = not member
+  if waits then member, deadline = rare().waitingAt(address) end
   if not member then return nil, nil, entry, address end
   -- A broken entry may point to another message, so compare the key in the trailer.
   local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))
   if readTrailer(trailer) ~= key then return nil, nil, entry, address end
-  return member, deadline, entry, address
+  return member, deadline, entry, address, waits
 end
 `,
 });
@@ -59,7 +63,7 @@ end
 
 /**
  * `resolve(id, key[, entry])`: where the message is that has this address (with an id of 8 or 16 bytes) or, if that is empty, this
- * business key: its place, "delayed" or "retrying"; its name there, which is a member of the place's ZSET; and when it is
+ * business key: its place, "delayed", "waiting" or "retrying"; its name there, the member or the name of the retry; and when it is
  * due. Of a retrying message these are the first retry's, and the fourth value is all of them, as `retriesOf` returns
  * them. The fifth is the entry of the key, which begins with the address; nil for an `id`. Nil if it is in neither. `entry`:
  * the entry of the key, if it was read already.
@@ -67,12 +71,16 @@ end
 export const resolve = defineFragment({
   keys: ["timeouts"],
   needs: [delayedWith, locate],
-  rarely: [retriesOf, retriesWith],
+  rarely: [retriesOf, retriesWith, waitingAt],
   lua: /* lua */ `
 local function resolve(id, key, entry)
-  local member, deadline, address
-  if id ~= "" then member, deadline = locate(timeouts, id) else member, deadline, entry, address = delayedWith(key, entry) end
-  if member then return "delayed", member, deadline, nil, entry end
+  local member, deadline, address, waits
+  if id ~= "" then member, deadline = locate(timeouts, id) else member, deadline, entry, address, waits = delayedWith(key, entry) end
+  if not member and id ~= "" then
+    member, deadline = rare().waitingAt(id)
+    waits = true
+  end
+  if member then return waits and "waiting" or "delayed", member, deadline, nil, entry end
   if id == "" and not address then return nil end
   local all = id ~= "" and rare().retriesOf(id) or rare().retriesWith(key, address)
   if all[1] then return "retrying", all[1].name, all[1].due, all, entry end

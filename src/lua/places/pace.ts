@@ -1,41 +1,55 @@
 import { defineFragment } from "../fragment.ts";
 import { allDue, firstDue } from "./due.ts";
 
+/**
+ * `tokensAt(arrival, at, step, burst)`: how many may go at this instant (all in microseconds), if the rate is used up until
+ * `arrival`.
+ */
+export const tokensAt = defineFragment({
+  lua: /* lua */ `
+local function tokensAt(arrival, at, step, burst)
+  -- A rounding error of the division must not cost a message its turn.
+  return math.max(0, math.min(burst, math.floor(burst - (arrival - at) / step + 1e-6)))
+end
+`,
+});
+
 /*
  * The rate of a paced queue (GCRA, the leaky bucket as a meter). The HASH `flow` holds it: `step`, how many microseconds
  * each message takes of the rate; `burst`, how many messages may go at once after a while without any; and `arrival`, the
  * instant (epoch microseconds) up to which the rate is used up. A message may go while `arrival` is at most `burst - 1` steps
  * ahead, and moves it on by one step. `kind` is "paced", and `declared` what the user has set, in JSON.
  *
- * The ZSETs of delayed messages and retries are the waiting room: what is due and may not go yet stays where it is.
+ * The ZSETs of delayed messages and retries are where they wait: what is due and may not go yet stays where it is. In a queue
+ * with lanes (`kind` "lanes") it waits in `room`, and a rate of the whole queue is the same.
  */
 
 /**
  * `paceAt(now, ago, shares)`: the rate as it was at `ago` microseconds before `now` (epoch microseconds), or nil if there is
- * none. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has
+ * none; and the `kind` of the flow. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has
  * to be stored anew; `since`, when the first message could go; `tokens`, how many may go now; `next`,
  * the instant (epoch ms) at which to look again once these are used up: when the next one may go, or as many as fall to 10 ms.
  */
 export const paceAt = defineFragment({
   keys: ["flow"],
+  needs: [tokensAt],
   lua: /* lua */ `
 local function paceAt(now, ago, shares)
   local found = redis.pcall("HMGET", flow, "kind", "step", "burst", "arrival")
-  local step, burst = tonumber(found[2] or nil), tonumber(found[3] or nil)
-  if found[1] ~= "paced" or not step or not burst then return nil end
+  local kind, step, burst = found[1], tonumber(found[2] or nil), tonumber(found[3] or nil)
+  if kind ~= "paced" and kind ~= "lanes" or not step or not burst then return nil, kind end
   step, burst = step * shares, math.max(1, math.floor(burst / shares))
   local stored = tonumber(found[4] or nil) or 0
   -- No more than the burst is ever used up. A later arrival means that the server's clock was set back.
   local at, arrival = now - ago, math.min(stored, now + burst * step)
   local pace = { step = step, arrival = arrival, wasTurned = arrival < stored, since = arrival - (burst - 1) * step }
-  -- A rounding error of the division must not cost a message its turn.
-  pace.tokens = math.max(0, math.min(burst, math.floor(burst - (arrival - at) / step + 1e-6)))
+  pace.tokens = tokensAt(arrival, at, step, burst)
   function pace.next(moved)
     local used = math.max(arrival, at) + moved * step
     local together = math.max(1, math.min(burst, math.floor(10000 / step)))
     return math.ceil((used - (burst - together) * step) / 1000)
   end
-  return pace
+  return pace, kind
 end
 `,
 });

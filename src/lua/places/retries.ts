@@ -51,6 +51,33 @@ end
 `,
 });
 
+/**
+ * What is added to when a retry was due that waits for its turn, see `room.ts`: no mover finds it due, and everybody who
+ * looks for it finds it.
+ */
+export const WAITS = 9e15;
+
+/** `dueOf(score)`: when a retry with this score is due, or was; and whether it waits for its turn. */
+export const waitingRetry = defineFragment({
+  lua: /* lua */ `
+local function dueOf(score)
+  score = tonumber(score)
+  if score > ${WAITS} and score < math.huge then return score - ${WAITS}, true end
+  return score, false
+end
+`,
+});
+
+/** `waitingRetries()`: how many retries wait for their turn. */
+export const waitingRetries = defineFragment({
+  keys: ["retries"],
+  lua: /* lua */ `
+local function waitingRetries()
+  return redis.call("ZCOUNT", retries, "(${WAITS}", "(+inf")
+end
+`,
+});
+
 /** Reads a value of the HASH; undefined if it is malformed. */
 export function unpackRetry(value: Buffer): Retry | undefined {
   if (value.length < 8) return undefined;
@@ -97,12 +124,12 @@ end
 
 /**
  * `retriesOf(address)`: the retries of the message with this address, one for each group that is to handle it again,
- * the earliest first. Each is a table as `unpackRetry` returns it, with the address `a`, the group `g`, its `name` and
- * when it is `due`. A name without a readable value is not a message. O(log N) for each group of the stream.
+ * the earliest first. Each is a table as `unpackRetry` returns it, with the address `a`, the group `g`, its `name`,
+ * when it is `due` and whether it `waits` for its turn. A name without a readable value is not a message. O(log N) for each group of the stream.
  */
 export const retriesOf = defineFragment({
   keys: ["retries", "retrying"],
-  needs: [groupsRetrying, retryBytes, retryOf],
+  needs: [groupsRetrying, retryBytes, retryOf, waitingRetry],
   lua: /* lua */ `
 local function retriesOf(address)
   local found = {}
@@ -111,7 +138,8 @@ local function retriesOf(address)
     local due = redis.call("ZSCORE", retries, name)
     local one = due and unpackRetry(redis.call("HGET", retrying, name))
     if one then
-      one.a, one.g, one.name, one.due = address, group, name, tonumber(due)
+      one.a, one.g, one.name = address, group, name
+      one.due, one.waits = dueOf(due)
       found[#found + 1] = one
     end
   end

@@ -55,6 +55,8 @@ export const makePlain = defineScript({
     "retries",
     "retrying",
     "unreadable",
+    "room",
+    "turns",
   ],
   args: ["channel", "limit", "timeout", "elementsAre"],
   needs: [
@@ -78,6 +80,9 @@ export const makePlain = defineScript({
     withoutFailures,
   ],
   lua: /* lua */ `
+if redis.call("EXISTS", room, turns) > 0 then
+  return redis.error_reply("LANES messages wait for their turn: clear the flow of the queue first")
+end
 local alive = 0
 for _, group in ipairs(groupNames()) do
   for _, consumer in ipairs(consumersOf(group)) do

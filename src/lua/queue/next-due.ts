@@ -29,6 +29,23 @@ return due and replied(due) or false
   reply: asNext,
 });
 
+/**
+ * The same of a queue with a flow: if messages wait for their turn, also the instant at which the mover has to look at
+ * them.
+ */
+export const nextTurn = defineScript({
+  name: "next-turn",
+  keys: ["flow", "turns"],
+  args: [],
+  needs: [earliestDue, replied],
+  lua: /* lua */ `
+local due, look = earliestDue(), tonumber(redis.pcall("HGET", flow, "look") or nil)
+if look and redis.call("EXISTS", turns) == 1 then due = math.min(due or look, look) end
+return due and replied(due) or false
+`,
+  reply: asNext,
+});
+
 function asNext(raw: RawReply): number | undefined {
   if (raw === null) return undefined;
   const deadline = asDeadline(raw);

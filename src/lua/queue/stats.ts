@@ -4,6 +4,7 @@ import { asDeadline, replied } from "../fragments/deadline.ts";
 import { dueZsets } from "../places/due.ts";
 import { inFlight } from "../places/in-flight.ts";
 import { paceAt } from "../places/pace.ts";
+import { waitingRetries } from "../places/retries.ts";
 import { scheduleNames } from "../places/schedules.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
 import { asArray, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
@@ -58,6 +59,8 @@ export const stats = defineScript({
     "ready",
     "paused",
     "flow",
+    "room",
+    "turns",
     "dropped",
     "quarantine",
     "unreadable",
@@ -70,7 +73,7 @@ export const stats = defineScript({
     "schedules",
   ],
   args: ["channel", "shares"],
-  needs: [clock, dueZsets, fieldsOf, inFlight, paceAt, replied, scheduleNames],
+  needs: [clock, dueZsets, fieldsOf, inFlight, paceAt, replied, scheduleNames, waitingRetries],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
@@ -85,6 +88,8 @@ local found = {
   consumers = 0,
 }
 local next
+local inRoom = redis.call("HLEN", room)
+found.delayed = found.delayed + inRoom
 for _, zset in ipairs(dueZsets) do
   local head = tonumber(redis.call("ZRANGE", zset, 0, 0, "WITHSCORES")[2])
   if head then
@@ -97,6 +102,12 @@ if found.overdue > 0 then
   local pace = paceAt(now, 0, shares)
   -- One that could have gone a second ago waits for a process, not for its turn.
   if pace and pace.since > now - 1000000 then found.waiting, found.overdue = found.overdue, 0 end
+end
+if redis.call("EXISTS", turns) == 1 then
+  -- The mover has said when it looks again.
+  local isDue = (tonumber(redis.pcall("HGET", flow, "look") or nil) or 0) < latest - 1000
+  local count = inRoom + waitingRetries()
+  if isDue then found.overdue = found.overdue + count else found.waiting = found.waiting + count end
 end
 local length, readable = redis.call("XLEN", stream), 0
 local oldest, longest, added
@@ -215,6 +226,16 @@ export function textOf(reply: Omit<StatsReply, "serverTime">): string {
 }
 
 const NAMES = Object.keys(COLUMNS).slice(1) as Exclude<keyof StatsReply, "serverTime">[];
+
+/** Returns how many messages and retries wait for their turn in lanes. O(log N). */
+export const countWaiting = defineScript({
+  name: "count-waiting",
+  keys: ["room"],
+  args: [],
+  needs: [waitingRetries],
+  lua: /* lua */ `return redis.call("HLEN", room) + waitingRetries()`,
+  reply: asNumber,
+});
 
 /**
  * Counts the messages and retries that fall due in each of `count` spans of `step` milliseconds, from `from` on (epoch

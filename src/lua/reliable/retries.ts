@@ -7,6 +7,7 @@ import {
   retryOf,
   unpackRetry,
   unpackRetryName,
+  waitingRetry,
   type Retry,
 } from "../places/retries.ts";
 import { asArray, asBuffer, asNumber, asRow, asText } from "../reply.ts";
@@ -62,7 +63,7 @@ export const retryPage = defineScript({
   keys: ["retries", "retrying"],
   args: ["key", "maxBytes"],
   each: ["name"],
-  needs: [readTrailer, replied, retryOf],
+  needs: [readTrailer, replied, retryOf, waitingRetry],
   lua: /* lua */ `
 local found, lookedUp, size = {}, 0, 0
 for each row do
@@ -71,7 +72,7 @@ for each row do
   local one = due and unpackRetry(value)
   size = size + #(value or "")
   if one and (key == "" or readTrailer(one.t) == key) then
-    found[#found + 1] = { name, replied(tonumber(due)), value }
+    found[#found + 1] = { name, replied((dueOf(due))), value }
   end
   lookedUp = lookedUp + 1
 end

@@ -1,4 +1,4 @@
-import { forecast, stats } from "../../lua/queue/stats.ts";
+import { countWaiting, forecast, stats } from "../../lua/queue/stats.ts";
 import { mergeStats, numbersOf, type QueueStats } from "../../observe/queue-stats.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -34,10 +34,13 @@ export class Numbers {
     return { ...merged, perPartition };
   }
 
-  /** Returns how many messages and retries have a deadline before `instant` (epoch ms). */
+  /** Returns how many messages and retries have a deadline before `instant` (epoch ms), also those that wait in lanes. */
   async dueBefore(instant: number, call?: Call): Promise<number> {
-    const [count = 0] = await this.forecast({ from: 0, step: instant, count: 1 }, call);
-    return count;
+    const [[count = 0], waiting] = await Promise.all([
+      this.forecast({ from: 0, step: instant, count: 1 }, call),
+      this.#parts.sum(({ queue }) => queue.read("look at", countWaiting, {}, call), call),
+    ]);
+    return count + waiting;
   }
 
   /** Returns how many messages and retries fall due in each span. */

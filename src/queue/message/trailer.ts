@@ -15,6 +15,8 @@ import { packOccurrence, type Occurrence } from "./occurrence.ts";
  * - tag 2, for each header: `length of the name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`;
+ * - tag 5, at most once, and only a tick before it: the lane, see `flow`;
+ * - tag 6, at most once, and only a tick and the lane before it: the priority p, as the byte 128 - p;
  * - tag 7, at most once: what has to hold for the message to be delivered, see `only-if.ts`;
  * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian;
  * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`.
@@ -41,11 +43,25 @@ export interface Trailer {
   readonly onlyIf?: OnlyIf | undefined;
   /** For how many milliseconds after its deadline the message may be delivered. */
   readonly deliverWithin?: number | undefined;
+  /** The lane in which it waits for its turn, if the queue has lanes. */
+  readonly lane?: string | undefined;
+  /** Higher is sooner, within its lane. */
+  readonly priority?: number | undefined;
 }
 
 const MARK = 0xff;
 const VERSION = 1;
-const TAG = { key: 1, header: 2, attempts: 3, failure: 4, guard: 7, expiry: 8, tick: 9 } as const;
+const TAG = {
+  key: 1,
+  header: 2,
+  attempts: 3,
+  failure: 4,
+  lane: 5,
+  priority: 6,
+  guard: 7,
+  expiry: 8,
+  tick: 9,
+} as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
 
@@ -58,15 +74,19 @@ export function packTrailer({
   onlyIf,
   deliverWithin,
   occurrence,
+  lane,
+  priority,
 }: Partial<Trailer> & {
   readonly failures?: readonly FailedAttempt[];
   readonly occurrence?: Occurrence | undefined;
 }): Buffer {
   const names = Object.keys(headers);
-  const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence;
+  const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority;
   if (names.length + failures.length === 0 && others === undefined) return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
   if (occurrence !== undefined) parts.push(...packField(TAG.tick, packOccurrence(occurrence)));
+  if (lane !== undefined) parts.push(...packField(TAG.lane, Buffer.from(lane)));
+  if (priority !== undefined) parts.push(...packField(TAG.priority, Buffer.from([128 - priority])));
   if (key !== "") parts.push(...packField(TAG.key, Buffer.from(key)));
   for (const name of names) {
     const length = Buffer.alloc(2);
@@ -115,8 +135,24 @@ export function unpackTrailer(trailer: Buffer): Trailer {
     attempts,
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),
+    ...turnIn(fields),
   };
 }
+
+/** The lane and the priority: the fields at the beginning, behind a tick. Scripts read them in the same way: see `lua/places/room.ts`. */
+function turnIn(fields: readonly Field[]): Pick<Trailer, "lane" | "priority"> {
+  let lane: string | undefined;
+  let priority: number | undefined;
+  for (const { tag, bytes } of fields) {
+    if (tag === TAG.lane && lane === undefined && bytes.length <= MAX_LANE) lane = bytes.toString();
+    else if (tag === TAG.priority && bytes.length === 1) priority ??= 128 - (bytes[0] as number);
+    else if (tag !== TAG.tick) break;
+  }
+  return { ...(lane !== undefined && { lane }), ...(priority !== undefined && { priority }) };
+}
+
+/** The length of a lane's name in bytes. */
+export const MAX_LANE = 100;
 
 /** Unpacks the failed attempts in a trailer, oldest first, whatever its bytes are. */
 export function failuresIn(trailer: Buffer): FailedAttempt[] {
@@ -127,6 +163,11 @@ export function failuresIn(trailer: Buffer): FailedAttempt[] {
   });
 }
 
+interface Field {
+  readonly tag: number;
+  readonly bytes: Buffer;
+}
+
 function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {
   const head = Buffer.alloc(5);
   head[0] = tag;
@@ -135,7 +176,7 @@ function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {
 }
 
 /** The fields of a structured trailer; none if its version is unknown, or if they do not fill it exactly. */
-function unpackFields(trailer: Buffer): { readonly tag: number; readonly bytes: Buffer }[] {
+function unpackFields(trailer: Buffer): Field[] {
   const fields = [];
   if (trailer[1] !== VERSION) return [];
   let at = 2;

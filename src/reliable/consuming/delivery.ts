@@ -75,6 +75,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   readonly payload: T;
   readonly key: string | undefined;
   readonly headers: MessageHeaders;
+  /** The lane in which it waited for its turn; undefined if the message was offered without one. */
+  readonly lane: string | undefined;
   /**
    * 1 on the first delivery, and one more after each failed attempt: a `nack`, a handler that threw, a lease that
    * ended, or a process that died. So it is one more than the number of {@link failures} since the last redrive, as far
@@ -88,13 +90,14 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   /** @internal */
   constructor(
     payload: T,
-    trailer: Pick<Trailer, "key" | "headers">,
+    trailer: Pick<Trailer, "key" | "headers" | "lane">,
     held: Held,
     host: DeliveryHost,
   ) {
     this.payload = payload;
     this.key = trailer.key;
     this.headers = trailer.headers ?? NO_HEADERS;
+    this.lane = trailer.lane;
     this.attempt = held.attempt;
     this.#held = held;
     this.#host = host;

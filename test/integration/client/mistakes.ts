@@ -866,13 +866,13 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ["offer option", "must be one of key", 'got "deduplication"', "did you mean key?"],
   ],
   [
-    "priority, as in BullMQ",
-    (its) => its.delayed.offer("x", 5000, { priority: 1 } as never),
+    "lifo, as in BullMQ",
+    (its) => its.delayed.offer("x", 5000, { lifo: true } as never),
     [
       "offer option",
       "must be one of key",
-      'got "priority"',
-      "there are no priorities: messages become ready in the order of their deadlines",
+      'got "lifo"',
+      "messages become ready in the order of their deadlines; in a queue whose flow has lanes, the higher priority is first",
     ],
   ],
   [

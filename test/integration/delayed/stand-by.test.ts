@@ -61,7 +61,7 @@ async function standingBy(into: Into, url = redisUrl()) {
   const standBy = new StandBy();
   standBy.onTransferred(transferReply({ isOutrun: true }), 900);
   expect(standBy.isOn).toBe(true);
-  return { standBy, look: () => standBy.look(queue) };
+  return { standBy, look: () => standBy.look(queue, false) };
 }
 
 test.for(["timeouts", "retries"] as const)("a look sees what is overdue in %s", async (zset) => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clearFlow, setFlow } from "../../../src/lua/queue/flow.ts";
+import { setFlow } from "../../../src/lua/queue/flow.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves, type Moves } from "../../helpers/moves.ts";
 import { scriptAt } from "../../helpers/script-at.ts";
@@ -14,16 +14,28 @@ const setAt = ({ redis, keys }: Moves, instant: number, step: number, burst: num
     burst,
     declared: "text",
     isEmpty,
+    ...PACED,
   });
+
+/** A rate, and no lanes. */
+const PACED = { kind: "paced", ahead: 100, lane: "0 0 1", rates: 0 };
 
 const arrivalOf = async ({ redis, keys }: Moves) => await redis.hget(keys.flow, "arrival");
 
-test("set-flow writes the rate, all of which may be used, and wakes everybody; clear-flow removes it", async () => {
+test("set-flow writes the rate, all of which may be used, and wakes everybody; without a kind it removes it", async () => {
   const queue = await newMoves();
   await setAt(queue, NOW, 1000, 5);
   const flow = { kind: "paced", step: "1000", burst: "5", arrival: micros(NOW), declared: "text" };
   expect(await queue.snapshot()).toEqual({ flow, channel: ["0"] });
-  await run(queue.redis, clearFlow, queue.keys, { channel: queue.keys.channel });
+  await run(queue.redis, setFlow, queue.keys, {
+    channel: queue.keys.channel,
+    ...PACED,
+    kind: "none",
+    step: 0,
+    burst: 0,
+    declared: "",
+    isEmpty: 0,
+  });
   expect(await queue.snapshot()).toEqual({ channel: ["0", "0"] });
 });
 

@@ -41,7 +41,7 @@ import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteActivity } from "../../../src/lua/queue/activity.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
-import { clearFlow, setFlow } from "../../../src/lua/queue/flow.ts";
+import { setFlow } from "../../../src/lua/queue/flow.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import {
   clearQuarantine,
@@ -777,10 +777,41 @@ const whole: Scenario[] = [
     script: setFlow,
     seed: seeded(
       { flow: { kind: "paced", step: "1000", burst: "5" } },
-      { args: { step: 2000, burst: 3, declared: "text", isEmpty: 0 } },
+      {
+        args: {
+          ...CHANNEL,
+          kind: "paced",
+          step: 2000,
+          burst: 3,
+          declared: "text",
+          isEmpty: 0,
+          ahead: 100,
+          lane: "0 0 1",
+          rates: 0,
+        },
+      },
     ),
   },
-  { script: clearFlow, seed: seeded({ flow: { kind: "paced" } }, { args: {} }) },
+  {
+    script: setFlow,
+    when: "it ends",
+    seed: seeded(
+      { flow: { kind: "paced" } },
+      {
+        args: {
+          ...CHANNEL,
+          kind: "none",
+          step: 0,
+          burst: 0,
+          declared: "",
+          isEmpty: 0,
+          ahead: 100,
+          lane: "0 0 1",
+          rates: 0,
+        },
+      },
+    ),
+  },
   {
     script: setPaused,
     when: "pausing",

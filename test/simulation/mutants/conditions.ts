@@ -1,7 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const FRAGMENT = "lua/fragments/condition.ts";
-const MOVE = "lua/delayed/transfer.ts";
+const MOVE = "lua/delayed/due-messages.ts";
 const TESTS = ["moves/delayed/conditions.test.ts", "integration/delayed/conditions.test.ts"];
 
 /** Slips in `onlyIf` and `deliverWithin`. */

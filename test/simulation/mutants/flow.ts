@@ -32,8 +32,8 @@ export const FLOW: readonly Mutant[] = [
     edits: [
       {
         file: "lua/queue/flow.ts",
-        find: `arrival = now + math.min(used, burst) * step`,
-        replace: `arrival = now`,
+        find: `now + math.min(used, burst) * step)`,
+        replace: `now)`,
       },
     ],
   },

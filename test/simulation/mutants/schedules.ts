@@ -170,7 +170,7 @@ export const SCHEDULES: readonly Mutant[] = [
     unseen: "The simulator does not ask how many ticks were missed.",
     edits: [
       {
-        file: "lua/delayed/transfer.ts",
+        file: "lua/delayed/due-messages.ts",
         find: `  unfit.runs[#unfit] = runIn(one.rest)`,
         replace: ``,
       },

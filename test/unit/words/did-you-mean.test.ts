@@ -48,9 +48,9 @@ describe("an unknown option", () => {
     ["url", CLIENT, "; did you mean redis?"],
     ["removeOnComplete", OFFER, "; leave it out: an acknowledged message is gone"],
     [
-      "priority",
+      "lifo",
       OFFER,
-      "; there are no priorities: messages become ready in the order of their deadlines",
+      "; messages become ready in the order of their deadlines; in a queue whose flow has lanes, the higher priority is first",
     ],
     [
       "delay",

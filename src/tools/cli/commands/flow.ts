@@ -1,4 +1,4 @@
-import type { FlowOptions, FlowPreview } from "../../../index.ts";
+import type { FlowOptions, FlowPreview, Rate } from "../../../index.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDuration } from "../../view/words.js";
 import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
@@ -88,8 +88,20 @@ export function flowOf(
   };
 }
 
-/** A rate in words: `50 messages in 1s, at once 5`. */
-function wordsOf({ rate: { limit, per, burst } }: FlowOptions): string {
+/** A flow in words: `50 messages in 1s, at once 5`. */
+function wordsOf({ rate, lane, lanes = {}, order }: FlowOptions): string {
+  const words = rate === undefined ? [] : [rateInWords(rate)];
+  if (lane !== undefined || order !== undefined || Object.keys(lanes).length > 0) {
+    words.push(
+      lane?.rate === undefined ? "in lanes" : `in lanes of ${rateInWords(lane.rate)} each`,
+    );
+  }
+  const own = Object.keys(lanes).length;
+  if (own > 0) words.push(`${formatCount(own, "lane")} with limits of their own`);
+  return words.join(", ");
+}
+
+function rateInWords({ limit, per, burst }: Rate): string {
   const atOnce = burst === undefined ? "" : `, ${formatCount(burst)} at once`;
   return `${formatCount(limit, "message")} in ${formatDuration(per)}${atOnce}`;
 }

@@ -1,0 +1,240 @@
+import { defineFragment } from "../fragment.ts";
+import { addressOf } from "../fragments/address.ts";
+import { claim } from "../fragments/claim.ts";
+import { replied } from "../fragments/deadline.ts";
+import { keysOfRetries } from "../places/key-index.ts";
+import { ownKeys } from "../fragments/key-entry.ts";
+import { listed, pushAll } from "../places/ready-list.ts";
+import { bringBack } from "../places/retry-moves.ts";
+import { closeRoom } from "../places/room.ts";
+import { admit, dealing, mendRoom, waitingOf } from "../places/turns.ts";
+import { appendAll } from "../places/stream.ts";
+import { fieldsOf } from "../fragments/stream-info.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { CLAIM, lastClaim, unfitness, unpackDue } from "./due-messages.ts";
+
+/** How many messages may be ready before no turn is dealt, unless the flow says otherwise. */
+export const AHEAD = 100;
+
+/** Milliseconds until the next look at the ready messages, if there are as many as may be: at first, and at most. */
+const FIRST_PAUSE = 5;
+const LAST_PAUSE = 100;
+
+/**
+ * `readyCount(enough)`: how many messages are ready; if there are at most `enough`, it may count those in flight as well.
+ * With several groups, of the group that is furthest on: one that does not consume holds nobody up.
+ */
+const readyCount = defineFragment({
+  keys: ["ready", "stream"],
+  rarely: [fieldsOf],
+  lua: /* lua */ `
+local function readyCount(enough)
+  local count = redis.call("LLEN", ready)
+  local length = redis.call("XLEN", stream)
+  if length == 0 or count + length <= enough then return count + length end
+  local least = length
+  for _, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do
+    local group = rare().fieldsOf(fields)
+    least = math.min(least, length - group.pending, group.lag or length)
+  end
+  return count + math.max(0, least)
+end
+`,
+});
+
+/**
+ * `mayGoStraight(due, count, pace)`: whether the due messages need no turns: nobody waits, there is room for all of them, and
+ * none has a priority. `due` and `count` as `pacedDue` returns them; `pace` as `paceAt` does.
+ */
+export const straight = defineFragment({
+  keys: ["flow", "timeouts", "retries", "room", "turns"],
+  needs: [readyCount],
+  lua: /* lua */ `
+local function hasPriority(member)
+  local size = #member
+  local head = 9 + (member:byte(1) or 0)
+  if size < head then return false end
+  local at = head + struct.unpack("<I8", member, head - 7) + 1
+  if at > size or member:byte(at) ~= 255 then return false end
+  at = at + 2
+  for _ = 1, 2 do
+    local tag, a, b, c, d = member:byte(at, at + 4)
+    if not d or tag ~= 9 and tag ~= 5 then return tag == 6 end
+    at = at + 5 + a + b * 256 + c * 65536 + d * 16777216
+  end
+  return member:byte(at) == 6
+end
+local function mayGoStraight(due, count, pace)
+  if redis.call("EXISTS", turns, room) > 0 then return false end
+  local found = redis.call("HMGET", flow, "ahead", "rates", "target")
+  if found[3] then return false end
+  if count == 0 then return true end
+  if found[2] or count >= tonumber(limit) or pace and pace.tokens < count then return false end
+  for _, member in ipairs(due[timeouts][1]) do
+    if hasPriority(member) then return false end
+  end
+  for _, name in ipairs((due[retries] or {})[1] or {}) do return false end
+  local ahead = tonumber(found[1] or nil) or ${AHEAD}
+  return readyCount(ahead - count) + count <= ahead
+end
+`,
+});
+
+/**
+ * `inTurns(due, now, latest, pace, useUp)`: takes due messages and retries of a queue with lanes into the waiting room, deals as many turns as may
+ * go, and moves their messages; returns the reply of the transfer. `due` has what `firstDue` returns for each ZSET; `useUp`
+ * uses the rate of the whole queue up.
+ *
+ * It looks at the waiting messages no sooner than the last run has said (`look` in `flow`), unless new ones have come. One that
+ * stands by sees only what the mover has left undone.
+ *
+ * `look` is the next instant at which something may go: when there are tokens for the queue, or for the first lane that rests;
+ * or, if there are as many ready messages as may be, after a pause, which grows while nobody takes any.
+ */
+export const inTurns = defineFragment({
+  keys: [
+    "flow",
+    "timeouts",
+    "retries",
+    "businessKeys",
+    "unreadable",
+    "stream",
+    "resting",
+    "room",
+    "turns",
+    "lanePaces",
+    "mover",
+  ],
+  needs: [
+    addressOf,
+    admit,
+    appendAll,
+    bringBack,
+    claim,
+    closeRoom,
+    dealing,
+    keysOfRetries,
+    lastClaim,
+    listed,
+    mendRoom,
+    ownKeys,
+    pushAll,
+    readyCount,
+    replied,
+    unfitness,
+    unpackDue,
+    unpackMember,
+    waitingOf,
+  ],
+  lua: /* lua */ `
+-- Since when a message is due; offered with a deadline in the past, since its offer, which ids of 16 bytes contain.
+local function dueSince(one, now)
+  if not one.member or #one.id ~= 16 then return one.due end
+  local high, low = struct.unpack(">I4I4", one.id)
+  local stamp = math.floor((high * 4294967296 + low) / 1000)
+  return stamp < now / 1000 and math.max(one.due, stamp) or one.due
+end
+local function inTurns(due, now, latest, pace, useUp)
+  local nowMs, first = math.floor(now / 1000), due[timeouts]
+  local later = due[retries] or { {}, {}, false }
+  local found = redis.call("HMGET", flow, "ahead", "lane", "own", "rates", "look", "turn", "pause", "target")
+  local ahead, look = tonumber(found[1] or nil) or ${AHEAD}, tonumber(found[5] or nil)
+  local settings = { lane = found[2] or "0 1 1", own = found[3], rates = found[4] }
+  local function reply(fields)
+    for i = 1, 18 do
+      if fields[i] == nil then fields[i] = false end
+    end
+    return fields
+  end
+  local function nextOf(instant)
+    local next = math.min(first[3] or math.huge, later[3] or math.huge, instant or math.huge)
+    return next < math.huge and replied(next)
+  end
+  local entered, aside = 0, 0
+  if #first[1] + #later[1] > 0 then entered, aside = admit(first[1], first[2], later[1], later[2]) end
+  if entered + aside == 0 and look and look > latest then
+    local isOutrun, last = lastClaim(task)
+    return reply({ 0, 0, now, nextOf(look), isOutrun, 0, 0, false, {}, last, [17] = 1, [18] = 0 })
+  end
+
+  endRests(now)
+  local tokens = pace and pace.tokens or math.huge
+  local space = math.max(0, ahead - readyCount(-1))
+  local most = math.min(tonumber(limit), tokens, space)
+  local chosen, all = deal(most, now, settings)
+  local members, deadlines = waitingOf(chosen)
+  local isStream = redis.call("EXISTS", stream) == 1 or due[retries] ~= nil and makes == "1"
+  local messages, readable, poison, unfit, own = unpackDue(members, deadlines, isStream and addressOf, now)
+
+  -- What goes, in the order of the turns; and what leaves beside it.
+  local going, gone, entries, retrying = {}, {}, {}, {}
+  for _, one in ipairs(chosen) do
+    if one.member and readable[#entries - #retrying + 1] == one.member then
+      going[#going + 1], entries[#entries + 1] = one, messages[#entries - #retrying + 1]
+    elseif one.retry then
+      going[#going + 1], entries[#entries + 1], retrying[#retrying + 1] = one, one.retry, one.retry
+    else
+      gone[#gone + 1] = one
+    end
+  end
+  if useUp and #going > 0 then
+    local refusal = useUp(#going)
+    if refusal then return refusal end
+  end
+  local moved, refusal = 0, nil
+  if #entries > 0 then moved, refusal = (isStream and appendAll or pushAll)(entries) end
+  if useUp and moved < #going then useUp(moved) end
+  if refusal and moved + entered + aside + #unfit == 0 then return refusal end
+
+  local isDropped, fields, theirs, names = {}, {}, {}, {}
+  local since = math.huge
+  for i = 1, moved do
+    local one = going[i]
+    one.lane.moved, since = one.lane.moved + 1, math.min(since, dueSince(one, now))
+    gone[#gone + 1] = one
+    if one.retry then names[#names + 1] = one.retry.name end
+  end
+  for _, one in ipairs(gone) do
+    theirs[#theirs + 1] = one.turn
+    if one.member then fields[#fields + 1] = one.id end
+  end
+  local keys = refusal and {} or keysOfRetries(retrying)
+  for i = 1, refusal and 0 or #own do keys[#keys + 1] = own[i] end
+  if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
+  if #unfit > 0 then noteDropped(unfit, now) end
+  if #theirs > 0 then redis.call("ZREM", turns, unpack(theirs)) end
+  if #fields > 0 then redis.call("HDEL", room, unpack(fields)) end
+  dropRetries(names, #names)
+  if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
+  settleLanes(all, now, not refusal)
+
+  local isLeft, next = closeRoom(), nil
+  if isLeft then
+    local pause = moved > 0 and ${FIRST_PAUSE} or math.min(${LAST_PAUSE}, 2 * (tonumber(found[7] or nil) or ${FIRST_PAUSE}))
+    local isAll = #chosen == most
+    if #chosen > moved or isAll and most == tonumber(limit) then next = nowMs
+    elseif isAll and most == tokens then next = pace.next(moved)
+    elseif isAll then next = nowMs + pause
+    else next = tonumber(redis.call("ZRANGE", resting, 0, 0, "WITHSCORES")[2] or nil) or mendRoom() and nowMs or nowMs + pause end
+    local last = chosen[#chosen]
+    local virtual = last and last.at or found[6] or 0
+    redis.call("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
+  elseif found[8] == "paced" then
+    redis.call("HDEL", flow, "ahead", "lane", "own", "rates", "target")
+    redis.call("HSET", flow, "kind", "paced")
+    redis.call("UNLINK", lanePaces)
+  elseif found[8] then
+    redis.call("UNLINK", flow, lanePaces)
+  end
+  if moved > 0 and mark == "1" and not isStream then setListed() end
+${CLAIM}
+  local waited = look and since < math.huge and math.max(0, math.floor(math.min(look, nowMs) - since)) or 0
+  since = since < math.huge and replied(since)
+  local isOutrun, known = 0, claimed
+  local hasListed = isStream and grace ~= "0" and redis.call("EXISTS", ready) or 0
+  if moved + #unfit == 0 and entered == 0 then isOutrun, known = lastClaim(task) end
+  return reply({ moved, aside + #poison, now, nextOf(next), isOutrun, isStream and 2 or 1, hasListed, since, unfit.rows, known,
+    [17] = 1, [18] = waited })
+end
+`,
+});

@@ -1,0 +1,319 @@
+import { defineFragment } from "../fragment.ts";
+import { addressOf, deadlineOf, idOf } from "../fragments/address.ts";
+import { forget } from "../fragments/forget.ts";
+import { may } from "../fragments/may.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { tokensAt } from "./pace.ts";
+import { WAITS, waitingRetry } from "./retries.ts";
+import { bringBack } from "./retry-moves.ts";
+import { turnBytes } from "./room.ts";
+
+/* The way through the waiting room; see `room.ts`. */
+
+/** What is added to the virtual time of a lane that rests. */
+const RESTS = 1e12;
+
+/**
+ * `admit(members, scores, names, dues)`: takes due messages, and due retries, into the waiting room. Returns how many, and how
+ * many bytes were set aside, since nobody can read them. Behind the probes Redis refuses none of its writes.
+ *
+ * A message of which a copy waits already leaves: an offer that was sent again. One with the id of another message is set
+ * aside.
+ */
+export const admit = defineFragment({
+  keys: ["flow", "timeouts", "order", "retries", "room", "turns", "lanes", "unreadable"],
+  needs: [addressOf, bringBack, forget, may, turnBytes, unpackMember],
+  lua: /* lua */ `
+local function admit(members, scores, names, dues)
+  local ids, trailers, theirs, kept, poison = {}, {}, {}, {}, {}
+  local virtual, fresh, isKnown = nil, {}, {}
+  local function enter(trailer, address, group)
+    local lane = laneIn(trailer)
+    theirs[#theirs + 1], theirs[#theirs + 2] = 0, turnOf(trailer, address, group)
+    if isKnown[lane] then return end
+    isKnown[lane] = true
+    virtual = virtual or redis.call("HGET", flow, "turn") or 0
+    fresh[#fresh + 1], fresh[#fresh + 2] = virtual, lane
+  end
+  for i, member in ipairs(members) do
+    local id, _, _, trailer = unpackMember(member)
+    ids[i], trailers[i] = id or "", trailer
+  end
+  local before, waits = #ids > 0 and redis.call("HMGET", room, unpack(ids)) or {}, {}
+  for i, member in ipairs(members) do
+    local id = ids[i]
+    local other = waits[id] or before[i] and before[i]:sub(9)
+    if id == "" or other and other ~= member then
+      poison[#poison + 1] = member
+    elseif not other then
+      local address = addressOf(scores[i], id)
+      waits[id] = member
+      kept[#kept + 1], kept[#kept + 2] = id, address:sub(1, 8) .. member
+      enter(trailers[i], address, "")
+    end
+  end
+  local found, later = readRetries(names), {}
+  local dueOf = {}
+  for i, name in ipairs(names) do dueOf[name] = dues[i] end
+  for _, entry in ipairs(found.entries) do
+    enter(entry.t, entry.a, entry.g)
+    later[#later + 1], later[#later + 2] = ${WAITS} + math.max(0, dueOf[entry.name]), entry.name
+  end
+  may("ZREM", timeouts)
+  may("ZADD", turns)
+  may("ZADD", lanes)
+  for _, bytes in ipairs(found.unreadable) do poison[#poison + 1] = bytes end
+  if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
+  if #kept > 0 then redis.call("HSET", room, unpack(kept)) end
+  if #theirs > 0 then redis.call("ZADD", turns, unpack(theirs)) end
+  if #fresh > 0 then redis.call("ZADD", lanes, "NX", unpack(fresh)) end
+  if #later > 0 then redis.call("ZADD", retries, "XX", unpack(later)) end
+  dropRetries(found.broken, #found.broken)
+  if #members > 0 then
+    redis.call("ZREM", timeouts, unpack(members))
+    if elementsAre == "members" then forget(members) end
+  end
+  return #theirs / 2, #poison
+end
+`,
+});
+
+/** `paceOf(words)`: what a lane may, by its words in `flow`, `step burst cost`: a table with these. */
+const paceOf = defineFragment({
+  lua: /* lua */ `
+local function paceOf(words)
+  local step, burst, cost = words:match("^(%S+) (%S+) (%S+)$")
+  -- What is no such text is no limit.
+  return { step = tonumber(step or "") or 0, burst = tonumber(burst or "") or 1, cost = tonumber(cost or "") or 1 }
+end
+`,
+});
+
+/**
+ * `keepUsed(now, before, after)`: what the lanes have used of their rates stays used, in messages. `before` and `after`: functions
+ * that return the words of a lane.
+ */
+export const keepUsed = defineFragment({
+  keys: ["lanePaces"],
+  needs: [paceOf],
+  lua: /* lua */ `
+local function keepUsed(now, before, after)
+  local found = redis.call("ZRANGEBYSCORE", lanePaces, string.format("(%.0f", now), "+inf", "WITHSCORES")
+  for i = 1, #found, 2 do
+    local old, new = paceOf(before(found[i])), paceOf(after(found[i]))
+    local used = old.step > 0 and (tonumber(found[i + 1]) - now) / old.step or 0
+    redis.call("ZADD", lanePaces, "XX", now + math.min(used, new.burst) * new.step, found[i])
+  end
+end
+`,
+});
+
+/** `scoresOf(zset, names)`: the scores of these members of a ZSET, each a number, or false. */
+const scoresOf = defineFragment({
+  lua: /* lua */ `
+local function scoresOf(zset, names)
+  local scores = {}
+  for i, name in ipairs(names) do scores[i] = tonumber(redis.call("ZSCORE", zset, name) or nil) or false end
+  return scores
+end
+`,
+});
+
+/** `endAllRests()`: lets all lanes go on that rest. */
+export const endAllRests = defineFragment({
+  keys: ["lanes", "resting"],
+  lua: /* lua */ `
+local function endAllRests()
+  local found = redis.call("ZRANGEBYSCORE", lanes, "${RESTS}", "+inf", "WITHSCORES")
+  for i = 1, #found, 2 do redis.call("ZADD", lanes, "XX", tonumber(found[i + 1]) - ${RESTS}, found[i]) end
+  redis.call("UNLINK", resting)
+end
+`,
+});
+
+/**
+ * Deals turns.
+ *
+ * `endRests(now)`: lets the lanes go on whose rest is over; `now` in microseconds, as everywhere.
+ * `deal(most, now, settings)`: the next turns, `most` at most, each a table with its `turn` and its `lane`; and the
+ * lanes that it has looked at. Reads only. `settings`: the fields `lane` (what each lane may, unless it has its own), `own`
+ * (whether there are such) and `rates` (whether any lane has a rate) of `flow`.
+ * `settleLanes(all, now, isSure)`: writes how far these lanes have come, whose `moved` says how many went.
+ * `isSure`: whether all turns have gone that were dealt.
+ */
+export const dealing = defineFragment({
+  keys: ["flow", "turns", "lanes", "resting", "lanePaces"],
+  needs: [paceOf, scoresOf, tokensAt, turnBytes],
+  lua: /* lua */ `
+local function endRests(now)
+  local names = redis.call("ZRANGEBYSCORE", resting, "-inf", math.floor(now / 1000), "LIMIT", 0, 200)
+  if #names == 0 then return end
+  local back = {}
+  for i, score in ipairs(scoresOf(lanes, names)) do
+    if score and score >= ${RESTS} then back[#back + 1], back[#back + 2] = score - ${RESTS}, names[i] end
+  end
+  if #back > 0 then redis.call("ZADD", lanes, "XX", unpack(back)) end
+  redis.call("ZREM", resting, unpack(names))
+end
+local function settingsOf(names, settings, now)
+  local fields, all = {}, {}
+  for i, name in ipairs(names) do fields[i] = "lane:" .. name end
+  local own = settings.own and redis.call("HMGET", flow, unpack(fields)) or {}
+  local used = settings.rates and scoresOf(lanePaces, names) or {}
+  for i, name in ipairs(names) do
+    local one = paceOf(own[i] or settings.lane)
+    one.name, one.order = name, i
+    all[i] = one
+    one.left, one.moved, one.taken, one.next, one.turns = math.huge, 0, 0, 1, {}
+    if one.step > 0 then
+      -- A later arrival means that the server's clock was set back.
+      one.arrival = math.min(used[i] or 0, now + one.burst * one.step)
+      one.left = tokensAt(one.arrival, now, one.step, one.burst)
+    end
+  end
+  return all
+end
+local function deal(most, now, settings)
+  local chosen, names, starts = {}, {}, {}
+  local first = most > 0 and redis.call("ZRANGEBYSCORE", lanes, "-inf", "(${RESTS}", "WITHSCORES", "LIMIT", 0, most) or {}
+  for i = 1, #first, 2 do names[#names + 1], starts[#starts + 1] = first[i], tonumber(first[i + 1]) end
+  if #names == 0 then return chosen, {} end
+  local all = settingsOf(names, settings, now)
+  for i, one in ipairs(all) do one.start, one.at = starts[i], starts[i] end
+
+  -- A heap by virtual time: in this order they are one.
+  local heap, size = { unpack(all) }, #all
+  local function isBefore(a, b)
+    return a.at < b.at or a.at == b.at and a.order < b.order
+  end
+  local function sink()
+    local top, i = heap[1], 1
+    while true do
+      local child = 2 * i
+      if child < size and isBefore(heap[child + 1], heap[child]) then child = child + 1 end
+      if child > size or not isBefore(heap[child], top) then break end
+      heap[i], i = heap[child], child
+    end
+    heap[i] = top
+  end
+  local function leave()
+    heap[1], heap[size], size = heap[size], nil, size - 1
+    if size > 0 then sink() end
+  end
+
+  -- One more than its part: so that it knows whether it has more.
+  local page = math.ceil(most / #all) + 1
+  while #chosen < most and size > 0 do
+    local one = heap[1]
+    if one.left > 0 and not one.turns[one.next] and not one.isLast then
+      local prefix = lanePrefix(one.name)
+      local range = { "[" .. prefix, "(" .. prefix .. "\\255", "BYLEX", "LIMIT", one.taken, page }
+      one.turns, one.next = redis.call("ZRANGE", turns, unpack(range)), 1
+      one.isLast = #one.turns < page
+    end
+    local turn = one.left > 0 and one.turns[one.next]
+    if turn then
+      chosen[#chosen + 1] = { turn = turn, lane = one, at = one.at }
+      one.next, one.taken, one.left, one.at = one.next + 1, one.taken + 1, one.left - 1, one.at + one.cost
+      sink()
+    else
+      leave()
+    end
+  end
+  return chosen, all
+end
+local function settleLanes(all, now, isSure)
+  local times, ended, rests, paces = {}, {}, {}, {}
+  for _, one in ipairs(all) do
+    local at, used = one.start + one.moved * one.cost, one.step > 0 and math.max(one.arrival, now) + one.moved * one.step
+    if used and one.moved > 0 then paces[#paces + 1], paces[#paces + 2] = used, one.name end
+    if isSure and one.isLast and not one.turns[one.next] then
+      ended[#ended + 1] = one.name
+    else
+      if one.left <= 0 then
+        local together = math.max(1, math.min(one.burst, math.floor(10000 / one.step)))
+        rests[#rests + 1] = math.ceil((used - (one.burst - together) * one.step) / 1000)
+        rests[#rests + 1] = one.name
+        at = at + ${RESTS}
+      end
+      if at ~= one.start then times[#times + 1], times[#times + 2] = at, one.name end
+    end
+  end
+  if #times > 0 then redis.call("ZADD", lanes, "XX", unpack(times)) end
+  if #ended > 0 then redis.call("ZREM", lanes, unpack(ended)) end
+  if #rests > 0 then redis.call("ZADD", resting, unpack(rests)) end
+  if #paces > 0 then
+    -- Those that have all of their burst again.
+    local past = redis.call("ZRANGEBYSCORE", lanePaces, "-inf", string.format("(%.0f", now), "LIMIT", 0, 200)
+    if #past > 0 then redis.call("ZREM", lanePaces, unpack(past)) end
+    redis.call("ZADD", lanePaces, unpack(paces))
+  end
+end
+`,
+});
+
+/**
+ * `waitingOf(chosen)`: reads what these turns stand for. Sets the `address` of each turn, and the `member` or the `retry`,
+ * neither if nothing of it waits any more. Returns the members, and their deadlines.
+ */
+export const waitingOf = defineFragment({
+  keys: ["room", "retries"],
+  needs: [bringBack, deadlineOf, idOf, scoresOf, turnBytes, waitingRetry],
+  lua: /* lua */ `
+local function waitingOf(chosen)
+  local members, deadlines, ids, ofIds, names, ofNames = {}, {}, {}, {}, {}, {}
+  for _, one in ipairs(chosen) do
+    local address, group = turnParts(one.turn)
+    one.address = address
+    if address and group == "" then ids[#ids + 1], ofIds[#ofIds + 1] = idOf(address), one
+    elseif address then names[#names + 1], ofNames[#ofNames + 1] = retryName(address, group), one end
+  end
+  for i, kept in ipairs(#ids > 0 and redis.call("HMGET", room, unpack(ids)) or {}) do
+    local one = ofIds[i]
+    if kept and kept:sub(1, 8) == one.address:sub(1, 8) then
+      one.id, one.member, one.due = ids[i], kept:sub(9), deadlineOf(one.address)
+      members[#members + 1], deadlines[#deadlines + 1] = one.member, one.due
+    end
+  end
+  local waiting, byName = {}, {}
+  for i, score in ipairs(scoresOf(retries, names)) do
+    if score and score > ${WAITS} then
+      waiting[#waiting + 1], byName[names[i]], ofNames[i].due = names[i], ofNames[i], score - ${WAITS}
+    end
+  end
+  for _, entry in ipairs(readRetries(waiting).entries) do byName[entry.name].retry = entry end
+  return members, deadlines
+end
+`,
+});
+
+/**
+ * `mendRoom()`: gives turns to messages that have none, and lanes to turns that have none, since somebody has deleted these
+ * keys; a few at a time. Returns whether it found any.
+ */
+export const mendRoom = defineFragment({
+  keys: ["room", "turns", "lanes"],
+  needs: [turnBytes, unpackMember],
+  lua: /* lua */ `
+local function mendRoom()
+  local entries = {}
+  if redis.call("EXISTS", turns) == 0 then
+    local found = redis.call("HSCAN", room, "0", "COUNT", 100)[2]
+    for i = 1, #found, 2 do
+      local id, _, _, trailer = unpackMember(found[i + 1]:sub(9))
+      if id then entries[#entries + 1], entries[#entries + 2] = 0, turnOf(trailer, found[i + 1]:sub(1, 8) .. id, "") end
+    end
+    if #entries == 0 then return false end
+    redis.call("ZADD", turns, unpack(entries))
+  end
+  local fresh, from = {}, "-"
+  for _ = 1, 100 do
+    local turn = redis.call("ZRANGE", turns, from, "+", "BYLEX", "LIMIT", 0, 1)[1]
+    if not turn then break end
+    local lane = turn:sub(2, 1 + turn:byte(1))
+    fresh[#fresh + 1], fresh[#fresh + 2], from = 0, lane, "(" .. lanePrefix(lane) .. "\\255"
+  end
+  return #fresh > 0 and redis.call("ZADD", lanes, "NX", unpack(fresh)) > 0 or #entries > 0
+end
+`,
+});
