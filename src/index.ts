@@ -14,7 +14,7 @@ export type { OfferOptions } from "./handles/offer-options.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type NextWithinOptions } from "./handles/next-within.ts";
-export type { Flow, FlowPreview } from "./handles/flow.ts";
+export type { Flow, FlowPreview, FlowState, LaneState } from "./handles/flow.ts";
 export type { FlowOptions, Lane, Rate } from "./queue/flow.ts";
 export type { QueueForecast } from "./handles/forecast.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";

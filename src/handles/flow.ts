@@ -2,6 +2,7 @@ import type { Parts } from "../partitions/parts/parts.ts";
 import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
 import type { Numbers } from "../partitions/parts/numbers.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
+import { checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { checkFlow, laneRates, paceOf, type FlowOptions } from "../queue/flow.ts";
 import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
@@ -33,6 +34,30 @@ export interface FlowSpan {
   readonly ready: number;
   /** How many wait for their turn at its end. */
   readonly waiting: number;
+}
+
+/** Options of {@link Flow.state}. */
+export interface StateOptions extends CallOptions {
+  /** How many lanes, 1 to 1,000. Defaults to 100. */
+  readonly limit?: number;
+}
+
+/** What waits for its turn. */
+export interface FlowState {
+  /** How many messages and retries wait, in all lanes. */
+  readonly waiting: number;
+  /** The lanes in which they wait, those with the most first; empty if the queue has no lanes. */
+  readonly lanes: readonly LaneState[];
+}
+
+/** What waits in a lane. */
+export interface LaneState {
+  /** Its name; empty for messages that were offered without a lane. */
+  readonly lane: string;
+  /** How many messages and retries wait in it: at least 1. */
+  readonly waiting: number;
+  /** Until when none of them becomes ready, since the lane has used its rate up (epoch ms on the server's clock); undefined if it may go on. */
+  readonly restsUntil: number | undefined;
 }
 
 /**
@@ -74,6 +99,26 @@ export class Flow {
   /** Ends the flow. What waits becomes ready, in order. */
   async clear(options?: CallOptions): Promise<void> {
     await this.#flow.clear(checkCall(options));
+  }
+
+  /**
+   * Returns what waits for its turn now: how many, and the lanes with the most. Counted in pages, so that it is no snapshot of
+   * a busy queue; a retry that was cancelled while it waited counts until its turn. Counts all lanes in which somebody waits:
+   * costs some 9 us of Redis's time for each, 50 in a script.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal.
+   */
+  async state(options: StateOptions = {}): Promise<FlowState> {
+    checkOptions("state option", options, ["limit", "signal"]);
+    const { limit = 100, signal } = options;
+    checkWhole("limit", limit, 1, 1000);
+    checkSignal(signal);
+    const call = callOf(options);
+    const lanes = await this.#flow.lanes(call);
+    const waiting = lanes.reduce((sum, lane) => sum + lane.waiting, 0);
+    // Without lanes, what waits is what is due.
+    const all = waiting > 0 ? waiting : (await this.#numbers.stats(call)).waiting;
+    return { waiting: all, lanes: lanes.slice(0, limit) };
   }
 
   /**
