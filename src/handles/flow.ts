@@ -115,10 +115,10 @@ export class Flow {
     checkSignal(signal);
     const call = callOf(options);
     const lanes = await this.#flow.lanes(call);
-    const waiting = lanes.reduce((sum, lane) => sum + lane.waiting, 0);
+    const inLanes = lanes.reduce((total, { waiting }) => total + waiting, 0);
     // Without lanes, what waits is what is due.
-    const all = waiting > 0 ? waiting : (await this.#numbers.stats(call)).waiting;
-    return { waiting: all, lanes: lanes.slice(0, limit) };
+    const waiting = inLanes > 0 ? inLanes : (await this.#numbers.stats(call)).waiting;
+    return { waiting, lanes: lanes.slice(0, limit) };
   }
 
   /**

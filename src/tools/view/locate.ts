@@ -105,8 +105,15 @@ export async function* messagesIn(
 ): AsyncGenerator<Sighting, void, void> {
   if (state === "delayed") {
     for await (const { payload, ...message } of messages.soonest(undefined, call)) {
-      const { key = "", headers = {}, onlyIf, deliverWithin } = message;
-      const trailer = trailers.packTrailer({ key, headers, onlyIf, deliverWithin });
+      const { key = "", headers = {}, onlyIf, deliverWithin, lane, priority } = message;
+      const trailer = trailers.packTrailer({
+        key,
+        headers,
+        onlyIf,
+        deliverWithin,
+        lane,
+        priority,
+      });
       const origin = { queue: name, partition: undefined };
       yield sightMessage(origin, { ...message, payload: Buffer.from(payload), trailer });
     }

@@ -34,6 +34,9 @@ export interface Sighting {
   readonly payload: Buffer;
   /** The trailer as stored: key, headers and failures. */
   readonly trailer: Buffer;
+  /** The lane in which it waits for its turn once it is due, and its priority there, if it was offered with them. */
+  readonly lane: string | undefined;
+  readonly priority: number | undefined;
   /** The size of the payload in bytes. */
   readonly size: number;
   /** When it is or was due (epoch ms). While it is retrying, when its next attempt is due. */
@@ -102,10 +105,11 @@ export function sightDelayed(
 /** Makes a sighting of a delayed message that a queue handle returned. */
 export function sightMessage(
   origin: Origin,
-  message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
+  message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline"> &
+    Partial<Pick<Sighting, "lane" | "priority">>,
   state: MessageState = "delayed",
 ): Sighting {
-  const { id, key, headers, payload, trailer, deadline } = message;
+  const { id, key, headers, payload, trailer, lane, priority, deadline } = message;
   return {
     ...origin,
     ...ABSENT,
@@ -116,6 +120,8 @@ export function sightMessage(
     headers,
     payload,
     trailer,
+    lane,
+    priority,
     size: payload.length,
     deadline,
     ...originOf(id, key),
@@ -127,7 +133,7 @@ export function sightMessage(
 /** Makes a sighting of a message in a reliable queue that is not delayed. */
 export function sight(origin: Origin, content: Content): Sighting {
   const { address, payload, trailer, due, entryId, ...others } = content;
-  const { key, headers } = trailers.unpackTrailer(trailer);
+  const { key, headers, lane, priority } = trailers.unpackTrailer(trailer);
   const id = ids.messageIdAt(address);
   return {
     ...origin,
@@ -140,6 +146,8 @@ export function sight(origin: Origin, content: Content): Sighting {
     headers,
     payload,
     trailer,
+    lane,
+    priority,
     size: payload.length,
     failures: trailers.failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),

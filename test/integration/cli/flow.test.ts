@@ -1,16 +1,22 @@
 import { expect, test } from "vitest";
 import { cli } from "../../helpers/cli.ts";
+import { eventually } from "../../helpers/eventually.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { uniqueName } from "../../helpers/redis.ts";
+
+const ofLane = (count: number, lane?: string) =>
+  Array.from({ length: count }, (_, i) => ({ payload: i, delay: 0, ...(lane && { lane }) }));
 
 test("flow sets a rate, shows it, and ends it", async () => {
   const name = uniqueName("flow");
   const queue = newLine().getDelayedQueue(name, { transfer: false });
   await queue.offer("a", 0);
-  expect((await cli(["flow", name])).stdout).toBe(`Queue "${name}" has no rate.\n`);
+  expect((await cli(["flow", name])).stdout).toBe(
+    `Queue "${name}" has no flow: no rate, and no lanes.\n`,
+  );
   const dry = await cli(["flow", name, "--rate", "50/s", "--dry-run"]);
   expect(dry.stderr).toBe(
-    `Would let 50 messages in 1 s become ready in queue "${name}". Nothing was changed.\n`,
+    `Would set the flow of queue "${name}" to 50 messages in 1 s. Nothing was changed.\n`,
   );
   expect(await queue.flow.get()).toBeUndefined();
   const set = await cli(["flow", name, "--rate", "50/s", "--burst", "3", "--yes"]);
@@ -24,6 +30,102 @@ test("flow sets a rate, shows it, and ends it", async () => {
   expect(await queue.flow.get()).toBeUndefined();
 });
 
+test("flow gives a queue lanes, and changes only what is named", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getDelayedQueue(name, { transfer: false });
+  await queue.offer("a", 3_600_000);
+  const set = async (...options: string[]) => {
+    const { code, stderr } = await cli(["flow", name, ...options, "--yes"]);
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    return await queue.flow.get();
+  };
+  const [ten, twenty] = [
+    { limit: 10, per: 1000 },
+    { limit: 20, per: 1000 },
+  ];
+  expect(await set("--lane-rate", "10/s")).toEqual({ lane: { rate: ten } });
+  expect(await set("--ahead", "50")).toEqual({ lane: { rate: ten }, ahead: 50 });
+  expect(await set("--rate", "20/s")).toEqual({ rate: twenty, lane: { rate: ten }, ahead: 50 });
+  const named = { gold: { rate: twenty, weight: 2.5 }, "a=b": { weight: 3 } };
+  expect(await set("--lane", "gold=20/s,weight=2.5", "--lane", "a=b=weight=3")).toEqual({
+    rate: twenty,
+    lane: { rate: ten },
+    lanes: named,
+    ahead: 50,
+  });
+  expect((await cli(["flow", name])).stdout).toBe(
+    `The flow of queue "${name}": lanes in turns, each 10 messages in 1 s, 2 lanes with limits of their own, together 20 messages in 1 s, 50 ready ahead; 0 messages waiting.\n`,
+  );
+  expect(await set("--rate", "none", "--lane", "gold=none", "--lane-rate", "none")).toEqual({
+    lane: {},
+    lanes: { "a=b": { weight: 3 } },
+    ahead: 50,
+  });
+  expect(await set("--clear")).toBeUndefined();
+  expect(await set("--order", "turns")).toEqual({ order: "turns" });
+  expect(await set("--rate", "20/s")).toEqual({ rate: twenty, order: "turns" });
+});
+
+test("flow refuses to leave nothing of a flow, and what is no legal flow", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getDelayedQueue(name, { transfer: false });
+  await queue.flow.set({ rate: { limit: 5, per: 1000 } });
+  const refused = await cli(["flow", name, "--rate", "none", "--yes"]);
+  expect(refused).toMatchObject({ code: 2 });
+  expect(refused.stderr).toContain("nothing would be left of the flow: give --clear");
+  const { stderr } = await cli(["flow", name, "--ahead", "5", "--yes"]);
+  expect(stderr).toContain("ahead needs lanes");
+  const weighed = await cli(["flow", name, "--lane", "gold=weight=200", "--yes"]);
+  expect(weighed.stderr).toContain("weight must be a number from 0.01 to 100");
+  expect(await queue.flow.get()).toEqual({ rate: { limit: 5, per: 1000 } });
+});
+
+test("flow shows the lanes that wait, those with the most first, and until when they rest", async () => {
+  const name = uniqueName("flow");
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name);
+  const rate = { limit: 1, per: 3_600_000, burst: 1 };
+  await queue.flow.set({ lane: {}, lanes: { slow: { rate } }, ahead: 3 });
+  await queue.offerMany([...ofLane(30, "loud"), ...ofLane(9, "slow"), ...ofLane(3)]);
+  await eventually(async () => (await queue.flow.state()).waiting === 39);
+  const { stdout } = await cli(["flow", name]);
+  expect(stdout).toContain(
+    "lanes in turns, 1 lane with limits of its own, 3 ready ahead; 39 messages waiting.",
+  );
+  expect(stdout).toMatch(/LANE +WAITING +GOES ON +OF ITS OWN\n/);
+  expect(stdout).toMatch(
+    /\nloud +2\d +- +-\nslow +8 +in \d+ min( \d+ s)? +1 message in 1 h, 1 at once\n\(no lane\) +\d +- +-\n$/,
+  );
+  const few = await cli(["flow", name, "--limit", "1"]);
+  expect(few.stdout).not.toContain("slow");
+  expect(few.stderr).toContain("More lanes wait. To list them: ");
+  const { json } = await cli(["flow", name, "--json"]);
+  expect(json).toMatchObject([
+    {
+      queue: name,
+      waiting: 39,
+      lanes: [{ lane: "loud" }, { lane: "slow", waiting: 8 }, { lane: "" }],
+    },
+  ]);
+});
+
+test("get and list show the lane and the priority of a message", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getDelayedQueue(name, { transfer: false });
+  await queue.offer("a", 3_600_000, { key: "a", lane: "tenant 1", priority: 7 });
+  await queue.offer("b", 7_200_000, { key: "b" });
+  const { stdout } = await cli(["get", name, "a"]);
+  expect(stdout).toMatch(/^ *lane +tenant 1$/m);
+  expect(stdout).toMatch(/^ *priority +7$/m);
+  const list = await cli(["list", name]);
+  expect(list.stdout).toMatch(/DUE +ID +KEY +LANE +PRIORITY\n.* a +tenant 1 +7\n.* b +- +0\n$/);
+  const [one] = (await cli(["list", name, "--json"])).json;
+  expect(one).toMatchObject({ key: "a", lane: "tenant 1", priority: 7 });
+  await queue.cancel("a");
+  expect((await cli(["list", name])).stdout).not.toContain("LANE");
+});
+
 test.each([
   [["--rate", "50"], "--rate must be such as 50/s, 500/m or 10/250ms"],
   [["--rate", "50/x"], "--rate must be a duration"],
@@ -32,6 +134,17 @@ test.each([
   [["--rate", "5/s", "--burst", "0"], "--burst must be a whole number between 1"],
   [["--burst", "5"], "--burst needs --rate"],
   [["--rate", "5/s", "--clear"], "--rate and --clear exclude each other"],
+  [["--rate", "none", "--burst", "5"], "--burst needs --rate"],
+  [["--lane-rate", "5"], "--lane-rate must be such as 50/s"],
+  [["--ahead", "50", "--clear"], "--ahead and --clear exclude each other"],
+  [["--ahead", "0"], "--ahead must be a whole number between 1"],
+  [["--order", "priority"], "--order must be"],
+  [["--lane", "gold"], "--lane must be such as gold=20/s, gold=weight=3 or gold=none"],
+  [["--lane", "gold="], "--lane must be such as"],
+  [["--lane", "=5/s"], "--lane must be such as"],
+  [["--lane", "gold=weight=x"], "--lane must be such as"],
+  [["--lane", "gold=5/x"], "--lane must be a duration"],
+  [["--limit", "1001"], "--limit must be a whole number between 1 and 1000"],
 ])("flow %j is refused", async (options, message) => {
   const refused = await cli(["flow", "orders", ...options, "--yes"]);
   expect(refused.code).toBe(2);

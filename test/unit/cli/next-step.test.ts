@@ -4,6 +4,7 @@ import type { Sighting } from "../../../src/tools/view/sighting.ts";
 
 const NOW = 1_795_359_664_000;
 const seen = { queue: "orders", id: "the-id", deadline: NOW + 1000 } as Sighting;
+const IDLE = { serverTime: NOW, waiting: 0 };
 const unreadable = { state: "dead", reason: "unreadable" } as const;
 
 test.each<[string, Partial<Sighting>, string | undefined]>([
@@ -18,11 +19,19 @@ test.each<[string, Partial<Sighting>, string | undefined]>([
   ["just ready", { state: "ready", readyAt: NOW - 100 }, undefined],
   ["in flight", { state: "in flight", readyAt: NOW - 100 }, undefined],
 ])("the next step for a message that is %s", (_, message, expected) => {
-  const step = nextStep({ ...seen, ...message }, NOW, (...words) => words.join(" "));
+  const step = nextStep({ ...seen, ...message }, IDLE, (...words) => words.join(" "));
   if (expected === undefined) expect(step).toBeUndefined();
   else expect(step).toContain(expected);
 });
 
+test("the next step for a message that may wait for its turn is to look at the flow", () => {
+  const numbers = { serverTime: NOW, waiting: 5 };
+  const stepOf = (deadline: number) =>
+    nextStep({ ...seen, state: "delayed", deadline }, numbers, (...words) => words.join(" "));
+  expect(stepOf(NOW - 60_000)).toContain("flow orders");
+  expect(stepOf(NOW + 60_000)).toContain("cancel orders");
+});
+
 test("there is no next step where the command cannot be pasted", () => {
-  expect(nextStep({ ...seen, state: "dead" }, NOW, () => undefined)).toBeUndefined();
+  expect(nextStep({ ...seen, state: "dead" }, IDLE, () => undefined)).toBeUndefined();
 });

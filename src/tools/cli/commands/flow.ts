@@ -1,60 +1,203 @@
-import type { FlowOptions, FlowPreview, Rate } from "../../../index.ts";
+import type { FlowOptions, FlowPreview, Lane, LaneState, Rate } from "../../../index.ts";
+import { flowInWords, hasLanes, laneInWords } from "../../view/flow-words.ts";
 import { formatInstant } from "../../view/instants.ts";
-import { formatCount, formatDuration } from "../../view/words.js";
-import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
+import { formatCount, formatDistance } from "../../view/words.js";
+import { parseChoice, parseCount, parseDuration, UsageError } from "../session/arguments.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit.ts";
+import { LIMIT } from "../session/message-view.ts";
 import { quoted, type Column, type Output } from "../session/output.ts";
 import { confirm } from "../session/session.ts";
 
 export const flow = defineCommand({
-  usage: "flow <queue> [--rate <rate>] [--burst <count>] [--clear]",
-  help: `Shows at what rate the messages of a queue become ready, and how many wait for
-their turn. With --rate it sets the rate for every process, at once and across
-restarts.
-  delayline due coupons --rate 50/s     what 50 a second would do
-  delayline flow coupons --rate 50/s    sets it`,
+  usage: "flow <queue> [--rate <rate>] [--lane-rate <rate>] [--clear]",
+  help: `Shows how the messages of a queue become ready: at what rate, and in which lanes; how many
+wait for their turn, and in which lanes most of them. With options it changes the flow for
+every process, at once and across restarts; what they do not name stays as it is.
+  delayline due coupons --rate 50/s         what 50 a second would do
+  delayline flow coupons --rate 50/s        sets it
+  delayline flow notices --lane-rate 10/s   lanes take turns, each 10 a second
+  delayline flow notices --order turns      lanes and priorities without a rate
+  delayline flow notices --lane gold=weight=3 --lane trial=1/s`,
   words: [1, 1],
   options: {
     rate: { type: "string", value: "<rate>" },
     burst: { type: "string", value: "<count>" },
+    "lane-rate": { type: "string", value: "<rate>" },
+    lane: { type: "string", value: "<name=what>", multiple: true },
+    ahead: { type: "string", value: "<count>" },
+    order: { type: "string", value: "<order>", choices: ["turns"] },
     clear: { type: "boolean" },
+    ...LIMIT,
     ...CHANGING,
   },
   optionHelp: {
-    rate: "sets the rate: 50/s, 500/m or 10/250ms",
+    rate: "sets the rate of the whole queue: 50/s, 500/m or 10/250ms; none ends it",
     burst:
       "lets so many messages go at once after a while without any, with --rate; defaults to what falls to 100 ms, at least 1",
-    clear: "ends the rate: what waits becomes ready",
+    "lane-rate": "gives the queue lanes, and sets the rate of each; none: without limits",
+    lane: "sets what one lane may, by its name, in place of what each may: gold=20/s, gold=weight=3 or gold=20/s,weight=3; none ends that; repeat it for several",
+    ahead:
+      "lets so many messages be ready before more wait for their turn, in a queue with lanes; defaults to 100",
+    order: "gives the queue lanes without limits, for priorities: turns",
+    clear: "ends the flow: what waits becomes ready",
+    limit: "lists no more lanes than this, 1 to 1000; defaults to 20",
     ...CHANGING_HELP,
   },
-  async run(session, [name = ""], { rate, burst, clear, ...values }) {
-    const wanted = flowOf(rate, burst);
-    if (wanted !== undefined && clear)
-      throw new UsageError("--rate and --clear exclude each other");
+  async run(session, [name = ""], values) {
+    const { clear = false, limit: most = "20" } = values;
+    const change = changeOf(values);
+    if (change !== undefined && clear) {
+      throw new UsageError(`--${change.option} and --clear exclude each other`);
+    }
+    const limit = parseCount("--limit", most, 1, MOST_LANES);
     const { messages } = await session.open(name);
     const { output, isJson, signal } = session;
-    if (wanted !== undefined || clear) {
+    if (change !== undefined || clear) {
+      const wanted = change?.of((await messages.flow.get({ signal })) ?? {});
+      const isEmpty = wanted !== undefined && wanted.rate === undefined && !hasLanes(wanted);
+      if (isEmpty) throw new UsageError("nothing would be left of the flow: give --clear");
       const doing =
         wanted === undefined
-          ? `end the rate of queue ${quoted(name)}`
-          : `let ${wordsOf(wanted)} become ready in queue ${quoted(name)}`;
+          ? `end the flow of queue ${quoted(name)}`
+          : `set the flow of queue ${quoted(name)} to ${flowInWords(wanted)}`;
       if (!(await confirm(session, doing, values))) return EXIT.done;
       if (wanted === undefined) await messages.flow.clear({ signal });
       else await messages.flow.set(wanted, { signal });
     }
     const now = await messages.flow.get({ signal });
-    const { waiting } = await messages.stats({ signal });
-    if (isJson) await output.json({ queue: name, flow: now ?? null, waiting });
-    else if (now === undefined) await output.print(`Queue ${quoted(name)} has no rate.`);
-    else {
-      await output.print(
-        `${wordsOf(now)} become ready in queue ${quoted(name)}; ${formatCount(waiting, "message")} waiting.`,
-      );
+    const { waiting, lanes } = await messages.flow.state({ limit: MOST_LANES, signal });
+    if (isJson) {
+      await output.json({ queue: name, flow: now ?? null, waiting, lanes: lanes.slice(0, limit) });
+      return EXIT.done;
+    }
+    const waits = `${formatCount(waiting, "message")} waiting`;
+    if (now === undefined && waiting === 0) {
+      await output.print(`Queue ${quoted(name)} has no flow: no rate, and no lanes.`);
+    } else {
+      const words = now === undefined ? "none" : flowInWords(now);
+      await output.print(`The flow of queue ${quoted(name)}: ${words}; ${waits}.`);
+    }
+    if (lanes.length > 0) {
+      const { serverTime } = await messages.stats({ signal });
+      await printLanes(output, lanes.slice(0, limit), now?.lanes ?? {}, serverTime);
+    }
+    if (lanes.length > limit) {
+      session.hint("More lanes wait.", "To list them", "flow", name, [
+        "--limit",
+        String(MOST_LANES),
+      ]);
     }
     return EXIT.done;
   },
 });
+
+/** Prints the lanes in which messages wait; `now` is the server's time (epoch ms). */
+async function printLanes(
+  output: Output,
+  waiting: readonly LaneState[],
+  named: Readonly<Record<string, Lane>>,
+  now: number,
+): Promise<void> {
+  const hasOwn = waiting.some(({ lane }) => Object.hasOwn(named, lane));
+  const rows = waiting.map(({ lane, waiting: count, restsUntil }) => [
+    lane === "" ? "(no lane)" : lane,
+    formatCount(count),
+    restsUntil === undefined ? "-" : formatDistance(restsUntil, now),
+    ...(hasOwn ? [Object.hasOwn(named, lane) ? laneInWords(named[lane] ?? {}) : "-"] : []),
+  ]);
+  await output.table(hasOwn ? [...LANE_COLUMNS, OWN] : LANE_COLUMNS, rows);
+}
+
+const LANE_COLUMNS: readonly Column[] = [
+  { title: "LANE", canShrink: true },
+  { title: "WAITING", align: "right" },
+  { title: "GOES ON" },
+];
+
+const OWN: Column = { title: "OF ITS OWN", canShrink: true };
+
+/** The most lanes of a list. */
+const MOST_LANES = 1000;
+
+/** A change of a flow that options name. */
+interface FlowChange {
+  /** The first of these options. */
+  readonly option: string;
+  /** The flow that becomes of this one. */
+  readonly of: (flow: FlowOptions) => FlowOptions;
+}
+
+interface FlowValues {
+  readonly rate?: string;
+  readonly burst?: string;
+  readonly "lane-rate"?: string;
+  readonly lane?: readonly string[];
+  readonly ahead?: string;
+  readonly order?: string;
+}
+
+/**
+ * The change that options name; undefined if they name none.
+ *
+ * @throws {UsageError} that names the option, the rule and the value.
+ */
+function changeOf(values: FlowValues): FlowChange | undefined {
+  const { rate, burst, "lane-rate": laneRate, lane = [], ahead, order } = values;
+  const option = (["rate", "burst", "lane-rate", "lane", "ahead", "order"] as const).find(
+    (one) => values[one] !== undefined,
+  );
+  if (option === undefined) return undefined;
+  const isEnded = rate === "none";
+  if (isEnded && burst !== undefined) throw new UsageError("--burst needs --rate");
+  const whole = isEnded ? undefined : flowOf(rate, burst)?.rate;
+  const each =
+    laneRate === undefined || laneRate === "none" ? undefined : parseRate("--lane-rate", laneRate);
+  const own = lane.map(parseLane);
+  const changes: FlowOptions = {
+    ...(whole !== undefined && { rate: whole }),
+    ...(ahead !== undefined && { ahead: parseCount("--ahead", ahead, 1, MOST) }),
+    ...(order !== undefined && { order: parseChoice("--order", order, ["turns"]) }),
+  };
+  const of = ({ rate: before, lane: laneBefore, lanes, ...others }: FlowOptions) => {
+    const all = { ...lanes };
+    const hasNamed = lanes !== undefined || own.some(([, what]) => what !== undefined);
+    for (const [name, what] of own) {
+      if (what === undefined) delete all[name];
+      else all[name] = what;
+    }
+    const { rate: _, ...rest } = laneBefore ?? {};
+    const laneAfter =
+      laneRate === undefined ? laneBefore : { ...rest, ...(each !== undefined && { rate: each }) };
+    return {
+      ...(before !== undefined && !isEnded && { rate: before }),
+      ...others,
+      ...(laneAfter !== undefined && { lane: laneAfter }),
+      ...(hasNamed && { lanes: all }),
+      ...changes,
+    };
+  };
+  return { option, of };
+}
+
+/** What a lane may, by an option such as `gold=20/s,weight=3`; undefined after the name for `gold=none`. */
+function parseLane(text: string): readonly [name: string, what: Lane | undefined] {
+  const [, name, none, rate, weight] =
+    /^(.+)=(?:(none)|(?:(\d+\/\w+)(?:,(?=w)|$))?(?:weight=(\d+(?:\.\d+)?))?)$/.exec(text) ?? [];
+  if (name === undefined || (none ?? rate ?? weight) === undefined) {
+    throw new UsageError(
+      `--lane must be such as gold=20/s, gold=weight=3 or gold=none, got ${JSON.stringify(text)}`,
+    );
+  }
+  if (none !== undefined) return [name, undefined];
+  return [
+    name,
+    {
+      ...(rate !== undefined && { rate: parseRate("--lane", rate) }),
+      ...(weight !== undefined && { weight: Number(weight) }),
+    },
+  ];
+}
 
 /**
  * The flow that options name; undefined if they name none.
@@ -69,41 +212,29 @@ export function flowOf(
     if (burst !== undefined) throw new UsageError("--burst needs --rate");
     return undefined;
   }
-  const [, limit = "", per = ""] = /^(\d+)\/(.+)$/.exec(rate) ?? [];
-  if (limit === "") {
-    throw new UsageError(
-      `--rate must be such as 50/s, 500/m or 10/250ms, got ${JSON.stringify(rate)}`,
-    );
-  }
-  const length = parseDuration("--rate", /^\d/.test(per) ? per : `1${per}`);
-  if (length < 1 || length > DAY || !Number.isInteger(length)) {
-    throw new UsageError(`--rate must be within 1ms to 1d, got ${JSON.stringify(rate)}`);
-  }
+  const { limit, per } = parseRate("--rate", rate);
   return {
     rate: {
-      limit: parseCount("--rate", limit, 1, MOST),
-      per: length,
+      limit,
+      per,
       ...(burst !== undefined && { burst: parseCount("--burst", burst, 1, MOST) }),
     },
   };
 }
 
-/** A flow in words: `50 messages in 1s, at once 5`. */
-function wordsOf({ rate, lane, lanes = {}, order }: FlowOptions): string {
-  const words = rate === undefined ? [] : [rateInWords(rate)];
-  if (lane !== undefined || order !== undefined || Object.keys(lanes).length > 0) {
-    words.push(
-      lane?.rate === undefined ? "in lanes" : `in lanes of ${rateInWords(lane.rate)} each`,
+/** @throws {UsageError} that names the option, the rule and the value. */
+function parseRate(option: string, text: string): Rate {
+  const [, limit = "", per = ""] = /^(\d+)\/(.+)$/.exec(text) ?? [];
+  if (limit === "") {
+    throw new UsageError(
+      `${option} must be such as 50/s, 500/m or 10/250ms, got ${JSON.stringify(text)}`,
     );
   }
-  const own = Object.keys(lanes).length;
-  if (own > 0) words.push(`${formatCount(own, "lane")} with limits of their own`);
-  return words.join(", ");
-}
-
-function rateInWords({ limit, per, burst }: Rate): string {
-  const atOnce = burst === undefined ? "" : `, ${formatCount(burst)} at once`;
-  return `${formatCount(limit, "message")} in ${formatDuration(per)}${atOnce}`;
+  const length = parseDuration(option, /^\d/.test(per) ? per : `1${per}`);
+  if (length < 1 || length > DAY || !Number.isInteger(length)) {
+    throw new UsageError(`${option} must be within 1ms to 1d, got ${JSON.stringify(text)}`);
+  }
+  return { limit: parseCount(option, limit, 1, MOST), per: length };
 }
 
 /** Prints what becomes ready in each span; leaves out those in which nothing happens. */

@@ -230,7 +230,7 @@ async function print(
     }
     const head = `${quoted(wanted)} is ${seen.state} in queue ${quoted(name)}.`;
     await output.print(head, ...describe(seen, stats.serverTime, withPayload));
-    const next = nextStep(seen, stats.serverTime, commandLine);
+    const next = nextStep(seen, stats, commandLine);
     if (next !== undefined) output.say(next);
   }
 }

@@ -19,7 +19,11 @@ export type OptionsConfig = Readonly<
 
 /** The values of the options that were given. */
 type ValuesOf<Options extends OptionsConfig> = {
-  readonly [Name in keyof Options]?: Options[Name]["type"] extends "string" ? string : boolean;
+  readonly [Name in keyof Options]?: Options[Name] extends { readonly multiple: true }
+    ? readonly string[]
+    : Options[Name]["type"] extends "string"
+      ? string
+      : boolean;
 };
 
 /** A subcommand. */

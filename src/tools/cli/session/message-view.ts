@@ -1,4 +1,4 @@
-import type { OnlyIf } from "../../../index.ts";
+import type { OnlyIf, QueueStats } from "../../../index.ts";
 import { trailers } from "../../../inside.ts";
 import { BOUNDS, isOverdue } from "../../view/health.ts";
 import type { HandledSighting } from "../../view/handled.ts";
@@ -95,6 +95,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
     attempts,
     group,
     partition,
+    lane,
+    priority,
     failures,
     consumer,
     takenAt,
@@ -113,6 +115,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (key !== undefined) pairs.push(["key", key]);
   pairs.push([DUE[state] ?? "was due", at(deadline)]);
   if (offeredAt !== undefined) pairs.push(["offered", at(offeredAt)]);
+  if (lane !== undefined) pairs.push(["lane", lane]);
+  if (priority !== undefined) pairs.push(["priority", String(priority)]);
   if (schedule !== undefined) pairs.push(["placed by", `schedule ${schedule}, tick ${at(tick)}`]);
   if (readyAt !== undefined) pairs.push(["ready since", at(readyAt)]);
   if (heldBackUntil !== undefined) pairs.push(["held back until", at(heldBackUntil)]);
@@ -189,10 +193,9 @@ export async function printMessages(
   let count = 0;
   let page: Sighting[] = [];
   const flush = async () => {
-    // Most queues have no schedules.
-    const isPlaced = page.some(({ schedule }) => schedule !== undefined);
-    const rows = page.map((seen) => [...cellsOf(seen, now), ...(isPlaced ? [placedBy(seen)] : [])]);
-    if (rows.length > 0) await output.table(isPlaced ? [...columns, PLACED_BY] : columns, rows);
+    const rare = RARE.filter(({ isIn }) => page.some(isIn));
+    const rows = page.map((seen) => [...cellsOf(seen, now), ...rare.map(({ cell }) => cell(seen))]);
+    if (rows.length > 0) await output.table([...columns, ...rare], rows);
     page = [];
   };
   for await (const seen of messages) {
@@ -201,7 +204,7 @@ export async function printMessages(
     else if (withPayload) {
       const cells = [
         ...cellsOf(seen, now),
-        ...(seen.schedule === undefined ? [] : [placedBy(seen)]),
+        ...RARE.filter(({ isIn }) => isIn(seen)).map(({ cell }) => cell(seen)),
       ];
       const line = cells.map(escapeControl).join("  ");
       await output.print(line, payloadLine(seen.payload));
@@ -217,12 +220,31 @@ const COLUMNS: readonly Column[] = [
   { title: "KEY", canShrink: true },
 ];
 
-const PLACED_BY: Column = { title: "PLACED BY", canShrink: true };
-
-/** The schedule and the tick of a message that a schedule has placed. */
-function placedBy({ schedule, tick = NaN }: Sighting): string {
-  return schedule === undefined ? "-" : `schedule ${schedule}, tick ${formatInstant(tick)}`;
-}
+/** Columns that are left out unless a message has something there: most queues have neither lanes nor schedules. */
+const RARE: readonly (Column & {
+  readonly isIn: (seen: Sighting) => boolean;
+  readonly cell: (seen: Sighting) => string;
+})[] = [
+  {
+    title: "LANE",
+    canShrink: true,
+    isIn: ({ lane }) => lane !== undefined,
+    cell: ({ lane = "-" }) => lane,
+  },
+  {
+    title: "PRIORITY",
+    align: "right",
+    isIn: ({ priority }) => priority !== undefined,
+    cell: ({ priority = 0 }) => String(priority),
+  },
+  {
+    title: "PLACED BY",
+    canShrink: true,
+    isIn: ({ schedule }) => schedule !== undefined,
+    cell: ({ schedule, tick = NaN }) =>
+      schedule === undefined ? "-" : `schedule ${schedule}, tick ${formatInstant(tick)}`,
+  },
+];
 
 /** Yields no more than the first `count` messages. */
 export async function* firstOf(
@@ -285,23 +307,26 @@ function inFlightRowOf(seen: Sighting, now: number): string[] {
 /** Rows per piece. */
 const PAGE = 100;
 
+/** The numbers of a queue on which the next step depends. */
+type StepNumbers = Pick<QueueStats, "serverTime" | "waiting">;
+
 /**
  * The command to run next about a message that was found, and why. Returns undefined if there is nothing to do but
- * wait, or if the command cannot be pasted. `now` is the server's time (epoch ms).
+ * wait, or if the command cannot be pasted.
  */
 export function nextStep(
   seen: Sighting,
-  now: number,
+  numbers: StepNumbers,
   commandLine: (...words: readonly string[]) => string | undefined,
 ): string | undefined {
-  const [why, ...words] = stepOf(seen, now);
+  const [why, ...words] = stepOf(seen, numbers);
   if (why === undefined) return undefined;
   const command = commandLine(...words);
   return command === undefined ? undefined : `${why}: ${command}`;
 }
 
 /** Why, and then the words of the command; empty if there is nothing to do but wait. */
-function stepOf(seen: Sighting, now: number): readonly string[] {
+function stepOf(seen: Sighting, { serverTime: now, waiting }: StepNumbers): readonly string[] {
   const { state, queue, id, deadline, readyAt = Infinity } = seen;
   if (state === "dead") {
     return isUnreadable(seen)
@@ -309,6 +334,8 @@ function stepOf(seen: Sighting, now: number): readonly string[] {
       : ["To deliver it again", "dead", "redrive", queue, id];
   }
   if (state === "delayed" || state === "retrying") {
+    if (deadline <= now && waiting > 0)
+      return ["It is due, and messages wait for their turn. To see for which", "flow", queue];
     if (isOverdue(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
     return state === "retrying"
       ? ["To retry it now", "deliver-now", queue, id]

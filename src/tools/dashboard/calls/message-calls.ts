@@ -109,6 +109,8 @@ const GONE = {
   offeredAt: null,
   schedule: null,
   tick: null,
+  lane: null,
+  priority: null,
   attempts: 0,
   isUnreadable: false,
   failures: [],

@@ -1,0 +1,37 @@
+import type { FlowOptions, Lane, Rate } from "../../index.ts";
+import { formatCount, formatDuration } from "./words.js";
+
+/** Whether a flow has lanes. */
+export function hasLanes({ lane, lanes, order }: FlowOptions): boolean {
+  return lane !== undefined || lanes !== undefined || order !== undefined;
+}
+
+/** A flow in words: `50 messages in 1 s, 5 at once`; `lanes in turns, each 10 messages in 1 s, together 50 messages in 1 s`. */
+export function flowInWords(flow: FlowOptions): string {
+  const { rate, lane = {}, lanes = {}, ahead } = flow;
+  if (!hasLanes(flow)) return rate === undefined ? "no limit" : rateInWords(rate);
+  const own = Object.keys(lanes).length;
+  const each = laneInWords(lane);
+  return [
+    "lanes in turns",
+    ...(each === "" ? [] : [`each ${each}`]),
+    ...(own === 0
+      ? []
+      : [`${formatCount(own, "lane")} with limits of ${own === 1 ? "its" : "their"} own`]),
+    ...(rate === undefined ? [] : [`together ${rateInWords(rate)}`]),
+    ...(ahead === undefined ? [] : [`${formatCount(ahead)} ready ahead`]),
+  ].join(", ");
+}
+
+/** What a lane may, in words: `10 messages in 1 s, weight 3`; empty without limits. */
+export function laneInWords({ rate, weight }: Lane): string {
+  return [
+    ...(rate === undefined ? [] : [rateInWords(rate)]),
+    ...(weight === undefined ? [] : [`weight ${weight}`]),
+  ].join(", ");
+}
+
+function rateInWords({ limit, per, burst }: Rate): string {
+  const atOnce = burst === undefined ? "" : `, ${formatCount(burst)} at once`;
+  return `${formatCount(limit, "message")} in ${formatDuration(per)}${atOnce}`;
+}
