@@ -18,7 +18,7 @@ import { defineScript } from "../script.ts";
  */
 export const setFlow = defineScript({
   name: "set-flow",
-  keys: ["flow", "room", "turns"],
+  keys: ["flow", "room", "turns", "lanePaces"],
   args: ["channel", "kind", "step", "burst", "declared", "isEmpty", "ahead", "lane", "rates"],
   each: ["name", "own"],
   needs: [clock, endAllRests, keepUsed, wakeUp],
@@ -57,7 +57,9 @@ if waits then
   set("look", string.format("%.0f", math.floor(now / 1000)))
   endAllRests()
 end
-if found[4] then
+if found[4] and rates ~= "1" then
+  redis.call("UNLINK", lanePaces)
+elseif found[4] then
   local function before(name) return redis.call("HGET", flow, "lane:" .. name) or found[5] or "" end
   keepUsed(now, before, function(name) return laneOf[name] or lane end)
 end
