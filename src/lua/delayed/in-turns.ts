@@ -212,7 +212,9 @@ local function inTurns(due, now, latest, pace, useUp)
   if isLeft then
     local pause = moved > 0 and ${FIRST_PAUSE} or math.min(${LAST_PAUSE}, 2 * (tonumber(found[7] or nil) or ${FIRST_PAUSE}))
     local isAll = #chosen == most
-    if #chosen > moved or isAll and most == tonumber(limit) then next = nowMs
+    -- If it has looked at as many lanes as it looks for, and they had too little, there may be others.
+    local areMore = isAll and most == tonumber(limit) or not isAll and #all == most
+    if #chosen > moved or areMore then next = nowMs
     elseif isAll and most == tokens then next = pace.next(moved)
     elseif isAll then next = nowMs + pause
     else next = tonumber(redis.call("ZRANGE", resting, 0, 0, "WITHSCORES")[2] or nil) or mendRoom() and nowMs or nowMs + pause end
