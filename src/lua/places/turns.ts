@@ -164,12 +164,13 @@ local function settingsOf(names, settings, now)
     local one = paceOf(own[i] or settings.lane)
     one.name, one.order = name, i
     all[i] = one
-    one.left, one.moved, one.taken, one.next, one.turns = math.huge, 0, 0, 1, {}
+    one.tokens, one.moved, one.taken, one.next, one.turns = math.huge, 0, 0, 1, {}
     if one.step > 0 then
       -- A later arrival means that the server's clock was set back.
       one.arrival = math.min(used[i] or 0, now + one.burst * one.step)
-      one.left = tokensAt(one.arrival, now, one.step, one.burst)
+      one.tokens = tokensAt(one.arrival, now, one.step, one.burst)
     end
+    one.left = one.tokens
   end
   return all
 end
@@ -230,7 +231,8 @@ local function settleLanes(all, now, isSure)
     if isSure and one.isLast and not one.turns[one.next] then
       ended[#ended + 1] = one.name
     else
-      if one.left <= 0 then
+      -- What was dealt and did not go has used nothing.
+      if one.moved >= one.tokens then
         local together = math.max(1, math.min(one.burst, math.floor(10000 / one.step)))
         rests[#rests + 1] = math.ceil((used - (one.burst - together) * one.step) / 1000)
         rests[#rests + 1] = one.name
