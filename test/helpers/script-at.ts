@@ -7,12 +7,28 @@ export function scriptAt<Key extends string, Arg extends string, Reply, Column e
   instant: number,
   script: Script<Key, Arg, Reply, Column>,
 ): Script<Key, Arg, Reply, Column> {
-  const stopped = defineFragment({
-    lua: `local function clock() return ${Math.round(instant * 1000)} end`,
-  });
+  return withClock(String(Math.round(instant * 1000)), script);
+}
+
+/**
+ * Returns a script for which the server's clock shows what is under this key (epoch microseconds). It stays the same while
+ * time goes on.
+ */
+export function scriptBy<Key extends string, Arg extends string, Reply, Column extends string>(
+  key: string,
+  script: Script<Key, Arg, Reply, Column>,
+): Script<Key, Arg, Reply, Column> {
+  return withClock(`tonumber(redis.call("GET", "${key}"))`, script);
+}
+
+function withClock<Key extends string, Arg extends string, Reply, Column extends string>(
+  micros: string,
+  script: Script<Key, Arg, Reply, Column>,
+): Script<Key, Arg, Reply, Column> {
+  const other = defineFragment({ lua: `local function clock() return ${micros} end` });
   const swap = (fragment: Fragment): Fragment =>
     fragment === clock
-      ? stopped
+      ? other
       : { ...fragment, needs: swapAll(fragment.needs), rarely: swapAll(fragment.rarely) };
   const swapped = new Map<Fragment, Fragment>();
   const swapAll = (fragments: readonly Fragment[]): Fragment[] =>

@@ -199,6 +199,18 @@ test("the queue's rate is kept, too, and what does not go gives its part back", 
   });
 });
 
+test("lanes whose rate is used up hide no lane that may go", async () => {
+  const queue = await newMoves();
+  const flow = lanesOf({ ahead: "1", "lane:a": "1000000 1 1", own: "1", rates: "1" });
+  await queue.seed({ ...delayed(...inLane("a", 1)), flow });
+  await moveAt(queue, pacedTransfer.list, NOW);
+  await take(queue, 1);
+  await queue.seed(delayed(...inLane("a", 2, { from: DUE + 5 }), ...inLane("b", 1)));
+  expect(await moveAt(queue, pacedTransfer.list, NOW + 1)).toMatchObject({ next: NOW + 1 });
+  await moveAt(queue, pacedTransfer.list, NOW + 1);
+  expect(await readyIn(queue)).toEqual(["b0"]);
+});
+
 test("as long as nobody takes, it looks ever more rarely", async () => {
   const queue = await newMoves();
   await queue.seed({ ...delayed(...inLane("a", 4)), flow: lanesOf({ ahead: "1" }) });
@@ -451,6 +463,17 @@ describe("conditions", () => {
   });
 });
 
+test("what is dropped takes nothing of its lane's rate", async () => {
+  const queue = await newMoves();
+  const onlyIf = { key: "missing", exists: true };
+  const unfit = message("no", DUE, "", { lane: "a", onlyIf });
+  const flow = lanesOf({ lane: "100000 1 1", rates: "1" });
+  await queue.seed({ ...delayed(unfit, ...inLane("a", 1, { from: DUE + 1 })), flow });
+  const at = NOW + 0.5;
+  expect(await moveAt(queue, pacedTransfer.list, at)).toMatchObject({ moved: 0, next: NOW });
+  expect(await moveAt(queue, pacedTransfer.list, at)).toMatchObject({ moved: 1 });
+});
+
 describe("what is not as it should be", () => {
   test("an offer that was sent again waits once", async () => {
     const queue = await newMoves();
@@ -552,6 +575,18 @@ describe("another flow", () => {
       declared: "text",
     });
     expect(await queue.redis.hexists(queue.keys.flow, "target")).toBe(0);
+  });
+
+  test("without lane rates: what lanes have used is forgotten", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      ...delayed(...inLane("a", 1)),
+      flow: lanesOf({ lane: "1000000 1 1", rates: "1" }),
+    });
+    await moveAt(queue, pacedTransfer.list, NOW);
+    expect(await queue.redis.exists(queue.keys.lanePaces)).toBe(1);
+    await setAt(queue, NOW, { kind: "none", declared: "" });
+    expect(await queue.redis.exists(queue.keys.lanePaces, queue.keys.flow)).toBe(0);
   });
 
   test("other lanes: those that rested try again, with what they used of their rate", async () => {
