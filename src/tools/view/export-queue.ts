@@ -19,8 +19,8 @@ export interface ExportOptions extends CallOptions {
 
 /**
  * Reads everything in a queue: the head of the export, then every message, then the end. Within a partition, reads
- * delayed messages by deadline, retries, messages that are ready or in flight, dead letters, and the quarantine. Moves
- * and takes nothing.
+ * the messages that wait for their turn, the other delayed ones by deadline, retries, messages that are ready or in
+ * flight, dead letters, and the quarantine. Moves and takes nothing.
  *
  * Reads in bounded pages, so it is not a snapshot: a message that moves on during the export may appear twice, in
  * different states, or not at all. To export each message exactly once, pause the queue and let its handlers finish
@@ -33,12 +33,13 @@ export async function* exportQueue(
   options: ExportOptions = {},
 ): AsyncGenerator<ExportHead | MessageRecord | ExportEnd, void, void> {
   const { onUnknown = () => {}, ...call } = options;
-  const { name, partitions, stats, deadLetters, inside } = queue;
+  const { name, partitions, stats, deadLetters, inside, messages } = queue;
   const parts = await inside.parts(call);
   const groups = new Set<string>();
   for (const part of deadLetters === undefined ? [] : parts) {
     for (const group of await part.contents.groups(call)) groups.add(group);
   }
+  const flow = await messages.flow.get(call);
   yield {
     delayline: 1,
     export: randomUUID(),
@@ -46,6 +47,7 @@ export async function* exportQueue(
     kind: deadLetters === undefined ? "plain" : "reliable",
     partitions,
     groups: [...groups],
+    ...(flow !== undefined && { flow }),
     exportedAt: Math.floor(stats.serverTime),
   };
   let count = 0;

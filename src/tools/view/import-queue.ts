@@ -27,8 +27,9 @@ export interface ImportOptions {
 }
 
 /**
- * Imports the lines of an export into a queue. Keeps ids, deadlines, keys, headers, attempts and bytes. Messages that
- * were in flight become ready, and dead letters die at the time of the import.
+ * Imports the lines of an export into a queue. Keeps ids, deadlines, keys, headers, lanes, priorities, attempts and bytes.
+ * Messages that were in flight become ready, and dead letters die at the time of the import. What waited for its turn is due,
+ * and waits anew if the queue has lanes. Does not set the flow that the exported queue had.
  *
  * An import can be interrupted and run again with the same lines. Each partition remembers the last line of this export
  * (`head.export`) that it received, and skips lines up to it, even if their messages have been handled since. Delayed

@@ -1,4 +1,4 @@
-import type { FailedAttempt, MessageHeaders } from "../../index.ts";
+import type { FailedAttempt, FlowOptions, MessageHeaders } from "../../index.ts";
 import {
   LAST_DATE,
   LIMITS,
@@ -22,6 +22,8 @@ export interface ExportHead {
   readonly partitions: number;
   /** The consumer groups of a reliable queue. */
   readonly groups: readonly string[];
+  /** The flow of the queue, if it has one: for people, since an import does not set it. */
+  readonly flow?: FlowOptions;
   /** When the export began (epoch ms). */
   readonly exportedAt: number;
 }
@@ -39,6 +41,8 @@ export interface MessageRecord {
   readonly id?: string;
   readonly key?: string;
   readonly headers?: MessageHeaders;
+  readonly lane?: string;
+  readonly priority?: number;
   /**
    * When it is due (epoch ms). It takes precedence over the deadline at the beginning of the id. A message in flight has
    * it if it is held back until then.
@@ -52,8 +56,8 @@ export interface MessageRecord {
   /** The payload in base64. */
   readonly payload: string;
   /**
-   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. If it is present, they
-   * are ignored.
+   * The trailer in base64, only if key, headers, lane, priority and failures do not reproduce it to the byte. If it is
+   * present, they are ignored.
    */
   readonly trailer?: string;
 }
@@ -64,16 +68,18 @@ export type ListState = "listed" | "quarantine" | "unreadable";
 /** The record of a message. */
 export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
-  const { failures, heldBackUntil } = seen;
+  const { failures, heldBackUntil, lane, priority } = seen;
   if (isUnreadable(seen)) return listRecord("unreadable", payload);
   const isReproducible = trailers
-    .packTrailer({ key: key ?? "", headers: headers ?? {}, failures })
+    .packTrailer({ key: key ?? "", headers: headers ?? {}, lane, priority, failures })
     .equals(trailer);
   return {
     state,
     id,
     ...(key !== undefined && { key }),
     ...(headers !== undefined && { headers }),
+    ...(lane !== undefined && { lane }),
+    ...(priority !== undefined && { priority }),
     ...((state === "delayed" || state === "retrying") && {
       deadline: deadline === Infinity ? "Infinity" : deadline,
     }),
@@ -187,10 +193,20 @@ function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: b
   if (key !== undefined) checks.checkKey(key);
   const headers = checkedHeaders(record.headers) ?? {};
   const failures = checkedFailures(record.failures);
+  const { lane, priority } = record;
+  if (lane !== undefined) checkLane(lane);
+  // What a trailer can hold, whoever wrote it.
+  if (priority !== undefined) checks.checkWhole("priority", priority, -127, 128);
   return {
-    trailer: trailers.packTrailer({ key: key ?? "", headers, failures }),
+    trailer: trailers.packTrailer({ key: key ?? "", headers, lane, priority, failures }),
     hasKey: key !== undefined,
   };
+}
+
+function checkLane(lane: unknown): asserts lane is string {
+  const most = trailers.MAX_LANE;
+  if (typeof lane === "string" && Buffer.byteLength(lane) <= most) return;
+  throw new TypeError(`lane must be a string of at most ${most} bytes`);
 }
 
 function checkedFailures(failures: unknown = []): readonly FailedAttempt[] {

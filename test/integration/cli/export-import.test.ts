@@ -125,6 +125,96 @@ test.each<[string, Kind]>([
   },
 );
 
+test.each(["plain", "reliable"] as const)(
+  "what waits in the lanes of a %s queue is copied with its lane and priority, and waits there again",
+  async (kind) => {
+    const name = uniqueName();
+    const open = (line: Delayline) =>
+      kind === "plain"
+        ? line.getDelayedQueue<string>(name)
+        : line.getReliableQueue<string>(name, { retry: () => 10, maxAttempts: 5 });
+    const flow = { lane: {}, ahead: 1 };
+    const queue = open(newLine());
+    await queue.flow.set(flow);
+    if ("take" in queue) {
+      await queue.offer("again", 0, { key: "again", lane: "of the retry", priority: -3 });
+      await (await queue.take()).nack({ reason: "busy", delay: 300 });
+    }
+    await queue.offerMany(
+      Array.from({ length: 51 }, (_, i) => ({
+        payload: `${i}`,
+        delay: 0,
+        key: `key ${i}`,
+        lane: `lane ${i % 3}`,
+        ...(i % 2 === 0 && { priority: i - 19 }),
+        ...(i === 40 && { onlyIf: { key: "{any}", exists: false as const } }),
+      })),
+    );
+    const waiting = kind === "plain" ? 50 : 51;
+    await eventually(async () => (await queue.flow.state()).waiting === waiting);
+    const before = await queue.flow.state();
+    await queue.pause();
+    const { stdout: exported } = await cli(["export", name]);
+    const [head = "", ...lines] = exported.trim().split("\n");
+    expect(JSON.parse(head)).toMatchObject({ flow });
+    const records = lines.slice(0, -1).map((line) => JSON.parse(line) as Record<string, unknown>);
+    const statesOf = (state: string) => records.filter((one) => one["state"] === state);
+    expect(statesOf("delayed")).toHaveLength(50);
+    for (const one of statesOf("delayed")) {
+      const i = Number(String(one["key"]).slice(4));
+      expect([one["lane"], one["priority"]]).toEqual([
+        `lane ${i % 3}`,
+        i % 2 === 0 ? i - 19 : undefined,
+      ]);
+      expect(one["deadline"]).toBeLessThanOrEqual(Date.now());
+      // Only the condition is in none of the readable fields.
+      expect("trailer" in one).toBe(i === 40);
+    }
+    if (kind === "reliable") {
+      const [retry] = statesOf("retrying");
+      expect(retry).toMatchObject({ key: "again", lane: "of the retry", priority: -3 });
+      expect(retry?.["deadline"]).toBeLessThanOrEqual(Date.now());
+    }
+
+    const into = async () => await cli(["import", "--yes"], { url: target.url, input: exported });
+    const { code, stderr } = await into();
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      `The exported queue has a flow, which is not imported: {"lane":{},"ahead":1}`,
+    );
+    expect(await linesOf(name, target.url)).toEqual(lines.slice(0, -1).toSorted());
+    const idle = open(newLine({ redis: target.url, transfer: false }));
+    expect(await idle.flow.get()).toBeUndefined();
+    await idle.flow.set(flow);
+    const copy = open(newLine({ redis: target.url }));
+    await eventually(async () => (await copy.flow.state()).waiting === waiting);
+    const after = await copy.flow.state();
+    const byName = ({ lanes }: typeof after) =>
+      lanes.map(({ lane, waiting: count }) => `${lane}: ${count}`).toSorted();
+    expect(byName(after)).toEqual(byName(before));
+    // Imported again while they wait, they stay as they are.
+    await cli(["import", "--yes", "--as-new"], { url: target.url, input: exported });
+    await eventually(async () => (await copy.stats()).overdue === 0);
+    expect((await copy.flow.state()).waiting).toBe(waiting);
+    expect(await copy.cancel("key 7")).toBe(true);
+    expect(await copy.cancel("key 7")).toBe(false);
+  },
+);
+
+test("a lane or a priority in a file that no message can have is refused", async () => {
+  const name = uniqueName();
+  await newLine().getDelayedQueue(name, { transfer: false }).offer("x", HOUR, { lane: "a" });
+  const { stdout } = await cli(["export", name]);
+  const [head = "", message = ""] = stdout.split("\n");
+  const refused = async (from: string, to: string) => {
+    expect(message).toContain(from);
+    return (await importLines(head, message.replace(from, to))).stderr;
+  };
+  expect(await refused('"lane":"a"', '"lane":5')).toContain("line 2: lane must be a string");
+  expect(await refused('"lane":"a"', `"lane":"${"x".repeat(101)}"`)).toContain("at most 100 bytes");
+  expect(await refused('"lane":"a"', '"priority":500')).toContain("line 2: priority must be");
+});
+
 test("bytes that were set aside are copied, each to its own list", async () => {
   const name = uniqueName();
   const { quarantine, unreadable } = queueKeys(name);

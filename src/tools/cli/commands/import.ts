@@ -16,8 +16,8 @@ import { formatCount } from "../../view/words.js";
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <queue>]",
   help: `Reads the output of delayline export into a queue, from a file or from stdin. Keeps ids,
-deadlines, keys, headers, attempts and bytes. Messages that were in flight become ready;
-dead letters get a new time of death.
+deadlines, keys, headers, lanes, priorities, attempts and bytes. Messages that were in
+flight become ready; dead letters get a new time of death. Does not set a flow.
 You can interrupt an import and run it again with the same file: each message is imported
 once, even if it has been handled since. A queue that does not exist is created like the
 exported one.`,
@@ -85,6 +85,12 @@ exported one.`,
     if (!isWhole) {
       output.say(
         "The file is incomplete: its last line is missing, or does not match the number of messages. The export was interrupted, or lines were lost.",
+      );
+    }
+    if (head.flow !== undefined) {
+      // From a file: it may be anything.
+      output.say(
+        `The exported queue has a flow, which is not imported: ${JSON.stringify(head.flow)}`,
       );
     }
     if (session.isJson) await output.json({ queue: name, put, known, isWhole, dryRun });
