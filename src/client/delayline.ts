@@ -230,7 +230,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     checkWhole("count", count, 1, MAX_PARTITIONS);
     checkSetPartitions(options);
     options.signal?.throwIfAborted();
-    const open = this.#queues.openPartitions(nameOf(queue), count);
+    const { signal } = options;
+    const open = await this.#queues.openPartitions(nameOf(queue), count, { signal });
     await open.setPartitions(count, options);
   }
 

@@ -184,7 +184,10 @@ export class OpenQueues {
   }
 
   /** Opens a queue to change the number of its partitions. */
-  openPartitions(name: string, partitions: number): OpenQueue {
+  async openPartitions(name: string, partitions: number, call?: Call): Promise<OpenQueue> {
+    this.checkOpen();
+    // Before the queue counts as partitioned in this client, which it would stay.
+    await this.#look(name, ({ flow }) => flow.checkNoLanes(call), call);
     this.checkOpen();
     const shared = this.#sharedOf(name);
     const { interop } = shared;

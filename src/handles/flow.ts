@@ -2,8 +2,8 @@ import type { Parts } from "../partitions/parts/parts.ts";
 import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
 import type { Numbers } from "../partitions/parts/numbers.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
-import { checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
-import { checkFlow, laneRates, paceOf, type FlowOptions } from "../queue/flow.ts";
+import { checkDuration, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
+import { checkFlow, checkLane, limitsLanes, paceOf, type FlowOptions } from "../queue/flow.ts";
 import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
 
@@ -96,6 +96,20 @@ export class Flow {
     return await this.#flow.get(checkCall(options));
   }
 
+  /**
+   * Holds a lane for `duration` milliseconds, in a flow with lanes: until then none of its messages becomes ready, and the other
+   * lanes go on. Messages that are ready already come. A longer hold stays, also if another flow with lanes is set; `clear`
+   * ends it. For a partner who says when to come again.
+   *
+   * @throws {TypeError | RangeError} if the flow has no lanes, or an argument is not legal.
+   */
+  async hold(lane: string, duration: number, options?: CallOptions): Promise<void> {
+    checkLane(lane);
+    checkDuration("duration", duration);
+    if (await this.#flow.hold(lane, duration, checkCall(options))) return;
+    throw new TypeError("the flow of the queue has no lanes to hold");
+  }
+
   /** Ends the flow. What waits becomes ready, in order. */
   async clear(options?: CallOptions): Promise<void> {
     await this.#flow.clear(checkCall(options));
@@ -135,7 +149,7 @@ export class Flow {
     const flow = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
     const now = await timeOf(this.#numbers, call);
     const from = beginOf(options.from, now);
-    if (flow !== undefined && laneRates(flow).some((rate) => rate !== undefined)) {
+    if (flow !== undefined && limitsLanes(flow, "rate")) {
       throw new TypeError("preview cannot foresee a flow whose lanes have rates");
     }
     const pace = flow?.rate && paceOf(flow.rate);

@@ -22,6 +22,13 @@ export interface Rate {
 export interface Lane {
   /** The rate of this lane. Costs two commands for each batch of messages. Defaults to no limit. */
   readonly rate?: Rate;
+  /**
+   * How many messages of the lane may be in hand: ready or in flight, in all processes, 1 to 1,000. For reliable queues: in a
+   * plain queue nobody knows who has one in hand. Unlike the `concurrency` of `subscribe`, which is about the handlers of one
+   * process. Costs a field and an element of a ZSET for each message, and a look when it is settled while others wait. Defaults
+   * to no limit.
+   */
+  readonly concurrency?: number;
   /** How many turns it gets, beside the others in which messages wait: 0.01 to 100. Costs nothing. Defaults to 1. */
   readonly weight?: number;
 }
@@ -30,6 +37,11 @@ export interface Lane {
 export interface FlowOptions {
   /** The rate of the whole queue. Costs two commands for each batch of messages. Defaults to no limit. */
   readonly rate?: Rate;
+  /**
+   * How many messages of the queue may be in hand: ready or in flight, in all processes, 1 to 1,000,000; for reliable queues.
+   * Gives the queue lanes, if only one. Costs what `lane` costs. Defaults to no limit.
+   */
+  readonly concurrency?: number;
   /**
    * Gives the queue lanes: what every lane may, `{}` for no limit. The lanes that wait take turns, so that one with many messages
    * does not hold up the others; within a lane the higher `priority` is first. Costs a message that waits some 20 us of Redis's
@@ -61,16 +73,17 @@ export interface Pace {
  * @throws {TypeError | RangeError} if an option is not legal.
  */
 export function checkFlow(flow: FlowOptions): FlowOptions {
-  checkOptions("flow option", flow, ["rate", "lane", "lanes", "order", "ahead"]);
-  const { rate, lane, lanes, order, ahead } = flow;
+  checkOptions("flow option", flow, ["rate", "concurrency", "lane", "lanes", "order", "ahead"]);
+  const { rate, concurrency, lane, lanes, order, ahead } = flow;
   if (rate === undefined && !hasLanes(flow)) {
     throw new TypeError(
-      'a flow needs a rate, a lane or order: "turns"; to end a limit, call clear()',
+      'a flow needs a rate, a concurrency, a lane or order: "turns"; to end a limit, call clear()',
     );
   }
   if (order !== undefined && (order as string) !== "turns") {
     throw new TypeError(`order must be "turns", got ${JSON.stringify(order)}`);
   }
+  if (concurrency !== undefined) checkWhole("concurrency", concurrency, 1, 1_000_000);
   if (ahead !== undefined) {
     if (!hasLanes(flow)) throw new TypeError("ahead needs lanes");
     checkWhole("ahead", ahead, 1, 1_000_000);
@@ -88,6 +101,7 @@ export function checkFlow(flow: FlowOptions): FlowOptions {
   for (const name of names) checkLane(name, "the name of a lane");
   return {
     ...(rate !== undefined && { rate: checkRate(rate) }),
+    ...(concurrency !== undefined && { concurrency }),
     ...(lane !== undefined && { lane: checkLaneOptions(lane) }),
     ...(lanes !== undefined && {
       lanes: Object.fromEntries(
@@ -123,25 +137,30 @@ function checkRate(rate: Rate): Rate {
 }
 
 function checkLaneOptions(lane: Lane): Lane {
-  checkOptions("lane option", lane, ["rate", "weight"]);
-  const { rate, weight } = lane;
+  checkOptions("lane option", lane, ["rate", "concurrency", "weight"]);
+  const { rate, concurrency, weight } = lane;
+  if (concurrency !== undefined) checkWhole("concurrency", concurrency, 1, MOST_SLOTS);
   if (weight !== undefined && !(typeof weight === "number" && weight >= 0.01 && weight <= 100)) {
     throw new RangeError(`weight must be a number from 0.01 to 100, got ${String(weight)}`);
   }
   return {
     ...(rate !== undefined && { rate: checkRate(rate) }),
+    ...(concurrency !== undefined && { concurrency }),
     ...(weight !== undefined && { weight }),
   };
 }
 
 /** Whether messages wait in lanes under this flow. */
-export function hasLanes({ lane, lanes, order }: FlowOptions): boolean {
-  return lane !== undefined || lanes !== undefined || order !== undefined;
+export function hasLanes({ concurrency, lane, lanes, order }: FlowOptions): boolean {
+  return [concurrency, lane, lanes, order].some((option) => option !== undefined);
 }
 
-/** The lanes of a flow that may have a rate: `undefined` stands for those that are not named. */
-export function laneRates({ lane, lanes = {} }: FlowOptions): (Rate | undefined)[] {
-  return [lane?.rate, ...Object.values(lanes).map(({ rate }) => rate)];
+/** Whether any lane has such a limit. */
+export function limitsLanes(
+  { lane = {}, lanes = {} }: FlowOptions,
+  limit: "rate" | "concurrency",
+): boolean {
+  return [lane, ...Object.values(lanes)].some((one) => one[limit] !== undefined);
 }
 
 /** What a rate means for scripts. */
@@ -152,10 +171,10 @@ export function paceOf({ limit, per, burst }: Rate): Pace {
   };
 }
 
-/** What a lane may, as scripts read it: `step burst cost`. */
-function wordsOf({ rate, weight = 1 }: Lane): string {
+/** What a lane may, as scripts read it: `step burst cost slots`. */
+function wordsOf({ rate, concurrency = 0, weight = 1 }: Lane): string {
   const { step, burst } = rate === undefined ? NO_PACE : paceOf(rate);
-  return `${step} ${burst} ${1 / weight}`;
+  return `${step} ${burst} ${1 / weight} ${concurrency}`;
 }
 
 const NO_PACE: Pace = { step: 0, burst: 0 };
@@ -167,7 +186,7 @@ export async function storeFlow(
   call?: Call & { readonly isEmpty?: boolean },
 ): Promise<void> {
   const { channel } = queue.keys;
-  const { rate, lane = {}, lanes = {}, ahead = AHEAD } = flow ?? {};
+  const { rate, concurrency = 0, lane = {}, lanes = {}, ahead = AHEAD } = flow ?? {};
   const args = {
     channel,
     kind: flow === undefined ? "none" : hasLanes(flow) ? "lanes" : "paced",
@@ -175,8 +194,10 @@ export async function storeFlow(
     declared: flow === undefined ? "" : JSON.stringify(flow),
     isEmpty: call?.isEmpty === true ? 1 : 0,
     ahead,
+    most: concurrency,
     lane: wordsOf(lane),
-    rates: flow !== undefined && laneRates(flow).some((one) => one !== undefined) ? 1 : 0,
+    rates: flow !== undefined && limitsLanes(flow, "rate") ? 1 : 0,
+    slots: flow !== undefined && limitsLanes(flow, "concurrency") ? 1 : 0,
   };
   const rows = Object.entries(lanes).map(([name, own]) => ({ name, own: wordsOf(own) }));
   const doing = flow === undefined ? "clear the flow of" : "set the flow of";
@@ -198,5 +219,20 @@ export async function readFlow(queue: Queue, call?: Call): Promise<FlowOptions |
   }
 }
 
+/** @throws {TypeError} if the queue has lanes, or messages wait in them: a partition cannot have any. */
+export async function checkNoLanes(
+  queue: Queue,
+  flow: FlowOptions | undefined,
+  call?: Call,
+): Promise<void> {
+  const isWaiting = async () =>
+    await queue.call("look into", (redis, { room, turns }) => redis.exists(room, turns), call);
+  if ((flow === undefined || !hasLanes(flow)) && (await isWaiting()) === 0) return;
+  throw new TypeError(
+    `queue "${queue.name}" has lanes, and cannot have partitions: clear its flow, and wait until no message waits`,
+  );
+}
+
 const DAY = 86_400_000;
 const MOST_LANES = 1000;
+const MOST_SLOTS = 1000;

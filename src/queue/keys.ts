@@ -113,6 +113,12 @@ export const KEYS = {
     type: "zset",
     holds: "the lanes by the instant up to which their rate is used up (epoch us)",
   },
+  hands: {
+    prefix: "delayline_hands:",
+    type: "zset",
+    holds:
+      "lane and entry of the stream of the messages in hand, of lanes with a limit of these; those that are settled go when a turn needs their place, or with a sweep",
+  },
   /** See `lua/delayed/transfer.ts`. */
   dropped: {
     prefix: "delayline_dropped:",

@@ -333,6 +333,15 @@ export function retryFor(
   return { name: retryName({ address }, group), value };
 }
 
+/** A message that waits for its turn: what the waiting room holds of it, and its turn. */
+export function waitingFor(
+  { id, member, address }: Pick<Message, "id" | "member" | "address">,
+  lane: string,
+): { readonly id: Bytes; readonly kept: Bytes; readonly turn: Bytes } {
+  const turn = `${String.fromCodePoint(lane.length)}${lane}\x80\x18${address}`;
+  return { id, kept: address.slice(0, 8) + member, turn };
+}
+
 /** The bytes that a text stands for, to be sent to Redis. */
 export function bytes(text: Bytes): Buffer {
   return Buffer.from(text, "latin1");

@@ -6,8 +6,9 @@ import { keysOfRetries } from "../places/key-index.ts";
 import { ownKeys } from "../fragments/key-entry.ts";
 import { listed, pushAll } from "../places/ready-list.ts";
 import { bringBack } from "../places/retry-moves.ts";
-import { closeRoom } from "../places/room.ts";
-import { admit, dealing, mendRoom, waitingOf } from "../places/turns.ts";
+import { closeRoom, leaveRoom } from "../places/room.ts";
+import { tidyHands } from "../places/hands.ts";
+import { admit, dealing, dropHolds, mendRoom, waitingOf } from "../places/turns.ts";
 import { appendAll } from "../places/stream.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
 import { unpackMember } from "../fragments/member.ts";
@@ -47,7 +48,7 @@ end
  * none has a priority. `due` and `count` as `pacedDue` returns them; `pace` as `paceAt` does.
  */
 export const straight = defineFragment({
-  keys: ["flow", "timeouts", "retries", "room", "turns"],
+  keys: ["flow", "timeouts", "retries", "room", "turns", "hands"],
   needs: [readyCount],
   lua: /* lua */ `
 local function hasPriority(member)
@@ -66,9 +67,10 @@ local function hasPriority(member)
 end
 local function mayGoStraight(due, count, pace)
   if redis.call("EXISTS", turns, room) > 0 then return false end
-  local found = redis.call("HMGET", flow, "ahead", "rates", "target")
-  if found[3] then return false end
+  local found = redis.call("HMGET", flow, "ahead", "rates", "target", "slots", "holds", "most")
+  if found[3] or found[4] and redis.call("EXISTS", hands) == 1 then return false end
   if count == 0 then return true end
+  if found[4] or found[5] or found[6] then return false end
   if found[2] or count >= tonumber(limit) or pace and pace.tokens < count then return false end
   for _, member in ipairs(due[timeouts][1]) do
     if hasPriority(member) then return false end
@@ -113,14 +115,17 @@ export const inTurns = defineFragment({
     claim,
     closeRoom,
     dealing,
+    dropHolds,
     keysOfRetries,
     lastClaim,
+    leaveRoom,
     listed,
     mendRoom,
     ownKeys,
     pushAll,
     readyCount,
     replied,
+    tidyHands,
     unfitness,
     unpackDue,
     unpackMember,
@@ -137,9 +142,9 @@ end
 local function inTurns(due, now, latest, pace, useUp)
   local nowMs, first = math.floor(now / 1000), due[timeouts]
   local later = due[retries] or { {}, {}, false }
-  local found = redis.call("HMGET", flow, "ahead", "lane", "own", "rates", "look", "turn", "pause", "target")
+  local found = redis.call("HMGET", flow, "ahead", "lane", "own", "rates", "look", "turn", "pause", "target", "slots", "holds", "most", "cursor")
   local ahead, look = tonumber(found[1] or nil) or ${AHEAD}, tonumber(found[5] or nil)
-  local settings = { lane = found[2] or "0 1 1", own = found[3], rates = found[4] }
+  local settings = { lane = found[2] or "", own = found[3], rates = found[4], slots = found[9] }
   local function reply(fields)
     for i = 1, 18 do
       if fields[i] == nil then fields[i] = false end
@@ -150,16 +155,23 @@ local function inTurns(due, now, latest, pace, useUp)
     local next = math.min(first[3] or math.huge, later[3] or math.huge, instant or math.huge)
     return next < math.huge and replied(next)
   end
+  -- No rollback: what removes is asked before anything is pushed.
+  mayLeaveRoom()
+  if #later[1] > 0 then mayDropRetries() end
   local entered, aside = 0, 0
-  if #first[1] + #later[1] > 0 then entered, aside = admit(first[1], first[2], later[1], later[2]) end
+  if #first[1] + #later[1] > 0 then entered, aside = admit(first[1], first[2], later[1], later[2], now) end
   if entered + aside == 0 and look and look > latest then
     local isOutrun, last = lastClaim(task)
     return reply({ 0, 0, now, nextOf(look), isOutrun, 0, 0, false, {}, last, [17] = 1, [18] = 0 })
   end
 
+  if found[10] and (tonumber(found[10]) or 0) <= nowMs then dropHolds() end
   endRests(now)
   local tokens = pace and pace.tokens or math.huge
   local space = math.max(0, ahead - readyCount(-1))
+  -- The stream holds what is ready and what is in flight.
+  if found[11] then space = math.max(0, math.min(space, (tonumber(found[11]) or math.huge) - redis.call("XLEN", stream))) end
+  local slot = settings.slots and "2" or found[11] and "1"
   local most = math.min(tonumber(limit), tokens, space)
   local chosen, all = deal(most, now, settings)
   local members, deadlines = waitingOf(chosen)
@@ -177,11 +189,13 @@ local function inTurns(due, now, latest, pace, useUp)
       gone[#gone + 1] = one
     end
   end
+  for i = 1, slot and isStream and #entries or 0 do entries[i].l = going[i].lane.slots > 0 and slot or "1" end
   if useUp and #going > 0 then
     local refusal = useUp(#going)
     if refusal then return refusal end
   end
   local moved, refusal = 0, nil
+  if #retrying > 0 then mayDropRetries() end
   if #entries > 0 then moved, refusal = (isStream and appendAll or pushAll)(entries) end
   if useUp and moved < #going then useUp(moved) end
   if refusal and moved + entered + aside + #unfit == 0 then return refusal end
@@ -207,6 +221,10 @@ local function inTurns(due, now, latest, pace, useUp)
   dropRetries(names, #names)
   if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
   settleLanes(all, now, not refusal)
+  if settings.slots and (moved == 0 or now % 8 == 0) then
+    local cursor = tidyHands(found[12] or "0")
+    if cursor ~= "0" then redis.call("HSET", flow, "cursor", cursor) elseif found[12] then redis.call("HDEL", flow, "cursor") end
+  end
 
   local isLeft, next = closeRoom(), nil
   if isLeft then
@@ -222,7 +240,7 @@ local function inTurns(due, now, latest, pace, useUp)
     local virtual = last and last.at or found[6] or 0
     redis.call("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
   elseif found[8] == "paced" then
-    redis.call("HDEL", flow, "ahead", "lane", "own", "rates", "target")
+    redis.call("HDEL", flow, "ahead", "lane", "own", "rates", "slots", "most", "cursor", "target")
     redis.call("HSET", flow, "kind", "paced")
     redis.call("UNLINK", lanePaces)
   elseif found[8] then

@@ -6,12 +6,23 @@ import { asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Whether a queue holds anything (`asked` is `left`), or is in use (`used`): it holds something, is reliable or paused,
+ * Whether a queue holds anything (`asked` is `left`), or is in use (`used`): it holds something, is reliable or paused, has a flow,
  * or a process has transferred its messages within the last hour.
  */
 export const isInUse = defineScript({
   name: "is-in-use",
-  keys: ["quarantine", "unreadable", "ready", "stream", "dead", "journal", "planning", "paused"],
+  keys: [
+    "quarantine",
+    "unreadable",
+    "ready",
+    "stream",
+    "dead",
+    "journal",
+    "planning",
+    "paused",
+    "flow",
+    "room",
+  ],
   args: ["asked"],
   needs: [claim, clock, dueZsets],
   lua: /* lua */ `
@@ -25,9 +36,9 @@ if type(listed) ~= "number" then
   if not listed.err:find("^%-?WRONGTYPE") then return listed end
   listed = 0
 end
-local held = redis.call("EXISTS", quarantine, unreadable, planning, unpack(dueZsets)) + listed
+local held = redis.call("EXISTS", quarantine, unreadable, planning, room, unpack(dueZsets)) + listed
   + redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows")
-if asked == "used" then held = held + redis.call("EXISTS", stream, paused) + (isMoved() and 1 or 0) end
+if asked == "used" then held = held + redis.call("EXISTS", stream, paused, flow) + (isMoved() and 1 or 0) end
 return held > 0 and 1 or 0
 `,
   reply: asFlag,
@@ -49,6 +60,7 @@ export const removeRemains = defineScript({
     "businessKeys",
     "paused",
     "flow",
+    "room",
     "ready",
     "quarantine",
     "unreadable",
@@ -65,7 +77,7 @@ export const removeRemains = defineScript({
   args: [],
   needs: [dueZsets, groupsOf, streamId],
   lua: /* lua */ `
-if redis.call("EXISTS", ready, quarantine, unreadable, planning, unpack(dueZsets)) > 0 then return 0 end
+if redis.call("EXISTS", ready, quarantine, unreadable, planning, room, unpack(dueZsets)) > 0 then return 0 end
 if redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
 local groups, newest = groupsOf(), redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
 if newest and #groups == 0 then return 0 end

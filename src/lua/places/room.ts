@@ -122,3 +122,16 @@ local function leaveRoom(members)
 end
 `,
 });
+
+/** `noteHand(trailer, id)`: notes the entry of a message that is in hand, see `hands.ts`. If Redis refuses, the lane may get one more. */
+export const noteHand = defineFragment({
+  keys: ["flow", "hands"],
+  needs: [turnBytes],
+  lua: /* lua */ `
+local function noteHand(trailer, id)
+  -- The flow may have lost its limit since.
+  if not redis.pcall("HGET", flow, "slots") then return end
+  redis.pcall("ZADD", hands, 0, lanePrefix((laneIn(trailer))) .. id)
+end
+`,
+});

@@ -2,6 +2,7 @@ import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
 import { remakeStream } from "../fragments/groups.ts";
 import { noteRun } from "../fragments/run.ts";
+import { noteHand } from "./room.ts";
 import { may } from "../fragments/may.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
@@ -30,6 +31,8 @@ export interface Entry {
   readonly isOrphan: boolean;
   /** The earliest instant of this delivery (epoch ms on the server's clock), if it waits after a failure in strict order. */
   readonly heldBackUntil: number | undefined;
+  /** Whether another message may become ready when it is settled, since what is in hand is limited. */
+  readonly hasSlot: boolean;
 }
 
 /**
@@ -38,19 +41,20 @@ export interface Entry {
  *
  * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
  * deliveries before this one (decimal); `g`, the only group that the entry is for; `d` (any text) if a consumer that had
- * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
- * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
+ * the message before has died; `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`); and `l`, if
+ * what is in hand is limited: 1, or 2 if that of its lane is, see `hands.ts`. The fields in the stream have the same names.
+ * Redis stores names that neighbouring entries share only once.
  *
  * With a `rank`, the entry has the field `o`; see {@link rankOf}.
  */
 export const appendEntry = defineFragment({
   keys: ["stream", "running"],
-  rarely: [noteRun],
+  rarely: [noteHand, noteRun],
   lua: /* lua */ `
 local function appendEntry(entry, rank, option)
   local fields = { "*", "a", entry.a, "p", entry.p }
   if option then table.insert(fields, 1, option) end
-  for _, name in ipairs({ "t", "n", "g", "d", "u" }) do
+  for _, name in ipairs({ "t", "n", "g", "d", "u", "l" }) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
@@ -63,6 +67,7 @@ local function appendEntry(entry, rank, option)
   end
   local id, t = redis.pcall("XADD", stream, unpack(fields)), entry.t
   if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then rare().noteRun(t, id) end
+  if entry.l == "2" and type(id) == "string" then rare().noteHand(t, id) end
   return id
 end
 `,
@@ -132,6 +137,7 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     isOrphan: valueOf("d", fields) !== undefined,
     heldBackUntil:
       Number.isInteger(until) && until > 0 && until <= LAST_INSTANT ? until : undefined,
+    hasSlot: valueOf("l", fields) !== undefined,
   };
 }
 
@@ -147,6 +153,7 @@ export function bareEntry(entryId: string, address: Buffer, payload: Buffer): En
     group: undefined,
     isOrphan: false,
     heldBackUntil: undefined,
+    hasSlot: false,
   };
 }
 

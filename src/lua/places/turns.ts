@@ -3,6 +3,7 @@ import { addressOf, deadlineOf, idOf } from "../fragments/address.ts";
 import { forget } from "../fragments/forget.ts";
 import { may } from "../fragments/may.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { countHands } from "./hands.ts";
 import { tokensAt } from "./pace.ts";
 import { WAITS, waitingRetry } from "./retries.ts";
 import { bringBack } from "./retry-moves.ts";
@@ -13,27 +14,36 @@ import { turnBytes } from "./room.ts";
 /** What is added to the virtual time of a lane that rests. */
 const RESTS = 1e12;
 
+/** Milliseconds for which a lane rests that has as much in hand as it may, unless somebody lets it go on. */
+const LOOK_AGAIN = 1000;
+
 /**
- * `admit(members, scores, names, dues)`: takes due messages, and due retries, into the waiting room. Returns how many, and how
+ * `admit(members, scores, names, dues, now)`: takes due messages, and due retries, into the waiting room. Returns how many, and how
  * many bytes were set aside, since nobody can read them. Behind the probes Redis refuses none of its writes.
  *
  * A message of which a copy waits already leaves: an offer that was sent again. One with the id of another message is set
  * aside.
  */
 export const admit = defineFragment({
-  keys: ["flow", "timeouts", "order", "retries", "room", "turns", "lanes", "unreadable"],
+  keys: ["flow", "timeouts", "order", "retries", "room", "turns", "lanes", "resting", "unreadable"],
   needs: [addressOf, bringBack, forget, may, turnBytes, unpackMember],
   lua: /* lua */ `
-local function admit(members, scores, names, dues)
+local function admit(members, scores, names, dues, now)
   local ids, trailers, theirs, kept, poison = {}, {}, {}, {}, {}
-  local virtual, fresh, isKnown = nil, {}, {}
+  local virtual, holds, fresh, held, isKnown = nil, nil, {}, {}, {}
   local function enter(trailer, address, group)
     local lane = laneIn(trailer)
     theirs[#theirs + 1], theirs[#theirs + 2] = 0, turnOf(trailer, address, group)
     if isKnown[lane] then return end
     isKnown[lane] = true
-    virtual = virtual or redis.call("HGET", flow, "turn") or 0
-    fresh[#fresh + 1], fresh[#fresh + 2] = virtual, lane
+    if not virtual then
+      local found = redis.call("HMGET", flow, "turn", "holds")
+      virtual, holds = tonumber(found[1] or nil) or 0, found[2]
+    end
+    local hold = holds and tonumber(redis.call("HGET", flow, "hold:" .. lane) or nil)
+    local rests = hold and hold > now / 1000
+    if rests then held[#held + 1], held[#held + 2] = hold, lane end
+    fresh[#fresh + 1], fresh[#fresh + 2] = virtual + (rests and ${RESTS} or 0), lane
   end
   for i, member in ipairs(members) do
     local id, _, _, trailer = unpackMember(member)
@@ -66,6 +76,7 @@ local function admit(members, scores, names, dues)
   if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
   if #kept > 0 then redis.call("HSET", room, unpack(kept)) end
   if #theirs > 0 then redis.call("ZADD", turns, unpack(theirs)) end
+  if #held > 0 then redis.call("ZADD", resting, unpack(held)) end
   if #fresh > 0 then redis.call("ZADD", lanes, "NX", unpack(fresh)) end
   if #later > 0 then redis.call("ZADD", retries, "XX", unpack(later)) end
   dropRetries(found.broken, #found.broken)
@@ -78,13 +89,14 @@ end
 `,
 });
 
-/** `paceOf(words)`: what a lane may, by its words in `flow`, `step burst cost`: a table with these. */
+/** `paceOf(words)`: what a lane may, by its words in `flow`, `step burst cost slots`: a table with these. */
 const paceOf = defineFragment({
   lua: /* lua */ `
 local function paceOf(words)
-  local step, burst, cost = words:match("^(%S+) (%S+) (%S+)$")
   -- What is no such text is no limit.
-  return { step = tonumber(step or "") or 0, burst = tonumber(burst or "") or 1, cost = tonumber(cost or "") or 1 }
+  local step, burst, cost, slots = words:match("^(%S+) (%S+) (%S+) (%S+)$")
+  local function number(text, otherwise) return tonumber(text or "") or otherwise end
+  return { step = number(step, 0), burst = number(burst, 1), cost = number(cost, 1), slots = number(slots, 0) }
 end
 `,
 });
@@ -119,14 +131,68 @@ end
 `,
 });
 
-/** `endAllRests()`: lets all lanes go on that rest. */
+/**
+ * `endAllRests(holdOf)`: lets all lanes go on that rest, but for those that are held. `holdOf(lane)`: until when (epoch ms), or
+ * nil.
+ */
 export const endAllRests = defineFragment({
   keys: ["lanes", "resting"],
   lua: /* lua */ `
-local function endAllRests()
+local function endAllRests(holdOf)
   local found = redis.call("ZRANGEBYSCORE", lanes, "${RESTS}", "+inf", "WITHSCORES")
-  for i = 1, #found, 2 do redis.call("ZADD", lanes, "XX", tonumber(found[i + 1]) - ${RESTS}, found[i]) end
   redis.call("UNLINK", resting)
+  for i = 1, #found, 2 do
+    local hold = holdOf(found[i])
+    if hold then redis.call("ZADD", resting, hold, found[i])
+    else redis.call("ZADD", lanes, "XX", tonumber(found[i + 1]) - ${RESTS}, found[i]) end
+  end
+end
+`,
+});
+
+/**
+ * A lane that is held rests until then, whether messages wait in it or not: the fields `hold:<lane>` of `flow` (epoch ms), and
+ * `holds`, the latest of them.
+ *
+ * `holdLane(lane, till)`: holds it. A longer hold stays.
+ * `goOn(lane, now)`: lets a lane go on that rests, unless it is held; `now` in microseconds. Returns whether it did.
+ */
+export const holding = defineFragment({
+  keys: ["flow", "lanes", "resting"],
+  lua: /* lua */ `
+local function holdLane(lane, till)
+  local found = redis.call("HMGET", flow, "hold:" .. lane, "holds")
+  till = math.max(till, tonumber(found[1] or nil) or 0)
+  local at = tonumber(redis.call("ZSCORE", lanes, lane) or nil)
+  if at then
+    local rests = tonumber(redis.call("ZSCORE", resting, lane) or nil) or 0
+    redis.call("ZADD", resting, math.max(rests, till), lane)
+    if at < ${RESTS} then redis.call("ZADD", lanes, "XX", at + ${RESTS}, lane) end
+  end
+  local holds = math.max(till, tonumber(found[2] or nil) or 0)
+  redis.call("HSET", flow, "hold:" .. lane, string.format("%.0f", till), "holds", string.format("%.0f", holds))
+end
+local function goOn(lane, now)
+  local hold = tonumber(redis.call("HGET", flow, "hold:" .. lane) or nil)
+  local at = tonumber(redis.call("ZSCORE", lanes, lane) or nil)
+  if not at or at < ${RESTS} or hold and hold > now / 1000 then return false end
+  redis.call("ZADD", lanes, "XX", at - ${RESTS}, lane)
+  redis.call("ZREM", resting, lane)
+  return true
+end
+`,
+});
+
+/** `dropHolds()`: removes the holds, which are over; a thousand at most. */
+export const dropHolds = defineFragment({
+  keys: ["flow"],
+  lua: /* lua */ `
+local function dropHolds()
+  local page = redis.call("HSCAN", flow, "0", "MATCH", "hold:*", "COUNT", 1000)
+  local names = {}
+  for i = 1, #page[2], 2 do names[#names + 1] = page[2][i] end
+  if page[1] == "0" then names[#names + 1] = "holds" end
+  if #names > 0 then redis.call("HDEL", flow, unpack(names)) end
 end
 `,
 });
@@ -136,14 +202,15 @@ end
  *
  * `endRests(now)`: lets the lanes go on whose rest is over; `now` in microseconds, as everywhere.
  * `deal(most, now, settings)`: the next turns, `most` at most, each a table with its `turn` and its `lane`; and the
- * lanes that it has looked at. Reads only. `settings`: the fields `lane` (what each lane may, unless it has its own), `own`
- * (whether there are such) and `rates` (whether any lane has a rate) of `flow`.
+ * lanes that it has looked at. Reads only, but for what is not in hand any more. `settings`: the fields `lane` (what each lane
+ * may, unless it has its own), `own` (whether there are such), `rates` and `slots` (whether any lane has a rate, or a limit of
+ * what is in hand) of `flow`.
  * `settleLanes(all, now, isSure)`: writes how far these lanes have come, whose `moved` says how many went.
  * `isSure`: whether all turns have gone that were dealt.
  */
 export const dealing = defineFragment({
   keys: ["flow", "turns", "lanes", "resting", "lanePaces"],
-  needs: [paceOf, scoresOf, tokensAt, turnBytes],
+  needs: [countHands, paceOf, scoresOf, tokensAt, turnBytes],
   lua: /* lua */ `
 local function endRests(now)
   local names = redis.call("ZRANGEBYSCORE", resting, "-inf", math.floor(now / 1000), "LIMIT", 0, 200)
@@ -170,7 +237,8 @@ local function settingsOf(names, settings, now)
       one.arrival = math.min(used[i] or 0, now + one.burst * one.step)
       one.tokens = tokensAt(one.arrival, now, one.step, one.burst)
     end
-    one.left = one.tokens
+    if settings.slots and one.slots > 0 then one.free = math.max(0, one.slots - handsOf(name, one.slots)) end
+    one.left = math.min(one.tokens, one.free or math.huge)
   end
   return all
 end
@@ -231,19 +299,25 @@ local function settleLanes(all, now, isSure)
     if isSure and one.isLast and not one.turns[one.next] then
       ended[#ended + 1] = one.name
     else
+      local rest = nil
       -- What was dealt and did not go has used nothing.
       if one.moved >= one.tokens then
         local together = math.max(1, math.min(one.burst, math.floor(10000 / one.step)))
-        rests[#rests + 1] = math.ceil((used - (one.burst - together) * one.step) / 1000)
-        rests[#rests + 1] = one.name
+        rest = math.ceil((used - (one.burst - together) * one.step) / 1000)
+      end
+      -- Who settles a message lets the lane go on; it looks by itself in case that one is gone.
+      if one.free and one.free <= one.moved then rest = math.max(rest or 0, math.floor(now / 1000) + ${LOOK_AGAIN}) end
+      if rest then
+        rests[#rests + 1], rests[#rests + 2] = rest, one.name
         at = at + ${RESTS}
       end
       if at ~= one.start then times[#times + 1], times[#times + 2] = at, one.name end
     end
   end
+  -- Until when it rests comes first: without that it would never go on.
+  if #rests > 0 then redis.call("ZADD", resting, unpack(rests)) end
   if #times > 0 then redis.call("ZADD", lanes, "XX", unpack(times)) end
   if #ended > 0 then redis.call("ZREM", lanes, unpack(ended)) end
-  if #rests > 0 then redis.call("ZADD", resting, unpack(rests)) end
   if #paces > 0 then
     -- Those that have all of their burst again.
     local past = redis.call("ZRANGEBYSCORE", lanePaces, "-inf", string.format("(%.0f", now), "LIMIT", 0, 200)
@@ -291,13 +365,18 @@ end
 
 /**
  * `mendRoom()`: gives turns to messages that have none, and lanes to turns that have none, since somebody has deleted these
- * keys; a few at a time. Returns whether it found any.
+ * keys; a few at a time. Lets lanes go on that nothing says until when they rest: called if `resting` is empty. Returns
+ * whether it found any.
  */
 export const mendRoom = defineFragment({
   keys: ["room", "turns", "lanes"],
-  needs: [turnBytes, unpackMember],
+  needs: [endAllRests, turnBytes, unpackMember],
   lua: /* lua */ `
 local function mendRoom()
+  if redis.call("ZCOUNT", lanes, "${RESTS}", "+inf") > 0 then
+    endAllRests(function() return nil end)
+    return true
+  end
   local entries = {}
   if redis.call("EXISTS", turns) == 0 then
     local found = redis.call("HSCAN", room, "0", "COUNT", 100)[2]

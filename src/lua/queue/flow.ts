@@ -1,6 +1,9 @@
 import { clock } from "../fragments/clock.ts";
+import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
-import { endAllRests, keepUsed } from "../places/turns.ts";
+import { deadlineAfter } from "../fragments/deadline.ts";
+import { endAllRests, holding, keepUsed } from "../places/turns.ts";
+import { asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
@@ -8,8 +11,10 @@ import { defineScript } from "../script.ts";
  * queue's rate, both 0 without one; and `declared`, what the user has set. What was used of the rate before stays used. With
  * `isEmpty` (1 or 0), all of `burst` is.
  *
- * With lanes: `ahead`, how many messages may be ready; and what the lanes may, each as `step burst cost`, the cost of a turn
- * in virtual time: `lane`, every lane, and in the rows those that have their own. `rates` (1 or 0): whether any lane has a rate.
+ * With lanes: `ahead`, how many messages may be ready; `most`, how many may be in hand, 0 without a limit; and what the lanes
+ * may, each as `step burst cost slots`, where `cost` is that of a turn in virtual time, and `slots` how many messages may be in
+ * hand: `lane`, every lane, and in the rows those that have their own. `rates` and `slots` (1 or 0): whether any lane has such
+ * a limit. Lanes that are held stay so.
  *
  * While messages wait in the waiting room, the queue keeps its lanes, without their limits; what it is to be, `target`, it
  * becomes when the last of them has gone.
@@ -18,10 +23,22 @@ import { defineScript } from "../script.ts";
  */
 export const setFlow = defineScript({
   name: "set-flow",
-  keys: ["flow", "room", "turns", "lanePaces"],
-  args: ["channel", "kind", "step", "burst", "declared", "isEmpty", "ahead", "lane", "rates"],
+  keys: ["flow", "room", "turns", "hands", "lanePaces"],
+  args: [
+    "channel",
+    "kind",
+    "step",
+    "burst",
+    "declared",
+    "isEmpty",
+    "ahead",
+    "most",
+    "lane",
+    "rates",
+    "slots",
+  ],
   each: ["name", "own"],
-  needs: [clock, endAllRests, keepUsed, wakeUp],
+  needs: [clock, endAllRests, keepUsed, may, wakeUp],
   lua: /* lua */ `
 local refusal = wakeUp(0)
 if refusal then return refusal end
@@ -40,7 +57,7 @@ end
 if declared ~= "" then set("declared", declared) end
 local laneOf = {}
 for each row do laneOf[name] = own end
-local waits = redis.call("EXISTS", room, turns) > 0
+local waits = redis.call("HLEN", room) + redis.call("ZCARD", turns) > 0
 if kind ~= "lanes" and waits then
   fields[2] = "lanes"
   set("target", kind)
@@ -49,22 +66,79 @@ elseif kind == "lanes" then
   set("ahead", ahead)
   set("lane", lane)
   if rates == "1" then set("rates", "1") end
+  if slots == "1" then set("slots", "1") end
+  if most ~= "0" then set("most", most) end
   for name, words in pairs(laneOf) do set("lane:" .. name, words) end
   if next(laneOf) then set("own", "1") end
 end
 if waits then
   set("turn", found[3] or "0")
   set("look", string.format("%.0f", math.floor(now / 1000)))
-  endAllRests()
 end
-if found[4] and rates ~= "1" then
-  redis.call("UNLINK", lanePaces)
-elseif found[4] then
-  local function before(name) return redis.call("HGET", flow, "lane:" .. name) or found[5] or "" end
-  keepUsed(now, before, function(name) return laneOf[name] or lane end)
+local old, stale, isKept = redis.call("HSCAN", flow, "0", "COUNT", 100000)[2], {}, {}
+local was = {}
+for k = 1, (kind ~= "none" or waits) and #fields or 0, 2 do isKept[fields[k]] = true end
+for k = 1, #old, 2 do
+  local name = old[k]
+  was[name] = old[k + 1]
+  local isHold = name:sub(1, 4) == "hold" and kind == "lanes"
+  if not isKept[name] and not isHold then stale[#stale + 1] = name end
 end
-redis.call("DEL", flow)
+may("HDEL", flow)
 if kind ~= "none" or waits then redis.call("HSET", flow, unpack(fields)) end
+for from = 1, #stale, 1000 do redis.call("HDEL", flow, unpack(stale, from, math.min(from + 999, #stale))) end
+-- What may be refused from here on does no harm: lanes rest longer than they have to, or a key stays.
+if waits then
+  pcall(endAllRests, function(name)
+    local hold = kind == "lanes" and tonumber(was["hold:" .. name])
+    return hold and hold > now / 1000 and hold
+  end)
+end
+if found[4] and rates == "1" then
+  pcall(keepUsed, now, function(name) return was["lane:" .. name] or found[5] or "" end, function(name) return laneOf[name] or lane end)
+end
+if rates ~= "1" then redis.pcall("UNLINK", lanePaces) end
+if slots ~= "1" then redis.pcall("UNLINK", hands) end
+`,
+  reply: () => undefined,
+});
+
+/**
+ * Holds a lane for `duration` milliseconds: until then none of its messages becomes ready. A longer hold stays. Returns whether
+ * the queue has lanes; if not, nothing has changed.
+ */
+export const holdLane = defineScript({
+  name: "hold-lane",
+  keys: ["flow"],
+  args: ["name", "duration"],
+  needs: [clock, deadlineAfter, holding],
+  lua: /* lua */ `
+local found = redis.call("HMGET", flow, "kind", "target")
+if found[1] ~= "lanes" or found[2] then return 0 end
+holdLane(name, deadlineAfter(clock() / 1000, duration))
+return 1
+`,
+  reply: asFlag,
+});
+
+/**
+ * Tells that messages of these lanes were settled, which had a slot: lets the lanes go on, and wakes whoever moves messages, if
+ * any wait.
+ */
+export const freeSlots = defineScript({
+  name: "free-slots",
+  keys: ["flow", "turns"],
+  args: ["channel"],
+  each: ["name"],
+  needs: [clock, holding, wakeUp],
+  lua: /* lua */ `
+if redis.call("EXISTS", turns) == 0 then return end
+local now = clock()
+for each row do goOn(name, now) end
+local due = math.floor(now / 1000)
+local look = tonumber(redis.call("HGET", flow, "look") or nil)
+if look and look > due then redis.call("HSET", flow, "look", string.format("%.0f", due)) end
+return wakeUp(due)
 `,
   reply: () => undefined,
 });

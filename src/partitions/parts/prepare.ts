@@ -2,7 +2,7 @@ import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups, openGroup } from "../../lua/reliable/groups.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { Call } from "../../queue/call.ts";
-import { hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
+import { checkNoLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { formatFact, hasOrdinary, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
@@ -68,20 +68,6 @@ async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Cal
   if ((await pauses.ask(call)) === isPaused) return;
   const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0, reason: "" };
   await queue.read("pause", setPaused, args, call);
-}
-
-/** @throws {TypeError} if the queue has lanes, or messages wait in them: a partition cannot have any. */
-async function checkNoLanes(
-  queue: Queue,
-  flow: FlowOptions | undefined,
-  call?: Call,
-): Promise<void> {
-  const isWaiting = async () =>
-    await queue.call("look into", (redis, { room, turns }) => redis.exists(room, turns), call);
-  if ((flow === undefined || !hasLanes(flow)) && (await isWaiting()) === 0) return;
-  throw new TypeError(
-    `queue "${queue.name}" has lanes, and cannot have partitions: clear its flow, and wait until no message waits`,
-  );
 }
 
 /** Sets the flow of a part, which begins with nothing saved: the parts together must not exceed the burst. */

@@ -1,6 +1,7 @@
+import { holdLane } from "../../lua/queue/flow.ts";
 import { lanePage, type WaitingLane } from "../../lua/queue/lanes.ts";
 import type { Call } from "../../queue/call.ts";
-import { hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
+import { checkNoLanes, hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Parts } from "./parts.ts";
 
@@ -23,9 +24,25 @@ export class QueueFlow {
     await this.#parts.activity.note({ what: "flow set", detail: detailOf(flow) });
   }
 
+  /** Holds a lane, "" for messages without one; returns whether the flow has lanes. */
+  async hold(lane: string, duration: number, call?: Call): Promise<boolean> {
+    const args = { name: lane, duration };
+    const flags = await this.#parts.onAll(
+      ({ queue }) => queue.read("hold a lane of", holdLane, args, call),
+      call,
+    );
+    return flags.includes(true);
+  }
+
   async clear(call?: Call): Promise<void> {
     await this.#parts.changeAll(({ queue }) => storeFlow(queue, undefined, call), call);
     await this.#parts.activity.note({ what: "flow cleared" });
+  }
+
+  /** @throws {TypeError} if the queue has lanes, or messages wait in them: a partition cannot have any. */
+  async checkNoLanes(call?: Call): Promise<void> {
+    if (!this.#parts.following.isOrdinary) return;
+    await checkNoLanes(this.#parts.first.queue, await this.get(call), call);
   }
 
   /** The flow as it was set; undefined if no part has one. */

@@ -11,7 +11,7 @@ import type { JoinWork } from "../../redis/troubles.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
-import { Delivery, deliveredMessageOf, type Delivered } from "./delivery.ts";
+import { Delivery, deliveredMessageOf, type Delivered, type DeliveryHost } from "./delivery.ts";
 import {
   handlingBy,
   Settler,
@@ -36,6 +36,7 @@ import { queueTime } from "../../time/runtime.ts";
 interface Open {
   readonly queue: { readonly name: string; readonly report: (error: DelaylineError) => void };
   readonly counters: Counters;
+  readonly flow: Pick<DeliveryHost, "hold">;
   /** The consumers that the closing client waits for. */
   readonly consumers: Set<Consumer>;
   /** The health of the subscriptions' takes, which nobody awaits. */

@@ -18,6 +18,12 @@ export interface NackOptions extends CallOptions {
   /** Milliseconds until the next attempt. Defaults to the pause that the queue's `retry` chooses. */
   readonly delay?: number;
   /**
+   * Whether the message's lane rests for `delay` as well, which is needed then: until it ends, no message of the lane becomes
+   * ready. For a partner who answers 429 and says when to come again. Those that are ready already come. In a queue without
+   * lanes nothing rests. Costs a script. Defaults to false.
+   */
+  readonly holdLane?: boolean;
+  /**
    * Why the attempt failed. The message keeps 200 bytes of it in its {@link Delivery.failures}; a dead letter keeps
    * 1,000 characters. Of an Error it is the message. Defaults to `"nack"`.
    */
@@ -34,6 +40,8 @@ export interface DeliveryHost {
   /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
   readonly nack: (held: Held, failure: Failure, call?: Call) => Promise<boolean>;
   readonly reject: (held: Held, reason: string, call?: Call) => Promise<boolean>;
+  /** Holds a lane of the queue for `duration` milliseconds. */
+  readonly hold: (lane: string, duration: number, call?: Call) => Promise<unknown>;
   readonly extend: (held: Held, duration: number, call?: Call) => Promise<boolean>;
 }
 
@@ -180,13 +188,19 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
    * @throws {TypeError | RangeError} if an option is not legal.
    */
   async nack(options: NackOptions = {}): Promise<boolean> {
-    checkOptions("nack option", options, ["delay", "reason", "signal"]);
-    const { delay, reason = "nack" } = options;
+    checkOptions("nack option", options, ["delay", "holdLane", "reason", "signal"]);
+    const { delay, holdLane = false, reason = "nack" } = options;
     checkSignal(options.signal);
     if (delay !== undefined) checkDuration("delay", delay);
+    if (typeof holdLane !== "boolean") {
+      throw new TypeError(`holdLane must be a boolean, got ${typeof holdLane}`);
+    }
+    if (holdLane && delay === undefined) throw new TypeError("holdLane needs a delay");
     const text = checkReason(reason);
     const error = typeof reason === "string" ? new Error(reason) : reason;
     const failure = { delay, reason: text, error };
+    // Before: else its next messages might come in between.
+    if (holdLane) await this.#host.hold(this.lane ?? "", delay as number, callOf(options));
     return await this.#traced("nack", () => this.#host.nack(this.#held, failure, callOf(options)));
   }
 

@@ -61,11 +61,13 @@ export class Settler implements DeliveryHost {
   readonly counters: Counters;
   readonly #retry: RetryLadder;
   readonly #report: (error: DelaylineError) => void;
+  readonly #flow: Pick<DeliveryHost, "hold">;
 
   constructor(
     open: {
       readonly queue: { readonly name: string; readonly report: (error: DelaylineError) => void };
       readonly counters: Counters;
+      readonly flow: Pick<DeliveryHost, "hold">;
     },
     group: string,
     retry: RetryLadder,
@@ -75,6 +77,11 @@ export class Settler implements DeliveryHost {
     this.group = group;
     this.#retry = retry;
     this.#report = open.queue.report;
+    this.#flow = open.flow;
+  }
+
+  async hold(lane: string, duration: number, call?: Call): Promise<void> {
+    await this.#flow.hold(lane, duration, call);
   }
 
   ack(held: Held, call?: Call): Promise<boolean> {

@@ -10,6 +10,7 @@ import type { OnConnected } from "../../redis/blocking-client.ts";
 import { ClosedError, QuarantineError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
 import type { ReadEntry } from "./entries-reader.ts";
+import { FreedSlots } from "./freed-slots.ts";
 import { HeldDeliveries, type Held, type Origin } from "./held.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { Reader } from "./reader.ts";
@@ -95,9 +96,11 @@ export class Group implements Origin {
     const { leaseTimeout, maxAttempts } = settings;
     const consumer = newConsumerName(leaseTimeout, maxAttempts);
     this.#member = { group: settings.group, consumer };
+    const freedSlots = new FreedSlots(queue);
     this.#held = new HeldDeliveries(this, (held) => {
       this.#keeper.forget(held);
       this.#reader.review();
+      if (held.entry.hasSlot) freedSlots.add(held.entry);
     });
     this.#isExclusive = only !== undefined;
     const { keepHandled } = settings;

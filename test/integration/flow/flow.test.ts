@@ -39,8 +39,16 @@ describe("a rate", () => {
 
   test.each([
     ["no options", undefined, "flow options must be an object"],
-    ["an unknown option", { rates: {} }, 'flow option must be one of rate, got "rates"'],
-    ["no rate", {}, "rate must be { limit, per }; to end a limit, call clear()"],
+    [
+      "an unknown option",
+      { rates: {} },
+      'flow option must be one of rate, concurrency, lane, lanes, order, ahead, got "rates"',
+    ],
+    [
+      "no rate",
+      {},
+      'a flow needs a rate, a concurrency, a lane or order: "turns"; to end a limit, call clear()',
+    ],
     ["no limit", { rate: { per: 1000 } }, "limit must be a whole number, got undefined"],
     ["a limit of 0", { rate: { limit: 0, per: 1000 } }, "limit must be a whole number between"],
     ["a part of a message", { rate: { limit: 0.5, per: 1000 } }, "limit must be a whole number"],

@@ -77,7 +77,7 @@ const NO_FLOW: Flow = { kind: "none", pace: undefined, ahead: 1e15, lane: FREE, 
 
 const addressOf = ({ deadline, id }: Held) => packAddress(deadline, id);
 
-const wordsOf = ({ step, burst, cost }: LanePace) => `${step} ${burst} ${cost}`;
+const wordsOf = ({ step, burst, cost }: LanePace) => `${step} ${burst} ${cost} 0`;
 
 /** How many may go now, if the rate is used up until `arrival` (all in microseconds). */
 function tokensAt(arrival: number, at: number, { step, burst }: Pace): number {
@@ -502,6 +502,8 @@ class Case {
       ahead: flow.ahead,
       lane: wordsOf(flow.lane),
       rates: rates ? 1 : 0,
+      most: 0,
+      slots: 0,
     };
     const rows = [...flow.own].map(([name, own]) => ({ name, own: wordsOf(own) }));
     await run(redis, this.#by(setFlow), keys, args, rows);

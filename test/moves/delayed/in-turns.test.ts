@@ -48,7 +48,7 @@ function moveAt(
 const lanesOf = (flow: Readonly<Record<string, string>> = {}) => ({
   kind: "lanes",
   ahead: "100",
-  lane: "0 0 1",
+  lane: "0 0 1 0",
   ...flow,
 });
 
@@ -132,7 +132,7 @@ describe.each(all)("%s in turns", (_, script) => {
   test("a rate of a lane lets it rest, and the others go on", async () => {
     const queue = await newMoves();
     // Ten messages a second, two at once.
-    const flow = lanesOf({ "lane:a": "100000 2 1", own: "1", rates: "1" });
+    const flow = lanesOf({ "lane:a": "100000 2 1 0", own: "1", rates: "1" });
     await queue.seed({ ...delayed(...inLane("a", 5), ...inLane("b", 4)), flow });
     expect(await moveAt(queue, script, NOW)).toMatchObject({ moved: 6, next: NOW + 100 });
     expect(await readyIn(queue)).toEqual(["a0", "b0", "a1", "b1", "b2", "b3"]);
@@ -145,7 +145,7 @@ describe.each(all)("%s in turns", (_, script) => {
 
 test("a weight gives a lane more turns", async () => {
   const queue = await newMoves();
-  const flow = lanesOf({ ahead: "20", "lane:gold": `0 0 ${1 / 3}`, own: "1" });
+  const flow = lanesOf({ ahead: "20", "lane:gold": `0 0 ${1 / 3} 0`, own: "1" });
   await queue.seed({ ...delayed(...inLane("gold", 40), ...inLane("z", 40)), flow });
   await moveAt(queue, pacedTransfer.list, NOW);
   const gold = (await readyIn(queue)).filter((payload) => payload.startsWith("gold"));
@@ -172,7 +172,7 @@ test("a lane that has rested goes on where it was: all get their share of the qu
     ahead: "1000000",
     step,
     burst: "12",
-    lane: `${1_000_000 / 30} 3 1`,
+    lane: `${1_000_000 / 30} 3 1 0`,
     rates: "1",
   });
   const names = ["a", "b", "c", "d", "e", "f"];
@@ -517,7 +517,13 @@ describe("what is not as it should be", () => {
 
   test("a limit that is no number limits nothing", async () => {
     const queue = await newMoves();
-    const flow = lanesOf({ lane: "rubbish", "lane:a": "x y z", own: "1", rates: "1", ahead: "?" });
+    const flow = lanesOf({
+      lane: "rubbish",
+      "lane:a": "x y z w",
+      own: "1",
+      rates: "1",
+      ahead: "?",
+    });
     await queue.seed({ ...delayed(...inLane("a", 2), ...inLane("b", 2)), flow });
     expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 4 });
   });
@@ -536,15 +542,17 @@ const setAt = (
     declared: "text",
     isEmpty: 0,
     ahead: 100,
-    lane: "0 0 1",
+    lane: "0 0 1 0",
     rates: 0,
+    slots: 0,
+    most: 0,
     ...args,
   });
 
 /** A queue in whose lanes messages wait and rest. */
 async function restingLanes() {
   const queue = await newMoves();
-  const flow = lanesOf({ ahead: "2", lane: "1000000 1 1", rates: "1" });
+  const flow = lanesOf({ ahead: "2", lane: "1000000 1 1 0", rates: "1" });
   await queue.seed({ ...delayed(...inLane("a", 6), ...inLane("b", 6)), flow });
   expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 2 });
   return queue;
@@ -591,7 +599,7 @@ describe("another flow", () => {
 
   test("other lanes: those that rested try again, with what they used of their rate", async () => {
     const queue = await restingLanes();
-    await setAt(queue, NOW, { lane: "1000 1000 1", rates: 1 });
+    await setAt(queue, NOW, { lane: "1000 1000 1 0", rates: 1 });
     expect(await queue.redis.exists(queue.keys.resting)).toBe(0);
     expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 10 });
   });

@@ -18,7 +18,7 @@ const setAt = ({ redis, keys }: Moves, instant: number, step: number, burst: num
   });
 
 /** A rate, and no lanes. */
-const PACED = { kind: "paced", ahead: 100, lane: "0 0 1", rates: 0 };
+const PACED = { kind: "paced", ahead: 100, most: 0, lane: "0 0 1 0", rates: 0, slots: 0 };
 
 const arrivalOf = async ({ redis, keys }: Moves) => await redis.hget(keys.flow, "arrival");
 

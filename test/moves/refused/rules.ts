@@ -28,6 +28,22 @@ export const RULES = {
   /** How much of the rate is used up: what was refused has used up its part. */
   flow: (state: State): State => omit(state, "flow"),
 
+  /** Which lanes rest, and until when: they go on when that is over, or when somebody looks. */
+  rests: (state: State): State =>
+    ["flow", "lanes", "resting", "lanePaces"].reduce((left, key) => omit(left, key), state),
+
+  /** Turns whose messages are gone: they mean nothing, and go when they come up. */
+  turns: (state: State): State => {
+    const { turns, room } = state;
+    if (turns?.type !== "zset" || room?.type !== "hash") return omit(state, "turns");
+    const ids = new Set(room.value.map(([id]) => id));
+    const value = turns.value.filter(([turn]) => ids.has(turn.slice(-16)));
+    return { ...state, turns: { ...turns, value } };
+  },
+
+  /** Since when a lane that is not held yet rests. */
+  holds: (state: State): State => omit(omit(state, "resting"), "lanes"),
+
   /** A retrying message is without its business key, if Redis refuses the index. */
   keyless: (state: State): State => omit(state, "businessKeys"),
 

@@ -41,7 +41,7 @@ import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteActivity } from "../../../src/lua/queue/activity.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
-import { setFlow } from "../../../src/lua/queue/flow.ts";
+import { freeSlots, holdLane, setFlow } from "../../../src/lua/queue/flow.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import {
   clearQuarantine,
@@ -87,6 +87,7 @@ import {
   message,
   packRetry,
   retryName,
+  waitingFor,
   type Message,
   type QueueState,
 } from "../../helpers/moves.ts";
@@ -135,6 +136,22 @@ const DEAD = "delayline:1:00000000-0000-4000-8000-000000000000";
 
 const indexed = (...messages: Message[]) =>
   Object.fromEntries(messages.map((one) => [one.key, indexEntry(one)]));
+
+/** Messages that wait in lanes, of which one rests. */
+const [w, x] = [message("w", 1500, "key w"), message("x", 2500)];
+const inLanes = [waitingFor(w, "b"), waitingFor(x, "c")] as const;
+const waitingState: QueueState = {
+  businessKeys: indexed(w),
+  room: Object.fromEntries(inLanes.map(({ id, kept }) => [id, kept])),
+  turns: inLanes.map(({ turn }) => [turn, 0]),
+  lanes: [
+    ["b", 3],
+    ["c", 1e12 + 2],
+  ],
+  resting: [["c", 9e12]],
+  lanePaces: [["c", 9e15]],
+};
+const LANES = { kind: "lanes", ahead: "100", lane: "1000 5 1 0", rates: "1" };
 
 const delayedState = (elements: Elements, ...messages: Message[]): QueueState => ({
   timeouts: messages.map(({ delayed }) => delayed),
@@ -445,6 +462,41 @@ const transfers = BOTH.flatMap((elements) =>
       },
     ];
   }),
+);
+
+const inTurns = BOTH.flatMap((elements) =>
+  [pacedTransfer.list, pacedTransfer.stream, pacedSweep.list].map((script): Scenario => ({
+    script,
+    when: "in lanes",
+    elements,
+    seed: seeded(
+      {
+        ...delayedState(elements, a, b, far),
+        ...waitingState,
+        businessKeys: indexed(b, w, far),
+        flow: LANES,
+        ...(script === pacedTransfer.stream && {
+          stream: [before],
+          retries: [[retryName(c, "g"), 900]],
+          retrying: { [retryName(c, "g")]: packRetry(c, 2) },
+        }),
+      },
+      {
+        args: {
+          limit: 100,
+          grace: 0,
+          claim: 1,
+          task: "me",
+          known: 0,
+          makes: 1,
+          mark: 1,
+          shares: 1,
+        },
+      },
+    ),
+    rules: ["dead", "mover", "listed", "flow", "rests", "turns"],
+    partly: "what has moved or waits has left, and the next run returns the refusal",
+  })),
 );
 
 const conditions = (["list", "stream"] as const).map((into): Scenario => ({
@@ -786,11 +838,49 @@ const whole: Scenario[] = [
           declared: "text",
           isEmpty: 0,
           ahead: 100,
-          lane: "0 0 1",
+          most: 0,
+          lane: "0 0 1 0",
           rates: 0,
+          slots: 0,
         },
       },
     ),
+  },
+  {
+    script: setFlow,
+    when: "messages wait in lanes, and rest",
+    seed: seeded(
+      { ...waitingState, flow: { ...LANES, rates: "1", turn: "3", "lane:old": "5 1 1 0" } },
+      {
+        args: {
+          ...CHANNEL,
+          kind: "none",
+          step: 0,
+          burst: 0,
+          declared: "",
+          isEmpty: 0,
+          ahead: 100,
+          most: 0,
+          lane: "0 0 1 0",
+          rates: 0,
+          slots: 0,
+        },
+      },
+    ),
+    rules: ["rests"],
+  },
+  {
+    script: holdLane,
+    seed: seeded({ ...waitingState, flow: LANES }, { args: { name: "b", duration: 1000 } }),
+    rules: ["holds"],
+  },
+  {
+    script: freeSlots,
+    seed: async (queue) => {
+      await queue.seed({ ...waitingState, flow: { ...LANES, look: "9000000000000" } });
+      return { args: CHANNEL, rows: [{ name: "c" }] };
+    },
+    rules: ["rests"],
   },
   {
     script: setFlow,
@@ -806,8 +896,10 @@ const whole: Scenario[] = [
           declared: "",
           isEmpty: 0,
           ahead: 100,
-          lane: "0 0 1",
+          most: 0,
+          lane: "0 0 1 0",
           rates: 0,
+          slots: 0,
         },
       },
     ),
@@ -1220,6 +1312,7 @@ export const SCENARIOS = [
   ...polls,
   ...transfers,
   ...conditions,
+  ...inTurns,
   ...facts,
   ...holds,
   ...migrations,

@@ -23,6 +23,7 @@ test("an entry is read by the names of its fields", () => {
     group: "group",
     isOrphan: true,
     heldBackUntil: 70,
+    hasSlot: false,
   });
 });
 
@@ -36,6 +37,7 @@ test("missing fields of an entry have defaults", () => {
     group: undefined,
     isOrphan: false,
     heldBackUntil: undefined,
+    hasSlot: false,
   });
 });
 

@@ -17,6 +17,7 @@ function newHeld(key?: string, heldBackUntil?: number, bytes = 1): Held {
     group: "g",
     isOrphan: false,
     heldBackUntil,
+    hasSlot: false,
   };
   return new Held(entry, {} as Origin, () => {});
 }

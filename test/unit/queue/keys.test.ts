@@ -34,6 +34,7 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     lanes: "delayline_lanes:{orders}",
     resting: "delayline_resting:{orders}",
     lanePaces: "delayline_pace:{orders}",
+    hands: "delayline_hands:{orders}",
     schedules: "delayline_schedules:{orders}",
     planning: "delayline_planning:{orders}",
     running: "delayline_running:{orders}",

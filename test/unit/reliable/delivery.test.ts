@@ -18,6 +18,7 @@ function newDelivery() {
     nack: note("nack"),
     reject: note("reject"),
     extend: note("extend"),
+    hold: () => Promise.resolve(),
   } satisfies DeliveryHost;
   const entry = {
     entryId: "1-1",
@@ -28,6 +29,7 @@ function newDelivery() {
     group: undefined,
     isOrphan: false,
     heldBackUntil: undefined,
+    hasSlot: false,
   };
   const group = { leaseEndOf: (held) => (held === own ? 42 : NaN) } as Pick<Origin, "leaseEndOf">;
   const own: Held = new Held(entry, group as Origin, () => {});

@@ -14,6 +14,7 @@ function entry(more: Partial<Entry> = {}): Entry {
     group: undefined,
     isOrphan: false,
     heldBackUntil: undefined,
+    hasSlot: false,
     ...more,
   };
 }

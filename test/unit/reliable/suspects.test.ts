@@ -12,6 +12,7 @@ const entryOf = (entryId: string, isOrphan: boolean): Entry => ({
   group: "g",
   isOrphan,
   heldBackUntil: undefined,
+  hasSlot: false,
 });
 
 function newSuspects(isOnly: boolean) {
