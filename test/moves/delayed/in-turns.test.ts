@@ -201,7 +201,7 @@ test("the queue's rate is kept, too, and what does not go gives its part back", 
 
 test("lanes whose rate is used up hide no lane that may go", async () => {
   const queue = await newMoves();
-  const flow = lanesOf({ ahead: "1", "lane:a": "1000000 1 1", own: "1", rates: "1" });
+  const flow = lanesOf({ ahead: "1", "lane:a": "1000000 1 1 0", own: "1", rates: "1" });
   await queue.seed({ ...delayed(...inLane("a", 1)), flow });
   await moveAt(queue, pacedTransfer.list, NOW);
   await take(queue, 1);
@@ -467,7 +467,7 @@ test("what is dropped takes nothing of its lane's rate", async () => {
   const queue = await newMoves();
   const onlyIf = { key: "missing", exists: true };
   const unfit = message("no", DUE, "", { lane: "a", onlyIf });
-  const flow = lanesOf({ lane: "100000 1 1", rates: "1" });
+  const flow = lanesOf({ lane: "100000 1 1 0", rates: "1" });
   await queue.seed({ ...delayed(unfit, ...inLane("a", 1, { from: DUE + 1 })), flow });
   const at = NOW + 0.5;
   expect(await moveAt(queue, pacedTransfer.list, at)).toMatchObject({ moved: 0, next: NOW });
@@ -589,7 +589,7 @@ describe("another flow", () => {
     const queue = await newMoves();
     await queue.seed({
       ...delayed(...inLane("a", 1)),
-      flow: lanesOf({ lane: "1000000 1 1", rates: "1" }),
+      flow: lanesOf({ lane: "1000000 1 1 0", rates: "1" }),
     });
     await moveAt(queue, pacedTransfer.list, NOW);
     expect(await queue.redis.exists(queue.keys.lanePaces)).toBe(1);
