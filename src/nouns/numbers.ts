@@ -146,7 +146,7 @@ export const NUMBERS = {
     unit: "messages",
     merge: "sum",
     metric: "waiting",
-    help: "Messages and retries that are due and wait for their turn, since the queue has a rate.",
+    help: "Messages and retries that are due and wait for their turn, since the queue has a flow.",
   },
   ready: {
     label: "ready",

@@ -97,7 +97,6 @@ for _, zset in ipairs(dueZsets) do
     if head <= latest then found.overdue = found.overdue + redis.call("ZCOUNT", zset, "-inf", latest) end
   end
 end
-found.nextDeadline = next and replied(next)
 if found.overdue > 0 then
   local pace = paceAt(now, 0, shares)
   -- One that could have gone a second ago waits for a process, not for its turn.
@@ -105,10 +104,15 @@ if found.overdue > 0 then
 end
 if redis.call("EXISTS", turns) == 1 then
   -- The mover has said when it looks again.
-  local isDue = (tonumber(redis.pcall("HGET", flow, "look") or nil) or 0) < latest - 1000
+  local look = tonumber(redis.pcall("HGET", flow, "look") or nil) or 0
   local count = inRoom + waitingRetries()
-  if isDue then found.overdue = found.overdue + count else found.waiting = found.waiting + count end
+  if look < latest - 1000 then
+    found.overdue, next = found.overdue + count, math.min(next or look, look)
+  else
+    found.waiting = found.waiting + count
+  end
 end
+found.nextDeadline = next and replied(next)
 local length, readable = redis.call("XLEN", stream), 0
 local oldest, longest, added
 local isReliable = redis.call("EXISTS", stream)

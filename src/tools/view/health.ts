@@ -9,6 +9,8 @@ export type Judged = Counted<DuePlace> &
     QueueStats,
     | "serverTime"
     | "isPaused"
+    | "overdue"
+    | "waiting"
     | "ready"
     | "dead"
     | "quarantined"
@@ -44,7 +46,9 @@ export const BOUNDS = {
 export const LAWS = {
   overdue: {
     level: "error",
-    isBroken: ({ nextDeadline, serverTime }) => isOverdue(nextDeadline, serverTime),
+    // What waits for its turn is due, and nobody is late with it.
+    isBroken: ({ nextDeadline, serverTime, overdue, waiting }) =>
+      (overdue > 0 || waiting === 0) && isOverdue(nextDeadline, serverTime),
     unless: ["paused"],
   },
   // Zero consumers are certain: dead ones count until they are removed. Those of a plain queue are unknown.

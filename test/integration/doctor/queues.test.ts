@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { Registry } from "prom-client";
 import { expect, it, vi } from "vitest";
 import { collectMetrics } from "../../../src/adapters/prometheus/index.ts";
@@ -6,6 +7,7 @@ import { formatFact, parseFact } from "../../../src/partitions/ring/fact.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { formatInstant } from "../../../src/tools/view/instants.ts";
+import type { FlowOptions, Rate } from "../../../src/index.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
@@ -467,6 +469,40 @@ it("reports movers that do not keep the rate of a queue", async () => {
   await orders.flow.clear();
   expect(inShort(await diagnosis({ redis: server.url }))).not.toContain("warning unpaced orders");
 });
+
+it.each([
+  ["a rate", (rate: Rate): FlowOptions => ({ rate })],
+  ["lanes with rates", (rate: Rate): FlowOptions => ({ lane: { rate } })],
+])(
+  "says nothing of messages that wait for their turn, by %s, until nobody moves them any more",
+  async (_, flowWith) => {
+    const line = newLine({ redis: server.url });
+    const orders = line.getDelayedQueue("orders");
+    await orders.flow.set(flowWith({ limit: 1, per: 3_600_000, burst: 1 }));
+    const since = Date.now() - 60_000;
+    for (const payload of ["a", "b", "c"]) {
+      await orders.offerAt(payload, since, { key: payload, lane: "one" });
+    }
+    await eventually(async () => {
+      const { ready, waiting, overdue } = await orders.stats();
+      expect({ ready, waiting, overdue }).toEqual({ ready: 1, waiting: 2, overdue: 0 });
+    });
+    expect(await line.getBlockingQueue("orders").poll()).toBe("a");
+    expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
+    await line.close();
+    const redis = newRedis(server.url);
+    await turnBack(redis);
+    const findings = await diagnosis({ redis: server.url });
+    expect(inShort(findings)).toEqual(["error overdue orders"]);
+    expect(findings[0]?.what).toMatch(/^2 messages are overdue, the first since .* no process/);
+  },
+);
+
+/** As if the messages could have had their turn a minute ago. */
+async function turnBack(redis: Redis): Promise<void> {
+  const before = Date.now() - 60_000;
+  await redis.hset(keys.flow, { arrival: (before - 3_600_000) * 1000, look: before });
+}
 
 it("reports messages that are dropped as late though a process moves them, and not those of an outage", async () => {
   const name = "orders";

@@ -40,13 +40,13 @@ function* checkConditions(report: QueueReport): Generator<Finding> {
   });
 }
 
-/** Checks whether every mover keeps the queue's rate. */
+/** Checks whether every mover keeps the queue's flow. */
 function* checkFlow(report: QueueReport): Generator<Finding> {
   const isOlder = report.parts.some(({ isMovedUnpaced }) => isMovedUnpaced);
   yield* checkMovers(report, isOlder, {
     check: "unpaced",
-    what: "the queue has a rate",
-    why: "Java and older releases move due messages past it",
+    what: "the queue has a flow",
+    why: "Java and older releases move due messages past its rates and lanes",
   });
 }
 
@@ -107,7 +107,7 @@ function overdue(report: QueueReport, stats: QueueStats): Finding {
   const { name } = report;
   const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
   const late = perPartition
-    .filter((one) => isOverdue(one.nextDeadline, serverTime))
+    .filter((one) => one.overdue > 0 && isOverdue(one.nextDeadline, serverTime))
     .map((one) => one.partition);
   const where =
     late.length === 0 || late.length === perPartition.length

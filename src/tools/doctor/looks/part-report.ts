@@ -19,7 +19,7 @@ export interface PartReport {
   readonly wrongTypes: readonly WrongType[];
   /** Whether the user may not ask for the types of keys. */
   readonly hidesTypes: boolean;
-  /** How many members the ZSET of delayed messages has. */
+  /** How many delayed messages there are, also those that wait for their turn. */
   readonly delayed: number;
   /** How many elements the LIST of ready messages has. */
   readonly inList: number;
@@ -49,9 +49,9 @@ export interface PartReport {
   readonly hasConditions: boolean;
   /** Whether the task that moved last asks no conditions: it is of an older release. */
   readonly isMovedUnasked: boolean;
-  /** Whether the queue has a rate. */
+  /** Whether the queue has a flow. */
   readonly hasFlow: boolean;
-  /** Whether the task that moved last keeps no rate: it is of an older release. */
+  /** Whether the task that moved last keeps no flow: it is of an older release. */
   readonly isMovedUnpaced: boolean;
   /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
@@ -117,6 +117,7 @@ export async function readPart(
   const length = (key: string) => count(key, (redis) => redis.llen(key));
   const [
     delayed,
+    waiting,
     inList,
     inStream,
     retrying,
@@ -127,6 +128,7 @@ export async function readPart(
     unreadable,
   ] = await Promise.all([
     count(timeouts, (redis) => redis.zcard(timeouts)),
+    count(keys.room, (redis) => redis.hlen(keys.room)),
     length(ready),
     count(stream, (redis) => redis.xlen(stream)),
     count(retries, (redis) => redis.zcard(retries)),
@@ -147,7 +149,7 @@ export async function readPart(
     site,
     wrongTypes,
     hidesTypes: types === undefined,
-    delayed,
+    delayed: delayed + waiting,
     inList,
     otherList:
       partition === facts.ORDINARY
