@@ -70,6 +70,25 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   );
 }
 
+/** The same, and `notices` with lanes in which messages wait. */
+async function seedWithFlow(line: TestLine, redisUrl: string): Promise<void> {
+  await seed(line, redisUrl);
+  const redis = new Redis(redisUrl);
+  await seedPast(redis, "notices", pastAt);
+  redis.disconnect();
+  const notices = line.getDelayedQueue<number>("notices");
+  const rate = { limit: 1, per: HOUR, burst: 1 };
+  await notices.flow.set({ lane: { rate }, ahead: 2 });
+  await notices.offerMany(
+    Array.from({ length: 50 }, (_, i) => ({
+      payload: i,
+      delay: 0,
+      lane: `tenant ${Math.floor(Math.sqrt(i))}`,
+    })),
+  );
+  await eventually(async () => (await notices.flow.state()).waiting === 48);
+}
+
 /** What a dashboard would have noted: waves, and some dead letters of late. */
 const pastAt = (age: number) => ({
   delayed: Math.round(120 + 60 * Math.sin(age * 20)),
@@ -86,6 +105,11 @@ const PAGES = [
   ["queue", "queue/orders", "Forecast"],
   ["queue-plain", "queue/reminders", "History"],
   ["queue-partitions", "queue/events", "Partitions"],
+  [
+    "queue-flow",
+    "queue/notices",
+    "lanes in turns, each 1 message in 1 h, 1 at once, 2 ready ahead",
+  ],
   ["delayed", "queue/orders/delayed", "order:30"],
   ["ready", "queue/orders/ready", "Nothing is ready"],
   ["in-flight", "queue/orders/in-flight", "hold"],
@@ -94,7 +118,7 @@ const PAGES = [
   ["message", "queue/orders/message?key=order:60", "Waiting for its deadline"],
   ["message-dead", "queue/orders/message?key=reject", "Became a dead letter"],
   ["find", "find?q=hold", "Taken by"],
-  ["find-many", "find?q=same", "2 messages in 3 queues"],
+  ["find-many", "find?q=same", "2 messages in 4 queues"],
   ["find-nothing", "find?q=nobody", /for its time\. These queues remember nothing: /],
   ["dead", "queue/orders/dead", "the card was refused"],
   ["ready-plain", "queue/reminders/ready", "Bare payloads, the oldest first"],
@@ -136,7 +160,7 @@ function zoneAtNoon(): string {
 }
 
 inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }, async () => {
-  const { url, line, redisUrl } = await openBoard(seed);
+  const { url, line, redisUrl } = await openBoard(seedWithFlow);
   const page = await visit(url, {
     viewport: { width: 1440, height: 900 },
     timezoneId: zoneAtNoon(),
@@ -193,7 +217,7 @@ inBrowser.each([
   "every page fits a %s: nothing scrolls sideways",
   { timeout: 150_000 },
   async (device, width) => {
-    const { url } = await openBoard(seed);
+    const { url } = await openBoard(seedWithFlow);
     const page = await visit(url, { viewport: { width, height: 740 } });
     for (const [name, route, text] of PAGES) {
       await page.goto(`${url}#/${route}`);

@@ -425,6 +425,39 @@ test("dead letters are counted by reason, listed by reason, and changed by reaso
   expect(await queue.deadLetters.size()).toBe(1);
 });
 
+test("the flow of a queue is told in words, with the lanes in which most messages wait", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine().getDelayedQueue<number>(name);
+  const { get } = newDashboard();
+  const path = `api/queues/${name}`;
+  const nothing = { flow: null, waiting: 0, lanes: [], isMore: false };
+  expect((await get(`${path}/flow`)).body).toEqual(nothing);
+  await queue.flow.set({ lane: {}, lanes: { a: { weight: 2 } }, ahead: 1 });
+  await queue.offerMany(
+    Array.from({ length: 100 }, (_, i) => ({
+      payload: i,
+      delay: 0,
+      key: `k${i}`,
+      lane: i < 30 ? "loud" : `lane ${i % 25}`,
+      priority: 5,
+    })),
+  );
+  await eventually(async () => (await queue.flow.state()).waiting === 99);
+  const { body } = await get(`${path}/flow`);
+  expect(body).toMatchObject({
+    flow: "lanes in turns, 1 lane with limits of its own, 1 ready ahead",
+    waiting: 99,
+    isMore: true,
+  });
+  expect(body.lanes).toHaveLength(20);
+  expect(body.lanes[0]).toMatchObject({ lane: "loud", restsUntil: null });
+  expect(body.lanes[0].waiting).toBeGreaterThanOrEqual(29);
+  const { body: one } = await get(`${path}/message?key=k99`);
+  expect(one).toMatchObject({ state: "delayed", lane: "lane 24", priority: 5 });
+  await queue.flow.set({ rate: { limit: 5, per: 1000 } });
+  expect((await get(`${path}/flow`)).body.flow).toBe("5 messages in 1 s");
+});
+
 test("the coming month is counted over all queues; an hour leads to its queues", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, transfer: false });

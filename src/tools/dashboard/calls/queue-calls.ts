@@ -1,4 +1,5 @@
 import { checks, type past } from "../../../inside.ts";
+import { flowInWords } from "../../view/flow-words.ts";
 import { consumers } from "../../view/locate.ts";
 import { wordsOf } from "../../view/activity.ts";
 import { isEmpty } from "../../view/inspector.ts";
@@ -163,6 +164,25 @@ export async function forecast(call: ApiCall): Promise<unknown> {
 export async function showConsumers(call: ApiCall): Promise<unknown> {
   return { consumers: await consumers(await call.open(), { signal: call.signal }) };
 }
+
+/** `GET queues/:q/flow`: the flow of a queue in words, how many messages wait for their turn, and the lanes with the most. */
+export async function showFlow(call: ApiCall): Promise<unknown> {
+  const { messages } = await call.open();
+  const { signal } = call;
+  const [flow, { waiting, lanes }] = await Promise.all([
+    messages.flow.get({ signal }),
+    messages.flow.state({ limit: MOST_LANES + 1, signal }),
+  ]);
+  return {
+    flow: flow === undefined ? null : flowInWords(flow),
+    waiting,
+    lanes: lanes.slice(0, MOST_LANES),
+    isMore: lanes.length > MOST_LANES,
+  };
+}
+
+/** The lanes that the page of a queue shows. */
+const MOST_LANES = 20;
 
 /** `GET queues/:q/log`: what was done to the queue, the newest first. */
 export async function showLog(call: ApiCall): Promise<unknown> {

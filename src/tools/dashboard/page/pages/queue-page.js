@@ -6,12 +6,13 @@ import { LABELS } from "../data/numbers.js";
 import { problemColumnsOf } from "../data/problem.js";
 import { visible } from "../parts/text.js";
 import { Tile } from "../parts/tile.js";
+import { Flow } from "../sections/flow.js";
 import { Forecast } from "../sections/forecast.js";
 import { History } from "../sections/history.js";
 import { PartitionsTable } from "../sections/partitions-table.js";
 import { QueueHealth } from "../sections/health.js";
 
-/** The overview of a queue: its problems, numbers, forecast, last hour and partitions. */
+/** The overview of a queue: its problems, numbers, flow, forecast, last hour and partitions. */
 export function QueuePage({ name }) {
   const queue = useQueue(name);
   if (queue === undefined) return html`<p class="quiet">Loading…</p>`;
@@ -22,6 +23,7 @@ export function QueuePage({ name }) {
   return html`<div>
     <${QueueHealth} row=${queue} />
     <${Numbers} queue=${queue} />
+    <${Flow} name=${name} />
     <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
     <${History} name=${name} />
     ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}

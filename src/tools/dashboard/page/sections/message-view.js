@@ -87,7 +87,7 @@ function Place({ message: { state, mayBeReady } }) {
 }
 
 function Pairs({ message }) {
-  const { id, key, attempts, group, partition, consumer, schedule, tick } = message;
+  const { id, key, attempts, group, partition, consumer, schedule, tick, lane, priority } = message;
   const details = [
     ["Key", isKnown(key) && html`<${RawForm} of=${key} />`],
     ["Id", html`<span class="mono"><${Text} of=${id} /></span>`],
@@ -96,6 +96,8 @@ function Pairs({ message }) {
       isKnown(schedule) &&
         html`<span><${Text} of=${schedule} />, tick of ${instantText(tick)}</span>`,
     ],
+    ["Lane", isKnown(lane) && html`<${Text} of=${lane} />`],
+    ["Priority", isKnown(priority) && priority],
     ["Attempts", count(attempts)],
     ["Group", isKnown(group) && html`<${Text} of=${group} />`],
     ["Partition", isKnown(partition) && partition],
