@@ -56,7 +56,7 @@ export interface LaneState {
   readonly lane: string;
   /** How many messages and retries wait in it: at least 1. */
   readonly waiting: number;
-  /** Until when none of them becomes ready, since the lane has used its rate up (epoch ms on the server's clock); undefined if it may go on. */
+  /** Until when none of them becomes ready, since the lane has used its rate up or is held (epoch ms on the server's clock); undefined if it may go on. */
   readonly restsUntil: number | undefined;
 }
 

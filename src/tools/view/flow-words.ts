@@ -2,13 +2,13 @@ import type { FlowOptions, Lane, Rate } from "../../index.ts";
 import { formatCount, formatDuration } from "./words.js";
 
 /** Whether a flow has lanes. */
-export function hasLanes({ lane, lanes, order }: FlowOptions): boolean {
-  return lane !== undefined || lanes !== undefined || order !== undefined;
+export function hasLanes({ concurrency, lane, lanes, order }: FlowOptions): boolean {
+  return [concurrency, lane, lanes, order].some((option) => option !== undefined);
 }
 
 /** A flow in words: `50 messages in 1 s, 5 at once`; `lanes in turns, each 10 messages in 1 s, together 50 messages in 1 s`. */
 export function flowInWords(flow: FlowOptions): string {
-  const { rate, lane = {}, lanes = {}, ahead } = flow;
+  const { rate, concurrency, lane = {}, lanes = {}, ahead } = flow;
   if (!hasLanes(flow)) return rate === undefined ? "no limit" : rateInWords(rate);
   const own = Object.keys(lanes).length;
   const each = laneInWords(lane);
@@ -19,14 +19,16 @@ export function flowInWords(flow: FlowOptions): string {
       ? []
       : [`${formatCount(own, "lane")} with limits of ${own === 1 ? "its" : "their"} own`]),
     ...(rate === undefined ? [] : [`together ${rateInWords(rate)}`]),
+    ...(concurrency === undefined ? [] : [`together ${formatCount(concurrency)} in hand`]),
     ...(ahead === undefined ? [] : [`${formatCount(ahead)} ready ahead`]),
   ].join(", ");
 }
 
-/** What a lane may, in words: `10 messages in 1 s, weight 3`; empty without limits. */
-export function laneInWords({ rate, weight }: Lane): string {
+/** What a lane may, in words: `10 messages in 1 s, 2 in hand, weight 3`; empty without limits. */
+export function laneInWords({ rate, concurrency, weight }: Lane): string {
   return [
     ...(rate === undefined ? [] : [rateInWords(rate)]),
+    ...(concurrency === undefined ? [] : [`${formatCount(concurrency)} in hand`]),
     ...(weight === undefined ? [] : [`weight ${weight}`]),
   ].join(", ");
 }

@@ -62,6 +62,21 @@ test("flow gives a queue lanes, and changes only what is named", async () => {
     lanes: { "a=b": { weight: 3 } },
     ahead: 50,
   });
+  expect(await set("--concurrency", "5", "--lane-concurrency", "2")).toEqual({
+    concurrency: 5,
+    lane: { concurrency: 2 },
+    lanes: { "a=b": { weight: 3 } },
+    ahead: 50,
+  });
+  expect(await set("--concurrency", "none", "--lane", "a=b=concurrency=4,5/s")).toEqual({
+    lane: { concurrency: 2 },
+    lanes: { "a=b": { concurrency: 4, rate: { limit: 5, per: 1000 } } },
+    ahead: 50,
+  });
+  expect((await cli(["flow", name])).stdout).toContain("lanes in turns, each 2 in hand, 1 lane");
+  expect(await set("--clear")).toBeUndefined();
+  expect(await set("--concurrency", "5")).toEqual({ concurrency: 5 });
+  expect((await cli(["flow", name])).stdout).toContain("lanes in turns, together 5 in hand;");
   expect(await set("--clear")).toBeUndefined();
   expect(await set("--order", "turns")).toEqual({ order: "turns" });
   expect(await set("--rate", "20/s")).toEqual({ rate: twenty, order: "turns" });
@@ -144,6 +159,8 @@ test.each([
   [["--lane", "=5/s"], "--lane must be such as"],
   [["--lane", "gold=weight=x"], "--lane must be such as"],
   [["--lane", "gold=5/x"], "--lane must be a duration"],
+  [["--lane", "gold=concurrency=5000"], "--lane must be a whole number between 1 and 1000"],
+  [["--lane-concurrency", "0"], "--lane-concurrency must be a whole number between 1"],
   [["--limit", "1001"], "--limit must be a whole number between 1 and 1000"],
 ])("flow %j is refused", async (options, message) => {
   const refused = await cli(["flow", "orders", ...options, "--yes"]);

@@ -23,7 +23,9 @@ every process, at once and across restarts; what they do not name stays as it is
   options: {
     rate: { type: "string", value: "<rate>" },
     burst: { type: "string", value: "<count>" },
+    concurrency: { type: "string", value: "<count>" },
     "lane-rate": { type: "string", value: "<rate>" },
+    "lane-concurrency": { type: "string", value: "<count>" },
     lane: { type: "string", value: "<name=what>", multiple: true },
     ahead: { type: "string", value: "<count>" },
     order: { type: "string", value: "<order>", choices: ["turns"] },
@@ -35,8 +37,12 @@ every process, at once and across restarts; what they do not name stays as it is
     rate: "sets the rate of the whole queue: 50/s, 500/m or 10/250ms; none ends it",
     burst:
       "lets so many messages go at once after a while without any, with --rate; defaults to what falls to 100 ms, at least 1",
-    "lane-rate": "gives the queue lanes, and sets the rate of each; none: without limits",
-    lane: "sets what one lane may, by its name, in place of what each may: gold=20/s, gold=weight=3 or gold=20/s,weight=3; none ends that; repeat it for several",
+    concurrency:
+      "lets so many messages of a reliable queue be ready or in flight, in all processes; none ends it",
+    "lane-rate": "gives the queue lanes, and sets the rate of each; none: without one",
+    "lane-concurrency":
+      "gives the queue lanes, and lets so many messages of each be ready or in flight; none ends it",
+    lane: "sets what one lane may, by its name, in place of what each may: gold=20/s, gold=weight=3 or gold=20/s,concurrency=2,weight=3; none ends that; repeat it for several",
     ahead:
       "lets so many messages be ready before more wait for their turn, in a queue with lanes; defaults to 100",
     order: "gives the queue lanes without limits, for priorities: turns",
@@ -131,7 +137,9 @@ interface FlowChange {
 interface FlowValues {
   readonly rate?: string;
   readonly burst?: string;
+  readonly concurrency?: string;
   readonly "lane-rate"?: string;
+  readonly "lane-concurrency"?: string;
   readonly lane?: readonly string[];
   readonly ahead?: string;
   readonly order?: string;
@@ -143,61 +151,100 @@ interface FlowValues {
  * @throws {UsageError} that names the option, the rule and the value.
  */
 function changeOf(values: FlowValues): FlowChange | undefined {
-  const { rate, burst, "lane-rate": laneRate, lane = [], ahead, order } = values;
-  const option = (["rate", "burst", "lane-rate", "lane", "ahead", "order"] as const).find(
-    (one) => values[one] !== undefined,
-  );
+  const { rate, burst, concurrency, ahead, order } = values;
+  const { lane = [], "lane-rate": laneRate, "lane-concurrency": laneConcurrency } = values;
+  const option = OPTIONS.find((one) => values[one] !== undefined);
   if (option === undefined) return undefined;
   const isEnded = rate === "none";
   if (isEnded && burst !== undefined) throw new UsageError("--burst needs --rate");
-  const whole = isEnded ? undefined : flowOf(rate, burst)?.rate;
-  const each =
-    laneRate === undefined || laneRate === "none" ? undefined : parseRate("--lane-rate", laneRate);
   const own = lane.map(parseLane);
-  const changes: FlowOptions = {
-    ...(whole !== undefined && { rate: whole }),
+  const changes = {
+    ...((rate !== undefined || burst !== undefined) && {
+      rate: isEnded ? undefined : flowOf(rate, burst)?.rate,
+    }),
+    ...(concurrency !== undefined && {
+      concurrency: unlessNone(concurrency, (text) => parseCount("--concurrency", text, 1, MOST)),
+    }),
     ...(ahead !== undefined && { ahead: parseCount("--ahead", ahead, 1, MOST) }),
     ...(order !== undefined && { order: parseChoice("--order", order, ["turns"]) }),
   };
-  const of = ({ rate: before, lane: laneBefore, lanes, ...others }: FlowOptions) => {
+  const ofEach = {
+    ...(laneRate !== undefined && {
+      rate: unlessNone(laneRate, (text) => parseRate("--lane-rate", text)),
+    }),
+    ...(laneConcurrency !== undefined && {
+      concurrency: unlessNone(laneConcurrency, (text) =>
+        parseCount("--lane-concurrency", text, 1, MOST_SLOTS),
+      ),
+    }),
+  };
+  const of = ({ lane: each, lanes, ...others }: FlowOptions): FlowOptions => {
     const all = { ...lanes };
-    const hasNamed = lanes !== undefined || own.some(([, what]) => what !== undefined);
     for (const [name, what] of own) {
       if (what === undefined) delete all[name];
       else all[name] = what;
     }
-    const { rate: _, ...rest } = laneBefore ?? {};
-    const laneAfter =
-      laneRate === undefined ? laneBefore : { ...rest, ...(each !== undefined && { rate: each }) };
-    return {
-      ...(before !== undefined && !isEnded && { rate: before }),
+    const hasEach = each !== undefined || Object.keys(ofEach).length > 0;
+    const hasNamed = lanes !== undefined || own.some(([, what]) => what !== undefined);
+    return withoutUnset<FlowOptions>({
       ...others,
-      ...(laneAfter !== undefined && { lane: laneAfter }),
+      ...(hasEach && { lane: withoutUnset<Lane>({ ...each, ...ofEach }) }),
       ...(hasNamed && { lanes: all }),
       ...changes,
-    };
+    });
   };
   return { option, of };
 }
 
+/** The options that change a flow. */
+const OPTIONS = [
+  "rate",
+  "burst",
+  "concurrency",
+  "lane-rate",
+  "lane-concurrency",
+  "lane",
+  "ahead",
+  "order",
+] as const;
+
+function unlessNone<Value>(text: string, parse: (text: string) => Value): Value | undefined {
+  return text === "none" ? undefined : parse(text);
+}
+
+function withoutUnset<Options extends object>(options: {
+  readonly [Name in keyof Options]: Options[Name] | undefined;
+}): Options {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as Options;
+}
+
 /** What a lane may, by an option such as `gold=20/s,weight=3`; undefined after the name for `gold=none`. */
 function parseLane(text: string): readonly [name: string, what: Lane | undefined] {
-  const [, name, none, rate, weight] =
-    /^(.+)=(?:(none)|(?:(\d+\/\w+)(?:,(?=w)|$))?(?:weight=(\d+(?:\.\d+)?))?)$/.exec(text) ?? [];
-  if (name === undefined || (none ?? rate ?? weight) === undefined) {
+  const [, name, what = ""] = LANE.exec(text) ?? [];
+  if (name === undefined) {
     throw new UsageError(
       `--lane must be such as gold=20/s, gold=weight=3 or gold=none, got ${JSON.stringify(text)}`,
     );
   }
-  if (none !== undefined) return [name, undefined];
-  return [
-    name,
-    {
-      ...(rate !== undefined && { rate: parseRate("--lane", rate) }),
-      ...(weight !== undefined && { weight: Number(weight) }),
-    },
-  ];
+  if (what === "none") return [name, undefined];
+  const limits = what.split(",").map((part): Lane => {
+    const [word = "", number = ""] = part.split("=");
+    if (word === "weight") return { weight: Number(number) };
+    if (word === "concurrency") {
+      return { concurrency: parseCount("--lane", number, 1, MOST_SLOTS) };
+    }
+    return { rate: parseRate("--lane", part) };
+  });
+  return [name, Object.assign({}, ...limits) as Lane];
 }
+
+const LIMIT_OF_LANE = String.raw`(?:\d+\/\w+|weight=\d+(?:\.\d+)?|concurrency=\d+)`;
+const LANE = new RegExp(`^(.+?)=(none|${LIMIT_OF_LANE}(?:,${LIMIT_OF_LANE})*)$`, "s");
+
+/** The most messages of a lane that may be in hand. */
+const MOST_SLOTS = 1000;
 
 /**
  * The flow that options name; undefined if they name none.
