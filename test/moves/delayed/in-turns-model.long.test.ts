@@ -676,7 +676,10 @@ class Case {
     }
     for (const n of [...moved, ...dropped]) this.#drop(n);
     this.#ready.push(...messages);
-    this.#use(messages, dropped.size > 0);
+    this.#use(messages);
+    // Straight, what was dropped alone has noted that nothing is saved up.
+    const arrival = Number((await redis.hget(keys.flow, "arrival")) ?? 0);
+    if (moved.length === 0 && dropped.size > 0 && arrival === this.#now) this.#arrival = arrival;
     this.seen.turns += inLanes ? moved.length : 0;
 
     const isReal = entering.length > 0 || Number.isNaN(look) || look <= latest;
@@ -720,10 +723,9 @@ class Case {
     }
   }
 
-  #use(messages: readonly Held[], hasDropped: boolean): void {
+  #use(messages: readonly Held[]): void {
     const { pace } = this.#flow;
-    // Straight, what was dropped has only noted that nothing is saved up.
-    if (pace !== undefined && (messages.length > 0 || hasDropped)) {
+    if (pace !== undefined && messages.length > 0) {
       const arrival = Math.min(this.#arrival, this.#now + pace.burst * pace.step);
       this.#arrival = Math.round(Math.max(arrival, this.#now) + messages.length * pace.step);
     }
