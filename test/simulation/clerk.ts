@@ -1,5 +1,10 @@
 import { DelayedQueue } from "../../src/handles/delayed-queue.ts";
-import { OfferManyError, type OnlyIf, type Rate, type ReliableQueue } from "../../src/index.ts";
+import {
+  OfferManyError,
+  type FlowOptions,
+  type OnlyIf,
+  type ReliableQueue,
+} from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
 
@@ -11,6 +16,8 @@ export interface OfferTerms {
   readonly maxWait?: number;
   readonly onlyIf?: OnlyIf;
   readonly deliverWithin?: number;
+  readonly lane?: string;
+  readonly priority?: number;
 }
 
 /** What one process asks of the delayed side of a queue. Each call is noted, and none rejects. */
@@ -159,9 +166,9 @@ export class Clerk {
     });
   }
 
-  async setFlow(rate: Rate) {
-    await this.#call("setFlow", { ...rate }, async () => {
-      await this.queue.flow.set({ rate });
+  async setFlow(flow: FlowOptions) {
+    await this.#call("setFlow", { flow }, async () => {
+      await this.queue.flow.set(flow);
       return true;
     });
   }

@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
+import { WAITS } from "../../src/lua/places/retries.ts";
 
 /** What the queues of some servers hold. */
 export interface Contents {
-  /** Messages that will still be delivered: delayed, ready, in flight, retrying, or between two partitions. */
+  /** Messages that will still be delivered: delayed, waiting for their turn, ready, in flight, retrying, or between two partitions. */
   readonly live: number;
   readonly dead: number;
   /** When the last of the delayed and retrying messages is due (epoch ms). */
@@ -24,8 +25,9 @@ export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
       const kind = kindOf(key);
       const count = await countOf(redis, key);
       if (kind === "delayed" || kind === "retries") {
-        const [, score = "0"] = await redis.zrange(key, "-1", "-1", "WITHSCORES");
-        lastDueAt = Math.max(lastDueAt, Number(score));
+        // A retry that waits for its turn is due.
+        const found = await redis.zrevrangebyscore(key, WAITS, "-inf", "WITHSCORES", "LIMIT", 0, 1);
+        lastDueAt = Math.max(lastDueAt, Number(found[1] ?? 0));
       }
       if (LIVE.includes(kind)) live += count;
       if (kind === "dead") dead += count;
@@ -67,7 +69,7 @@ async function countOf(redis: Redis, key: string): Promise<number> {
   }
 }
 
-const LIVE = ["delayed", "ready", "stream", "retries", "journal"];
+const LIVE = ["delayed", "room", "ready", "stream", "retries", "journal"];
 
 /**
  * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used

@@ -1,11 +1,25 @@
 import type { Clerk } from "./clerk.ts";
 import type { Shop } from "./shop.ts";
+import type { Sim } from "./sim.ts";
 
 /** Offers some messages, of which many share partition keys, and cancels or reschedules some of them. */
 export async function someWork(
   shop: Shop,
   clerk: Clerk,
-  { most = 12, longest = 3000, moves = true, keys = 3 } = {},
+  {
+    most = 12,
+    longest = 3000,
+    moves = true,
+    keys = 3,
+    lanes = [],
+  }: {
+    readonly most?: number;
+    readonly longest?: number;
+    readonly moves?: boolean;
+    readonly keys?: number;
+    /** The lanes of the messages; without any they have none, nor a priority. */
+    readonly lanes?: readonly string[];
+  } = {},
 ): Promise<void> {
   const { sim } = shop;
   const { random } = sim;
@@ -26,16 +40,22 @@ export async function someWork(
     const isImpatient = random.chance(0.3);
     const patience = random.magnitude(0.05, 20);
     const pause = random.pick([0, 1, 50, 400, 1500]);
+    const ofLane = () => (lanes.length === 0 ? {} : laneTerms(sim, lanes));
+    const turn = ofLane();
     const chosen = known.length === 0 ? undefined : random.pick(known);
     if (!sim.wants()) continue;
     if (verb === "many") {
-      const all = Array.from({ length: size }, (_, n) => ({ delay, partitionKey: `p${n % 3}` }));
+      const all = Array.from({ length: size }, (_, n) => ({
+        delay,
+        partitionKey: `p${n % 3}`,
+        ...ofLane(),
+      }));
       const results = await clerk.offerMany(all, isImpatient ? patience : undefined);
       for (const [n, { id }] of results.entries())
         known.push({ target: id, partitionKey: `p${n % 3}` });
     } else if (verb === "offer" || chosen === undefined) {
       const key = `${clerk.process.name}-${i}`;
-      const terms = hasKey ? { key, partitionKey } : { partitionKey };
+      const terms = { ...(hasKey && { key }), partitionKey, ...turn };
       const result = await clerk.offer(delay, terms);
       if (result !== undefined) known.push({ target: hasKey ? key : result.id, partitionKey });
     } else if (verb === "cancel") await clerk.cancel(chosen.target, chosen.partitionKey);
@@ -43,4 +63,11 @@ export async function someWork(
     else await clerk.reschedule(chosen.target, delay, chosen.partitionKey);
     if (pause > 0) await sim.sleep(pause);
   }
+}
+
+/** A lane, of which "" is none, and a priority or none. */
+function laneTerms({ random }: Sim, lanes: readonly string[]) {
+  const lane = random.pick(lanes);
+  const priority = random.pick([-10, 0, 0, 0, 10]);
+  return { ...(lane !== "" && { lane }), ...(priority !== 0 && { priority }) };
 }

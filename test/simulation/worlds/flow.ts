@@ -1,11 +1,15 @@
+import type { FlowOptions, Lane, Rate } from "../../../src/index.ts";
 import type { Clerk } from "../clerk.ts";
 import { checkSetting, drawSetting, runSetting, type Setting } from "../setting.ts";
 import type { Shop } from "../shop.ts";
-import { FAULT_KINDS, type World } from "../sim.ts";
+import { FAULT_KINDS, type Sim, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
 import { pauseNowAndThen, resumeForGood } from "./pauses.ts";
 
-/** A queue whose rate several processes set and clear, while others offer and take, and it is paused now and then. */
+/**
+ * A queue whose flow several processes set and clear, rates and mostly lanes, while others offer and take, and it is paused now
+ * and then.
+ */
 export const flow: World = {
   name: "flow",
   faults: FAULT_KINDS,
@@ -13,13 +17,19 @@ export const flow: World = {
 
   async run(sim) {
     let stopWatching: (() => void) | undefined;
-    await runSetting(sim, drawSetting(sim, { partitions: sim.random.pick([0, 0, 2]) }), {
-      work: (shop, clerk) => someWork(shop, clerk, { most: 20, longest: 1000 }),
+    const setting = drawSetting(sim, { partitions: sim.random.pick([0, 0, 0, 2]) });
+    // A partitioned queue has no lanes. Of a single lane the rate is seen exactly.
+    const lanes =
+      setting.partitions > 0 ? [] : sim.random.pick([["a"], ["a", "b"], ["", "a", "b", "c"]]);
+    await runSetting(sim, setting, {
+      work: (shop, clerk) => someWork(shop, clerk, { most: 20, longest: 1000, lanes }),
       meanwhile: async (shop, clerks) => {
         stopWatching = shop.ledger.watchMoves();
         const pausing = sim.random.chance(0.3) ? clerks.slice(0, 1) : [];
         await Promise.all([
-          ...clerks.slice(0, sim.random.between(1, 2)).map((clerk) => changeRate(shop, clerk)),
+          ...clerks
+            .slice(0, sim.random.between(1, 2))
+            .map((clerk) => changeFlow(shop, clerk, lanes)),
           ...pausing.map((clerk) => pauseNowAndThen(shop, clerk)),
         ]);
       },
@@ -37,22 +47,43 @@ export const flow: World = {
   },
 };
 
-/** Sets the rate a few times, and ends it now and then. */
-async function changeRate({ sim }: Shop, clerk: Clerk): Promise<void> {
+/** Sets the flow a few times, and ends it now and then. */
+async function changeFlow({ sim }: Shop, clerk: Clerk, lanes: readonly string[]): Promise<void> {
   const { random } = sim;
-  await sim.go(`${clerk.process.name} sets rates`, clerk.process, async () => {
+  await sim.go(`${clerk.process.name} sets flows`, clerk.process, async () => {
     for (let i = random.between(1, 4); i > 0; i--) {
-      const rate = {
-        limit: random.pick([1, 3, 10, 100]),
-        per: random.pick([100, 1000]),
-        burst: random.pick([1, 2, 5, 50]),
-      };
+      const hasLanes = lanes.length > 0 && random.chance(0.75);
+      const next = hasLanes ? lanesFlow(sim, lanes) : { rate: rateOf(sim) };
       const pause = random.magnitude(1, 5000);
       const isClearing = random.chance(0.2);
       if (!sim.wants()) continue;
       if (isClearing) await clerk.clearFlow();
-      else await clerk.setFlow(rate);
+      else await clerk.setFlow(next);
       await sim.sleep(pause);
     }
   });
+}
+
+function rateOf({ random }: Sim): Rate {
+  return {
+    limit: random.pick([1, 3, 10, 100]),
+    per: random.pick([100, 1000]),
+    burst: random.pick([1, 2, 5, 50]),
+  };
+}
+
+/** A flow with lanes, some of which have a rate or a weight of their own. */
+function lanesFlow(sim: Sim, lanes: readonly string[]): FlowOptions {
+  const { random } = sim;
+  const lane = (): Lane => ({
+    ...(random.chance(0.6) && { rate: rateOf(sim) }),
+    ...(random.chance(0.3) && { weight: random.pick([0.1, 3]) }),
+  });
+  const named = lanes.filter((name) => name !== "" && random.chance(0.3));
+  return {
+    ...(random.chance(0.3) && { rate: rateOf(sim) }),
+    lane: lane(),
+    ...(named.length > 0 && { lanes: Object.fromEntries(named.map((name) => [name, lane()])) }),
+    ...(random.chance(0.6) && { ahead: random.pick([1, 2, 5]) }),
+  };
 }
