@@ -240,8 +240,9 @@ local function inTurns(due, now, latest, pace, useUp)
     local virtual = last and last.at or found[6] or 0
     redis.call("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
   elseif found[8] == "paced" then
-    redis.call("HDEL", flow, "ahead", "lane", "own", "rates", "slots", "most", "cursor", "target")
+    -- In this order: without its \`target\` it would stay in lanes.
     redis.call("HSET", flow, "kind", "paced")
+    redis.call("HDEL", flow, "ahead", "lane", "own", "rates", "slots", "most", "cursor", "target")
     redis.call("UNLINK", lanePaces)
   elseif found[8] then
     redis.call("UNLINK", flow, lanePaces)
