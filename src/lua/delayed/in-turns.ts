@@ -4,11 +4,12 @@ import { claim } from "../fragments/claim.ts";
 import { replied } from "../fragments/deadline.ts";
 import { keysOfRetries } from "../places/key-index.ts";
 import { ownKeys } from "../fragments/key-entry.ts";
+import { may } from "../fragments/may.ts";
 import { listed, pushAll } from "../places/ready-list.ts";
 import { bringBack } from "../places/retry-moves.ts";
 import { closeRoom, leaveRoom } from "../places/room.ts";
 import { tidyHands } from "../places/hands.ts";
-import { admit, dealing, dropHolds, mendRoom, waitingOf } from "../places/turns.ts";
+import { admit, dealing, dropHolds, lanesMay, mendRoom, waitingOf } from "../places/turns.ts";
 import { appendAll } from "../places/stream.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
 import { unpackMember } from "../fragments/member.ts";
@@ -44,12 +45,14 @@ end
 });
 
 /**
- * `mayGoStraight(due, count, pace)`: whether the due messages need no turns: nobody waits, there is room for all of them, and
- * none has a priority. `due` and `count` as `pacedDue` returns them; `pace` as `paceAt` does.
+ * `mayGoStraight(due, count, pace, now)`: whether the due messages need no turns: nobody waits, there is room for all of them,
+ * their lanes' rates have what they need, and none has a priority. If so, it has used these rates up. `due` and `count` as
+ * `pacedDue` returns them; `pace` as `paceAt` does.
  */
 export const straight = defineFragment({
   keys: ["flow", "timeouts", "retries", "room", "turns", "hands"],
   needs: [readyCount],
+  rarely: [lanesMay],
   lua: /* lua */ `
 local function hasPriority(member)
   local size = #member
@@ -65,19 +68,22 @@ local function hasPriority(member)
   end
   return member:byte(at) == 6
 end
-local function mayGoStraight(due, count, pace)
+local function mayGoStraight(due, count, pace, now)
   if redis.call("EXISTS", turns, room) > 0 then return false end
-  local found = redis.call("HMGET", flow, "ahead", "rates", "target", "slots", "holds", "most")
+  local found = redis.call("HMGET", flow, "ahead", "rates", "target", "slots", "holds", "most", "lane", "own")
   if found[3] or found[4] and redis.call("EXISTS", hands) == 1 then return false end
   if count == 0 then return true end
   if found[4] or found[5] or found[6] then return false end
-  if found[2] or count >= tonumber(limit) or pace and pace.tokens < count then return false end
-  for _, member in ipairs(due[timeouts][1]) do
+  if count >= tonumber(limit) or pace and pace.tokens < count then return false end
+  local members = due[timeouts][1]
+  -- Retries have turns: whose lanes are in bytes that would have to be read.
+  if #members < count then return false end
+  for _, member in ipairs(members) do
     if hasPriority(member) then return false end
   end
-  for _, name in ipairs((due[retries] or {})[1] or {}) do return false end
   local ahead = tonumber(found[1] or nil) or ${AHEAD}
-  return readyCount(ahead - count) + count <= ahead
+  if readyCount(ahead - count) + count > ahead then return false end
+  return not found[2] or rare().lanesMay(members, now, { lane = found[7] or "", own = found[8], rates = found[2] })
 end
 `,
 });
@@ -120,6 +126,7 @@ export const inTurns = defineFragment({
     lastClaim,
     leaveRoom,
     listed,
+    may,
     mendRoom,
     ownKeys,
     pushAll,
@@ -157,6 +164,7 @@ local function inTurns(due, now, latest, pace, useUp)
   end
   -- No rollback: what removes is asked before anything is pushed.
   mayLeaveRoom()
+  if settings.rates then may("ZADD", lanePaces) end
   if #later[1] > 0 then mayDropRetries() end
   local entered, aside = 0, 0
   if #first[1] + #later[1] > 0 then entered, aside = admit(first[1], first[2], later[1], later[2], now) end

@@ -58,7 +58,7 @@ local function useUp(messages)
   local used = redis.pcall("HSET", flow, "arrival", arrival)
   return type(used) == "table" and used or nil
 end
-if kind == "lanes" and not mayGoStraight(due, count, pace) then
+if kind == "lanes" and not mayGoStraight(due, count, pace, now) then
   return rare().inTurns(due, now, latest, pace, pace and useUp)
 end
 if pace and (count > 0 or pace.wasTurned) and useUp(count) then

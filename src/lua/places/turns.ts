@@ -222,6 +222,15 @@ local function endRests(now)
   if #back > 0 then redis.call("ZADD", lanes, "XX", unpack(back)) end
   redis.call("ZREM", resting, unpack(names))
 end
+local function notePaces(paces, now)
+  -- Those that have all of their burst again.
+  local past = redis.call("ZRANGEBYSCORE", lanePaces, "-inf", string.format("(%.0f", now), "LIMIT", 0, 200)
+  if #past > 0 then redis.call("ZREM", lanePaces, unpack(past)) end
+  local noted = redis.pcall("ZADD", lanePaces, unpack(paces))
+  if type(noted) == "table" then return noted end
+  local last = tonumber(redis.call("ZRANGE", lanePaces, -1, -1, "WITHSCORES")[2])
+  redis.call("EXPIRE", lanePaces, math.ceil((last - now) / 1000000) + 1)
+end
 local function settingsOf(names, settings, now)
   local fields, all = {}, {}
   for i, name in ipairs(names) do fields[i] = "lane:" .. name end
@@ -318,12 +327,37 @@ local function settleLanes(all, now, isSure)
   if #rests > 0 then redis.call("ZADD", resting, unpack(rests)) end
   if #times > 0 then redis.call("ZADD", lanes, "XX", unpack(times)) end
   if #ended > 0 then redis.call("ZREM", lanes, unpack(ended)) end
-  if #paces > 0 then
-    -- Those that have all of their burst again.
-    local past = redis.call("ZRANGEBYSCORE", lanePaces, "-inf", string.format("(%.0f", now), "LIMIT", 0, 200)
-    if #past > 0 then redis.call("ZREM", lanePaces, unpack(past)) end
-    redis.call("ZADD", lanePaces, unpack(paces))
+  if #paces > 0 then notePaces(paces, now) end
+end
+`,
+});
+
+/**
+ * `lanesMay(members, now, settings)`: whether the rates of their lanes let all of these messages go at once. If so, it uses them
+ * up, unless Redis refuses. Not if one has conditions: dropped, it would take nothing.
+ */
+export const lanesMay = defineFragment({
+  keys: ["lanePaces", "timeouts"],
+  needs: [dealing, turnBytes, unpackMember],
+  lua: /* lua */ `
+local function lanesMay(members, now, settings)
+  local counts, names, used = {}, {}, {}
+  for _, member in ipairs(members) do
+    local id, _, _, trailer, guard, within = unpackMember(member)
+    if not id or guard or within or trailer and trailer:byte(3) == 9 and trailer:byte(1) == 255 then return false end
+    local lane = laneIn(trailer)
+    if not counts[lane] then names[#names + 1] = lane end
+    counts[lane] = (counts[lane] or 0) + 1
   end
+  for _, one in ipairs(settingsOf(names, settings, now)) do
+    local count = counts[one.name]
+    if one.tokens < count then return false end
+    if one.step > 0 then used[#used + 1], used[#used + 2] = math.max(one.arrival, now) + count * one.step, one.name end
+  end
+  if #used == 0 then return true end
+  -- When memory is full, Redis refuses only the first write, and never a removal.
+  redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+  return not notePaces(used, now)
 end
 `,
 });

@@ -261,6 +261,33 @@ describe("straight", () => {
     },
   );
 
+  test("what lanes may goes straight, and is used up; what they may not has turns", async () => {
+    const queue = await newMoves();
+    const flow = lanesOf({ lane: "100000 2 1 0", rates: "1" });
+    await queue.seed({ ...delayed(...inLane("a", 2), ...inLane("b", 1)), flow });
+    expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 3 });
+    expect(await queue.redis.zcard(queue.keys.lanePaces)).toBe(2);
+    expect(await queue.redis.hget(queue.keys.flow, "turn")).toBeNull();
+    await queue.seed(delayed(...inLane("b", 2, { from: DUE + 10 })));
+    expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({
+      moved: 1,
+      next: NOW + 100,
+    });
+    expect(await queue.redis.hlen(queue.keys.room)).toBe(1);
+    expect(await queue.redis.ttl(queue.keys.lanePaces)).toBeGreaterThan(0);
+  });
+
+  test("a message with conditions has a turn, where it takes nothing if it is dropped", async () => {
+    const queue = await newMoves();
+    const onlyIf = { key: "missing", exists: true };
+    const guarded = message("no", DUE, "", { lane: "a", onlyIf });
+    const flow = lanesOf({ lane: "100000 1 1 0", rates: "1" });
+    await queue.seed({ ...delayed(guarded), flow });
+    expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 0 });
+    await queue.seed(delayed(...inLane("a", 1)));
+    expect(await moveAt(queue, pacedTransfer.list, NOW)).toMatchObject({ moved: 1 });
+  });
+
   test("it never lets more be ready than may be", async () => {
     const queue = await newMoves();
     await queue.seed({
