@@ -204,6 +204,7 @@ local function inTurns(due, now, latest, pace, useUp)
   end
   local moved, refusal = 0, nil
   if #retrying > 0 then mayDropRetries() end
+  if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
   if #entries > 0 then moved, refusal = (isStream and appendAll or pushAll)(entries) end
   if useUp and moved < #going then useUp(moved) end
   if refusal and moved + entered + aside + #unfit == 0 then return refusal end
@@ -222,7 +223,6 @@ local function inTurns(due, now, latest, pace, useUp)
   end
   local keys = refusal and {} or keysOfRetries(retrying)
   for i = 1, refusal and 0 or #own do keys[#keys + 1] = own[i] end
-  if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
   if #unfit > 0 then noteDropped(unfit, now) end
   if #theirs > 0 then redis.call("ZREM", turns, unpack(theirs)) end
   if #fields > 0 then redis.call("HDEL", room, unpack(fields)) end
@@ -246,7 +246,7 @@ local function inTurns(due, now, latest, pace, useUp)
     else next = tonumber(redis.call("ZRANGE", resting, 0, 0, "WITHSCORES")[2] or nil) or mendRoom() and nowMs or nowMs + pause end
     local last = chosen[#chosen]
     local virtual = last and last.at or found[6] or 0
-    redis.call("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
+    redis.pcall("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
   elseif found[8] == "paced" then
     -- In this order: without its \`target\` it would stay in lanes.
     redis.call("HSET", flow, "kind", "paced")

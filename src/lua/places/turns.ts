@@ -73,13 +73,16 @@ local function admit(members, scores, names, dues, now)
   may("ZADD", turns)
   may("ZADD", lanes)
   for _, bytes in ipairs(found.unreadable) do poison[#poison + 1] = bytes end
-  if #poison > 0 then redis.call("RPUSH", unreadable, unpack(poison)) end
+  if #poison > 0 then
+    redis.call("RPUSH", unreadable, unpack(poison))
+    redis.call("ZREM", timeouts, unpack(poison))
+  end
+  dropRetries(found.broken, #found.broken)
   if #kept > 0 then redis.call("HSET", room, unpack(kept)) end
   if #theirs > 0 then redis.call("ZADD", turns, unpack(theirs)) end
   if #held > 0 then redis.call("ZADD", resting, unpack(held)) end
   if #fresh > 0 then redis.call("ZADD", lanes, "NX", unpack(fresh)) end
   if #later > 0 then redis.call("ZADD", retries, "XX", unpack(later)) end
-  dropRetries(found.broken, #found.broken)
   if #members > 0 then
     redis.call("ZREM", timeouts, unpack(members))
     if elementsAre == "members" then forget(members) end

@@ -465,7 +465,10 @@ const transfers = BOTH.flatMap((elements) =>
 );
 
 const inTurns = BOTH.flatMap((elements) =>
-  [pacedTransfer.list, pacedTransfer.stream, pacedSweep.list].map((script): Scenario => ({
+  (elements === "members"
+    ? [pacedTransfer.list]
+    : [pacedTransfer.list, pacedTransfer.stream, pacedSweep.list]
+  ).map((script): Scenario => ({
     script,
     when: "in lanes",
     elements,
