@@ -78,7 +78,7 @@ inBrowser(
     await page.keyboard.press("/");
     await page.keyboard.type("order:42");
     await page.keyboard.press("Enter");
-    await page.getByText("Waiting for its deadline.").waitFor();
+    await page.getByText("Waiting for its deadline").waitFor();
     await goTo(page, "Cancel message");
     await page.keyboard.press("Space");
     await goTo(page, "Cancel message");

@@ -168,7 +168,7 @@ inBrowser(
     await seen("1,666 dead letters were removed.");
 
     // The search: by key in one of 200 queues, and for nobody in all of them.
-    await open("find?q=order:42", "Waiting for its deadline.");
+    await open("find?q=order:42", "Waiting for its deadline");
     await open("find?q=dead:4999", "Not delivered again");
     const runs = countRuns();
     await open("find?q=nobody", /^Not found in 201 queues/);

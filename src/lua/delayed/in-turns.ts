@@ -182,8 +182,9 @@ local function inTurns(due, now, latest, pace, useUp)
   local slot = settings.slots and "2" or found[11] and "1"
   local most = math.min(tonumber(limit), tokens, space)
   local chosen, all = deal(most, now, settings)
-  local members, deadlines = waitingOf(chosen)
-  local isStream = redis.call("EXISTS", stream) == 1 or due[retries] ~= nil and makes == "1"
+  local members, deadlines, hasRetries = waitingOf(chosen)
+  -- Retries have nowhere else to go: a stream that somebody has deleted is made again.
+  local isStream = hasRetries or redis.call("EXISTS", stream) == 1 or due[retries] ~= nil and makes == "1"
   local messages, readable, poison, unfit, own = unpackDue(members, deadlines, isStream and addressOf, now)
 
   -- What goes, in the order of the turns; and what leaves beside it.
@@ -209,7 +210,7 @@ local function inTurns(due, now, latest, pace, useUp)
   if useUp and moved < #going then useUp(moved) end
   if refusal and moved + entered + aside + #unfit == 0 then return refusal end
 
-  local isDropped, fields, theirs, names = {}, {}, {}, {}
+  local fields, theirs, names = {}, {}, {}
   local since = math.huge
   for i = 1, moved do
     local one = going[i]

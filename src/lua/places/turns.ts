@@ -367,10 +367,11 @@ end
 
 /**
  * `waitingOf(chosen)`: reads what these turns stand for. Sets the `address` of each turn, and the `member` or the `retry`,
- * neither if nothing of it waits any more. Returns the members, and their deadlines.
+ * neither if nothing of it waits any more. Returns the members, and their deadlines; and whether there are retries. Retries that
+ * cannot be read leave, as in `bringBack`.
  */
 export const waitingOf = defineFragment({
-  keys: ["room", "retries"],
+  keys: ["room", "retries", "unreadable"],
   needs: [bringBack, deadlineOf, idOf, scoresOf, turnBytes, waitingRetry],
   lua: /* lua */ `
 local function waitingOf(chosen)
@@ -394,8 +395,11 @@ local function waitingOf(chosen)
       waiting[#waiting + 1], byName[names[i]], ofNames[i].due = names[i], ofNames[i], score - ${WAITS}
     end
   end
-  for _, entry in ipairs(readRetries(waiting).entries) do byName[entry.name].retry = entry end
-  return members, deadlines
+  local found = readRetries(waiting)
+  for _, entry in ipairs(found.entries) do byName[entry.name].retry = entry end
+  if #found.unreadable > 0 then redis.call("RPUSH", unreadable, unpack(found.unreadable)) end
+  dropRetries(found.broken, #found.broken)
+  return members, deadlines, #found.entries > 0
 end
 `,
 });

@@ -322,6 +322,32 @@ describe("retries", () => {
     expect(fields).toEqual(expect.arrayContaining(["n", "2", "g", "g"]));
   });
 
+  test("of which the stream, or the message, was deleted meanwhile: none is lost, and no name stays", async () => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    const other = message("other", DUE + 2, "", { lane: "b" });
+    const gone = retryFor(other, "g", 1, asText(trailerOf("b")));
+    await redis.xgroup("CREATE", keys.stream, "g", "$", "MKSTREAM");
+    await queue.seed({
+      stream: [{ a: "x".repeat(24), p: "ready" }],
+      retries: [
+        [retry.name, DUE + 50],
+        [gone.name, DUE + 60],
+      ],
+      retrying: { [retry.name]: retry.value, [gone.name]: gone.value },
+      flow: lanesOf({ ahead: "1" }),
+    });
+    expect(await moveAt(queue, pacedTransfer.stream, NOW)).toMatchObject({ moved: 0 });
+    await redis.del(keys.stream);
+    await redis.hdel(keys.retrying, bytes(gone.name));
+    // A process that knows only the plain queue moves it.
+    expect(await moveAt(queue, pacedTransfer.list, NOW + 100)).toMatchObject({ moved: 1 });
+    expect(await readyIn(queue)).toEqual(["again"]);
+    await redis.del(keys.stream);
+    await moveAt(queue, pacedTransfer.list, NOW + 200);
+    expect(await redis.exists(keys.retries, keys.retrying, keys.turns)).toBe(0);
+  });
+
   test("show when they were due while they wait, and can be cancelled and put off", async () => {
     const queue = await newMoves();
     const { redis, keys } = queue;
