@@ -52,6 +52,7 @@ export { resolveCodec } from "./codecs/built-in.ts";
 export { stringifyJson } from "./codecs/json-text.ts";
 export * as arrivals from "./queue/arrivals.ts";
 export * as checks from "./queue/checks.ts";
+export { hasLanes } from "./queue/flow.ts";
 export { checkedHeaders } from "./queue/message/headers.ts";
 export * as ids from "./queue/message/message.ts";
 export * as trailers from "./queue/message/trailer.ts";

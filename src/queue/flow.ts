@@ -20,7 +20,7 @@ export interface Rate {
 
 /** What a lane may: the messages that were offered with its name as `lane`. */
 export interface Lane {
-  /** The rate of this lane. Costs two commands for each batch of messages. Defaults to no limit. */
+  /** The rate of this lane. Costs seven commands for each batch of messages, besides what lanes cost. Defaults to no limit. */
   readonly rate?: Rate;
   /**
    * How many messages of the lane may be in hand: ready or in flight, in all processes, 1 to 1,000. For reliable queues: in a
@@ -45,7 +45,7 @@ export interface FlowOptions {
   /**
    * Gives the queue lanes: what every lane may, `{}` for no limit. The lanes that wait take turns, so that one with many messages
    * does not hold up the others; within a lane the higher `priority` is first. Costs a message that waits some 20 us of Redis's
-   * time, and one that does not two commands for each batch. Defaults to no lanes.
+   * time, and one that does not five commands for each batch. Defaults to no lanes.
    */
   readonly lane?: Lane;
   /** The lanes that have something of their own, by name, 1,000 at most. They replace `lane`, not parts of it. Costs a field in Redis for each. Defaults to none. */

@@ -14,6 +14,9 @@ const worker = new URL("../helpers/programs/reliable-worker.ts", import.meta.url
 
 const LANES = ["a", "b", "c", "d"];
 
+/** Milliseconds for which the machine may stop Redis within a script. */
+const STOPPED = 10;
+
 /** Messages of all lanes; the payload begins with the lane. */
 const inLanes = (count: number) =>
   upTo(count).map((i) => ({
@@ -41,7 +44,9 @@ test("no lane has more in any window than its rate allows, while movers are kill
   const movers = await Promise.all(upTo(3).map(start));
   await queue.offerMany(sent.map((message, i) => ({ ...message, delay: i / 2 })));
   for (const round of upTo(7)) {
-    await sleep(300);
+    const before = await redis.xlen(stream);
+    // While it is paused nothing comes.
+    if (round !== 3) await eventually(async () => (await redis.xlen(stream)) >= before + 40);
     await movers[round % 3]?.kill("SIGKILL");
     movers[round % 3] = await start();
     if (round === 1) await queue.flow.set({ ...flow, rate: { limit: 120, per: 1000, burst: 5 } });
@@ -66,8 +71,9 @@ test("no lane has more in any window than its rate allows, while movers are kill
     const instants = ready.filter(({ payload }) => laneOf(payload) === one).map(({ at }) => at);
     for (const [i, first] of instants.entries()) {
       for (const [k, last] of instants.slice(i).entries()) {
-        // The ids of entries are cut to milliseconds.
-        const most = 5 + (last - first + 1) * 0.05;
+        // The ids of entries are cut to milliseconds, and are made later than the script has asked the clock: on a busy machine,
+        // which may stop Redis in between, by up to this.
+        const most = 5 + (last - first + 1 + STOPPED) * 0.05;
         expect(k + 1).toBeLessThanOrEqual(most);
         closest = Math.max(closest, (k + 1) / most);
       }
@@ -122,7 +128,8 @@ test("no lane ever has more in hand than it may, while workers are killed, and e
   })();
   const killing = (async () => {
     for (const round of upTo(6)) {
-      await sleep(400);
+      const before = handled.size;
+      await eventually(() => handled.size >= Math.min(sent.length, before + 60));
       await workers[round % 3]?.kill("SIGKILL");
       workers[round % 3] = start();
     }

@@ -83,7 +83,7 @@ export class TransferTask implements Listener {
   #transferring: Promise<void> | undefined;
   /** Whether the key `listed` is set, as far as this task knows. */
   #isMarked = false;
-  /** Whether the queue has a rate, as far as this task knows. */
+  /** Whether the queue has a flow, as far as this task knows. */
   #isPaced = false;
   /** Why the next transfer has to be a sweep. */
   #sweepDue: "subscribed" | "called" | "interval" | undefined;
@@ -298,7 +298,7 @@ export class TransferTask implements Listener {
     const reply = await this.#move(kind, sweepDue === "interval" && !this.#sweeps.isDeaf);
     this.#isPaced = reply.isPaced ?? wasPaced;
     if (this.#isPaced && !wasPaced && reply.isPaused !== true) {
-      // The queue has got a rate, and nothing was moved. Look again, at that rate.
+      // The queue has got a flow, and nothing was moved. Look again, as it says.
       this.#sweepDue = sweepDue ?? "called";
       return { deadline: 0, isDue: true };
     }
@@ -408,7 +408,7 @@ export class TransferTask implements Listener {
   }
 }
 
-/** The scripts of a queue without a rate, and with one. */
+/** The scripts of a queue without a flow, and with one. */
 const SCRIPTS = { transfer, sweep };
 const PACED = { transfer: pacedTransfer, sweep: pacedSweep };
 

@@ -89,11 +89,11 @@ export interface TransferReply {
    */
   readonly claimedAt: number | undefined;
   /**
-   * Whether the queue has a rate. If so, and this is the form that knows of none, nothing was moved. Undefined if it did not
-   * ask.
+   * Whether the queue has a flow: a rate, or lanes. If so, and this is the form that knows of none, nothing was moved. Undefined
+   * if it did not ask.
    */
   readonly isPaced: boolean | undefined;
-  /** Of a paced queue: for how long the oldest message that was moved had to wait for its turn (ms). */
+  /** Of a queue with a flow: for how long the oldest message that was moved had to wait for its turn (ms). */
   readonly waited: number | undefined;
   /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;

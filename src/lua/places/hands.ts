@@ -22,20 +22,19 @@ export const countHands = defineFragment({
   lua: /* lua */ `
 local groups = nil
 local function dropHands(found)
-  if not groups then
+  if groups == nil then
     local told = redis.pcall("XINFO", "GROUPS", stream)
-    groups = not told.err and told or nil
-    -- Without a stream nothing is in hand. With a stream that nobody reads, everything is.
-    if not groups and redis.call("EXISTS", stream) == 0 then groups = false end
+    -- Without a stream nothing is in hand; with one that nobody reads, or that Redis tells nothing of, everything is.
+    groups = not told.err and told or redis.call("EXISTS", stream) == 1 and {}
   end
   local ids, memberOf, gone = {}, {}, {}
   for i, member in ipairs(found) do
     local id = member:sub(2 + member:byte(1))
     -- What is no id is nothing in hand.
-    if groups == false or not id:match("^%d+%-%d+$") then gone[#gone + 1] = member
+    if not groups or not id:match("^%d+%-%d+$") then gone[#gone + 1] = member
     else ids[#ids + 1], memberOf[id] = id, member end
   end
-  if #ids > 0 and groups and #groups > 0 then
+  if #ids > 0 and #groups > 0 then
     for _, id in ipairs(unneededBut(nil, groups, ids, {})) do gone[#gone + 1] = memberOf[id] end
   end
   if #gone > 0 then redis.call("ZREM", hands, unpack(gone)) end

@@ -2,11 +2,17 @@ import { defineFragment } from "../fragment.ts";
 import { allDue, firstDue } from "./due.ts";
 
 /**
+ * `nextTokens(used, step, burst)`: the instant (epoch ms) at which the next one may go, or as many as fall to 10 ms, if the rate
+ * is used up until `used`.
  * `tokensAt(arrival, at, step, burst)`: how many may go at this instant (all in microseconds), if the rate is used up until
  * `arrival`.
  */
 export const tokensAt = defineFragment({
   lua: /* lua */ `
+local function nextTokens(used, step, burst)
+  local together = math.max(1, math.min(burst, math.floor(10000 / step)))
+  return math.ceil((used - (burst - together) * step) / 1000)
+end
 local function tokensAt(arrival, at, step, burst)
   -- A rounding error of the division must not cost a message its turn.
   return math.max(0, math.min(burst, math.floor(burst - (arrival - at) / step + 1e-6)))
@@ -46,8 +52,7 @@ local function paceAt(now, ago, shares)
   pace.tokens = tokensAt(arrival, at, step, burst)
   function pace.next(moved)
     local used = math.max(arrival, at) + moved * step
-    local together = math.max(1, math.min(burst, math.floor(10000 / step)))
-    return math.ceil((used - (burst - together) * step) / 1000)
+    return nextTokens(used, step, burst)
   end
   return pace, kind
 end

@@ -313,10 +313,7 @@ local function settleLanes(all, now, isSure)
     else
       local rest = nil
       -- What was dealt and did not go has used nothing.
-      if one.moved >= one.tokens then
-        local together = math.max(1, math.min(one.burst, math.floor(10000 / one.step)))
-        rest = math.ceil((used - (one.burst - together) * one.step) / 1000)
-      end
+      if one.moved >= one.tokens then rest = nextTokens(used, one.step, one.burst) end
       -- Who settles a message lets the lane go on; it looks by itself in case that one is gone.
       if one.free and one.free <= one.moved then rest = math.max(rest or 0, math.floor(now / 1000) + ${LOOK_AGAIN}) end
       if rest then

@@ -1,10 +1,6 @@
 import type { FlowOptions, Lane, Rate } from "../../index.ts";
+import { hasLanes } from "../../inside.ts";
 import { formatCount, formatDuration } from "./words.js";
-
-/** Whether a flow has lanes. */
-export function hasLanes({ concurrency, lane, lanes, order }: FlowOptions): boolean {
-  return [concurrency, lane, lanes, order].some((option) => option !== undefined);
-}
 
 /** A flow in words: `50 messages in 1 s, 5 at once`; `lanes in turns, each 10 messages in 1 s, together 50 messages in 1 s`. */
 export function flowInWords(flow: FlowOptions): string {

@@ -1,5 +1,6 @@
 import type { FlowOptions, FlowPreview, Lane, LaneState, Rate } from "../../../index.ts";
-import { flowInWords, hasLanes, laneInWords } from "../../view/flow-words.ts";
+import { hasLanes } from "../../../inside.ts";
+import { flowInWords, laneInWords } from "../../view/flow-words.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDistance } from "../../view/words.js";
 import { parseChoice, parseCount, parseDuration, UsageError } from "../session/arguments.ts";
