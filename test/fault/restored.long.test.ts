@@ -79,8 +79,10 @@ test("a restored backup is told once by default, and all comes again", async () 
   const { handled, restored, queue } = await restoreTenSecondsLater("plain", {});
   await eventually(() => handled.length === 2 * HANDLED + CANCELLED);
   expect(restored).toMatchObject([{ isPausing: false, foundAt: undefined }]);
-  // The log is of the older copy, too: this is the first entry since.
-  expect(await partsOf(queue).activity.read()).toMatchObject([{ what: "restored", by: undefined }]);
+  // The log is of the older copy, too: this is the first entry since. It is written beside everything else.
+  const { activity } = partsOf(queue);
+  await eventually(async () => (await activity.read()).length > 0);
+  expect(await activity.read()).toMatchObject([{ what: "restored", by: undefined }]);
 });
 
 test("messages that were ready in the backup are not taken before somebody resumes", async () => {

@@ -22,7 +22,7 @@ export class Aside {
   #bytes = 0;
   /** No first message of a sequence may be handed out before (epoch ms on the server's clock). */
   #earliest = Infinity;
-  readonly #postponed = new WeakMap<Held, number>();
+  #postponed = new WeakMap<Held, number>();
 
   get isEmpty(): boolean {
     return this.#size === 0;
@@ -53,9 +53,10 @@ export class Aside {
     this.#postponed.set(held, until);
   }
 
-  /** To be called when a message that is aside was lost: nothing has to wait for it. */
+  /** To be called when a message that is aside was lost, or the server's clock was set: nothing waits as it did. */
   review(): void {
     this.#earliest = -Infinity;
+    this.#postponed = new WeakMap();
   }
 
   /** Takes out a message that was the first of its sequence. */

@@ -12,6 +12,7 @@ import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 import type { PauseState } from "../../queue/pause-watch.ts";
 import { queueTime } from "../../time/runtime.ts";
+import type { ServerClock } from "../../time/server-clock.ts";
 
 /**
  * Reads the stream of a partition while the lease lasts, one message at a time, as a separate consumer.
@@ -44,6 +45,7 @@ export class GroupTenure implements Tenure {
   readonly #pauses: PauseState;
   readonly #counters: Counters;
   readonly #name: string;
+  readonly #clock: ServerClock;
   readonly #aside = new Aside();
   #mode: Mode = "inheriting";
   /** The delivery that was handed out last. */
@@ -68,6 +70,7 @@ export class GroupTenure implements Tenure {
     this.#pauses = part.pauses;
     this.#counters = part.queue.counters;
     this.#name = part.queue.name;
+    this.#clock = part.queue.clock;
     this.#own = part.openExclusiveGroup(settings, {
       onConnected: (id, name) => this.#onConnected(id, name),
       onStranger: () => this.end(),
@@ -120,9 +123,15 @@ export class GroupTenure implements Tenure {
 
   async #run(consume: (take: TakeHeld) => Promise<void>): Promise<void> {
     if (this.#lease.signal.aborted) this.end();
-    const unlisten = this.#pauses.onChange(() => this.#wake());
+    const unlisten = [
+      this.#pauses.onChange(() => this.#wake()),
+      this.#clock.onStep(() => {
+        this.#aside.review();
+        this.#wake();
+      }),
+    ];
     await consume((wait) => this.#takeUntilEnded(wait));
-    unlisten();
+    for (const stop of unlisten) stop();
     this.#read?.outcome?.held?.lose();
     for (const held of this.#aside.all()) held.lose();
     await this.#own.stop();

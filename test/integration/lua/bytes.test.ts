@@ -64,10 +64,11 @@ describe("keys", () => {
     const line = newLine();
     await line.getDelayedQueue(name).offer("x", 0);
     await eventually(async () => (await redis.llen(name)) === 1);
-    expect(await keysInRedis()).toEqual({
+    // What the message has left in the insertion order goes with the next sweep, which may have come already.
+    const { [`redisson_delay_queue:{${name}}`]: order = "list", ...others } = await keysInRedis();
+    expect(order).toBe("list");
+    expect(others).toEqual({
       [name]: "list",
-      // What the message has left there goes with the next sweep.
-      [`redisson_delay_queue:{${name}}`]: "list",
       [`delayline_mover:{${name}}`]: "string",
       [`delayline_listed:{${name}}`]: "string",
     });
