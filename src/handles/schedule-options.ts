@@ -8,6 +8,7 @@ import {
   checkWhole,
   checkZone,
 } from "../queue/checks.ts";
+import { checkLane } from "../queue/flow.ts";
 import type { InstantLike } from "../queue/instant.ts";
 import type { ScheduleCalendar } from "../schedules/calendar.ts";
 import type { Declaration } from "../schedules/plan.ts";
@@ -115,6 +116,16 @@ export interface ScheduleOptions<T = unknown> {
   readonly overlap?: Overlap;
 
   /**
+   * In a queue whose `flow` has lanes: the lane in which each message waits for its turn, as for offers. With partitions a
+   * schedule is in the partition of its name. Costs the bytes of the name, and five more, in each message. Defaults to a lane
+   * without a name.
+   */
+  readonly lane?: string;
+
+  /** The priority of each message, as for offers: -100 to 100, the higher first. Defaults to 0. */
+  readonly priority?: number;
+
+  /**
    * The version of the declaration. One that is lower than the stored one changes nothing: so an older release does not
    * undo a newer one. Defaults to 0.
    */
@@ -218,6 +229,7 @@ function checkedRule(
   const { every, phase, cron }: Partial<Record<"every" | "phase" | "cron", unknown>> = options;
   const { timeZone = "UTC", startAt, endAt, limit, except = [], jitter, spread } = options;
   const { misfire = "once", misfireGrace = 5000, maxCatchUp = 1000, overlap = "allow" } = options;
+  const { lane, priority = 0 } = options;
   if ((every === undefined) === (cron === undefined)) {
     const got = every === undefined ? "neither" : "both";
     throw new TypeError(`a schedule must have either every or cron, got ${got}`);
@@ -254,6 +266,8 @@ function checkedRule(
       'overlap "skip" needs a reliable queue: a plain one does not know when a run has ended',
     );
   }
+  if (lane !== undefined) checkLane(lane);
+  checkWhole("priority", priority, -100, 100);
   const exclusions = checkedExceptions(except);
   // Without what is undefined, since Redis stores none of it, and declarations are compared.
   return {
@@ -271,6 +285,8 @@ function checkedRule(
     misfireGrace: Math.ceil(misfireGrace),
     maxCatchUp,
     overlap,
+    ...(lane !== undefined && { lane }),
+    ...(priority !== 0 && { priority }),
     calendar,
   };
 }
@@ -384,6 +400,8 @@ const KNOWN = [
   "misfireGrace",
   "maxCatchUp",
   "overlap",
+  "lane",
+  "priority",
   "version",
 ];
 

@@ -485,6 +485,8 @@ function offeringOf(
     key: occurrenceKey(name, tick, behind),
     rule: "ignore",
     hash: hashOf(name),
+    lane: rule.lane,
+    priority: rule.priority,
     occurrence: { schedule: name, tick, ...(rule.overlap === "skip" && { overlap: "note" }) },
   };
 }

@@ -23,6 +23,10 @@ export interface Rule {
   /** How many late ticks come with `misfire: "all"`. */
   readonly maxCatchUp: number;
   readonly overlap: Overlap;
+  /** The lane of the messages, see `flow`; undefined for the one without a name. */
+  readonly lane?: string;
+  /** Their priority in it; undefined for 0. */
+  readonly priority?: number;
 }
 
 /** What happens to ticks for which nobody moved or planned messages in time. */

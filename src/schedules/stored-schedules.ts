@@ -247,12 +247,12 @@ export class StoredSchedules {
 
 /** The messages that a plan puts. */
 function rowsOf(name: string, { record, puts }: Plan) {
-  const { overlap } = record.rule;
+  const { overlap, lane, priority } = record.rule;
   return puts.map(({ tick, deadline, payload, deliverWithin }) => {
     const key = occurrenceKey(name, tick);
     const occurrence = { schedule: name, tick, ...(overlap === "skip" && { overlap }) };
     const id = occurrenceId(name, record, tick);
-    const member = packMember(id, payload, key, { deliverWithin, occurrence });
+    const member = packMember(id, payload, key, { deliverWithin, occurrence, lane, priority });
     return { member, deadline, key, address: "" as const };
   });
 }

@@ -59,7 +59,12 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   redis.disconnect();
   const events = line.getReliableQueue<number>("events", { partitions: 4 });
   const nightly = { cron: "30 2 * * *", timeZone: "Asia/Tokyo", payload: 1 };
-  await events.schedules.upsert("reports nightly", { ...nightly, overlap: "skip" });
+  await events.schedules.upsert("reports nightly", {
+    ...nightly,
+    overlap: "skip",
+    lane: "reports",
+    priority: 5,
+  });
   await events.schedules.upsert("often", { every: 20 * 60_000, payload: ({ at }) => at.getTime() });
   const invoices = { every: HOUR, payload: 1, misfire: "skip" } as const;
   await events.schedules.declare("billing", { invoices }, { revision: 42 });
@@ -177,6 +182,7 @@ inBrowser("every page passes the audit, in light and dark", { timeout: 300_000 }
     if (/^queue\b/.test(name)) await page.locator("canvas").nth(4).waitFor();
     if (name === "queues") await traffic.getByText(latest).waitFor();
     if (name === "queue") expect(await page.evaluate(SQUARE)).toEqual([2, 2]);
+    if (name === "schedules") await page.getByText(/^lane reports, priority 5$/).waitFor();
     expect(await page.evaluate(CUT), name).toBe(0);
     expect(await untold.count(), name).toBe(0);
     titles.add(await page.title());

@@ -28,6 +28,8 @@ test("schedules shows each one, and one with its next runs in its zone and here"
     timeZone: "Asia/Tokyo",
     payload: "x",
     overlap: "skip",
+    lane: "acme",
+    priority: 5,
   });
   await line.getDelayedQueue(other).schedules.upsert("often", { every: HOUR, payload: "y" });
   const all = await cli(["schedules"]);
@@ -38,6 +40,7 @@ test("schedules shows each one, and one with its next runs in its zone and here"
   expect(all.stdout).toMatch(new RegExp(`^${other} +often +every 1 h +in .* 2 +0 +active$`, "m"));
   const one = await cli(["schedules", name, "nightly"]);
   expect(one.stdout).toContain(`Schedule "nightly" of queue "${name}": active`);
+  expect(one.stdout).toMatch(/^ +lane +"acme"\n +priority +5$/m);
   for (const tick of next) {
     expect(one.stdout).toMatch(/ 02:30:00 Asia\/Tokyo \(here /);
     expect(one.stdout).toContain(`(here ${formatInstant(tick)}, in `);

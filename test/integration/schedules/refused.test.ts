@@ -82,6 +82,13 @@ test.each<[what: string, options: unknown, error: string]>([
     'overlap "skip" needs a reliable queue',
   ],
   ["overlap wait", { ...EVERY, overlap: "wait" }, 'got "wait", which needs lanes'],
+  ["an empty lane", { ...EVERY, lane: "" }, "lane must have 1 to 100 bytes, got 0"],
+  ["a lane that is no text", { ...EVERY, lane: 7 }, "lane must be a string, got number"],
+  [
+    "a priority beyond",
+    { ...EVERY, priority: 101 },
+    "priority must be a whole number between -100 and 100",
+  ],
   ["a limit of nothing", { ...EVERY, limit: 0 }, "limit must be a whole number between 1"],
   ["a version of a half", { ...EVERY, version: 1.5 }, "version must be a whole number"],
 ])("%s is refused, and nothing is stored", async (_, options, error) => {

@@ -316,6 +316,8 @@ function pairsOf(
     ...given("spread", spread, formatDuration),
     ["misfire", `${schedule.misfire}, grace ${formatDuration(schedule.misfireGrace)}`],
     ["overlap", schedule.overlap],
+    ...given("lane", schedule.lane, quoted),
+    ...given("priority", schedule.priority, String),
     ["version", String(version)],
     ...given("set", set, (name) =>
       revision === undefined ? name : `${name}, declared in revision ${revision}`,

@@ -125,7 +125,8 @@ function NameCell({ name, state, needs }) {
   </span>`;
 }
 
-function whenOf({ every, phase, cron, timeZone, overlap, misfire, set, revision }) {
+function whenOf({ every, phase, cron, timeZone, set, revision, ...others }) {
+  const { overlap, misfire, lane, priority } = others;
   const rule = isKnown(every)
     ? `every ${duration(every)}${phase > 0 ? ` at ${duration(phase)}` : ""}`
     : isKnown(cron)
@@ -133,6 +134,14 @@ function whenOf({ every, phase, cron, timeZone, overlap, misfire, set, revision 
       : "a calendar of its own";
   return html`<span>
     ${rule}<br /><small class="quiet">misfire ${misfire}, overlap ${overlap}</small>
+    ${
+      isKnown(lane ?? priority) &&
+      html`<br /><small class="quiet"
+          >${isKnown(lane) && html`lane${" "}<${Text} of=${lane} length=${60} />`}${
+            isKnown(priority) && `${isKnown(lane) ? ", " : ""}priority ${priority}`
+          }</small
+        >`
+    }
     ${
       isKnown(set) &&
       html`<br /><small class="quiet"
