@@ -173,6 +173,19 @@ export class Clerk {
     });
   }
 
+  /** Lets a lane rest. Where the flow has no lanes any more, this is refused. */
+  async hold(lane: string, delay: number) {
+    await this.#call("hold", { lane, delay }, async () => {
+      try {
+        await this.queue.flow.hold(lane, delay);
+        return true;
+      } catch (error) {
+        if (error instanceof TypeError) return false;
+        throw error;
+      }
+    });
+  }
+
   /** Returns whether it has worked. */
   async clearFlow(): Promise<boolean> {
     const isDone = await this.#call("clearFlow", {}, async () => {

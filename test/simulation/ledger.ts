@@ -20,6 +20,7 @@ import {
 import { errors, settles, troubles } from "./ledger/calls.ts";
 import { newGroups } from "./ledger/groups.ts";
 import { counted, dropped, guarded, within } from "./ledger/guards.ts";
+import { inHand, rested } from "./ledger/in-hand.ts";
 import { fences, oneAtATime, strictOrder } from "./ledger/sequences.ts";
 import {
   cancelled,
@@ -35,7 +36,7 @@ import {
 import { paused, takenInPause } from "./ledger/pauses.ts";
 import type { Promises, Rule } from "./ledger/promises.ts";
 import { punctual } from "./ledger/punctual.ts";
-import { rated } from "./ledger/rates.ts";
+import { rated, ratedOverChanges } from "./ledger/rates.ts";
 import { restoredFor, restoredOnce, restingAfterRestore } from "./ledger/restores.ts";
 import { inTurn } from "./ledger/turns.ts";
 import { exactYes } from "./ledger/yes.ts";
@@ -79,6 +80,9 @@ const RULES: readonly Rule[] = [
   paused,
   takenInPause,
   rated,
+  ratedOverChanges,
+  inHand,
+  rested,
   punctual,
   inTurn,
   restoredFor,

@@ -31,6 +31,8 @@ export interface ReliableWork {
   readonly mayFreeze?: boolean;
   /** Whether all that one call takes by hand is settled at once. Defaults to false. */
   readonly settlesTogether?: boolean;
+  /** Whether a `nack` with a delay may let the lane rest. Defaults to false. */
+  readonly mayHoldLane?: boolean;
   /** Called when a handler has thrown. */
   readonly onFailure?: (process: SimProcess) => void;
 }
@@ -234,9 +236,13 @@ class ReliableTaker {
   ): Promise<void> {
     const { sim, ledger } = this.#shop;
     const delay = sim.random.pick([undefined, 0, 30, 900]);
-    const args = { delivery: number, ...(verb === "nack" && delay !== undefined && { delay }) };
-    await ledger.call(this.#process, verb, args, () => {
-      if (verb === "nack") return delivery.nack(delay === undefined ? {} : { delay });
+    const { mayHoldLane = false } = this.#work;
+    const terms = {
+      ...(verb === "nack" && delay !== undefined && { delay }),
+      ...(mayHoldLane && verb === "nack" && delay === 900 && { holdLane: true }),
+    };
+    await ledger.call(this.#process, verb, { delivery: number, ...terms }, () => {
+      if (verb === "nack") return delivery.nack(terms);
       if (verb === "reject") return delivery.reject("no good");
       return verb === "ack" ? delivery.ack() : delivery.extend(3000);
     });

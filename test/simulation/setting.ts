@@ -23,6 +23,8 @@ export interface Setting {
   readonly leaseTimeout: number;
   /** How often an attempt fails, from 0 to 1. */
   readonly failing: number;
+  /** Whether a consumer may let the lane rest of a message that has failed. */
+  readonly mayHoldLane: boolean;
   /** How many processes take, and how many offer. */
   readonly takers: number;
   readonly producers: number;
@@ -41,6 +43,7 @@ export function drawSetting({ random }: Sim, fixed: Partial<Setting> = {}): Sett
     retry: random.pick([[0], [50, 500], [10, 1000]]),
     leaseTimeout: random.pick([1000, 3000]),
     failing: 0.25,
+    mayHoldLane: false,
     takers: random.between(1, 2),
     producers: random.between(1, 2),
     ...fixed,
@@ -152,6 +155,7 @@ export function take(
     style: setting.isExclusive ? "subscribe" : random.pick(styles),
     longest: random.pick([50, 800]),
     failing: setting.failing,
+    mayHoldLane: setting.mayHoldLane,
     onFailure,
   });
 }

@@ -4,6 +4,8 @@ const TESTS = ["moves/delayed/paced.test.ts", "moves/queue/flow.test.ts"];
 
 const LANES = ["moves/delayed/in-turns.test.ts", "moves/delayed/in-turns-model.long.test.ts"];
 
+const HANDS = ["moves/delayed/in-hand.test.ts"];
+
 /** Slips in the rate of a queue, and in its lanes. */
 export const FLOW: readonly Mutant[] = [
   {
@@ -30,7 +32,6 @@ export const FLOW: readonly Mutant[] = [
     breaks: "Another rate begins with all of its burst: setting one again and again exceeds it.",
     worlds: ["flow"],
     tests: TESTS,
-    unseen: "The rule judges only windows of one rate.",
     edits: [
       {
         file: "lua/queue/flow.ts",
@@ -196,6 +197,46 @@ export const FLOW: readonly Mutant[] = [
         file: "lua/queue/flow.ts",
         find: `  pcall(endAllRests, function(name)`,
         replace: `  pcall(tostring, function(name)`,
+      },
+    ],
+  },
+  {
+    name: "lane-slots-unused",
+    breaks: "Nobody asks what a lane has in hand: all that its rate lets through becomes ready.",
+    worlds: ["flow"],
+    tests: HANDS,
+    edits: [
+      {
+        file: "lua/places/turns.ts",
+        find: `if settings.slots and one.slots > 0 then one.free =`,
+        replace: `if false then one.free =`,
+      },
+    ],
+  },
+  {
+    name: "queue-slots-unused",
+    breaks: "Nobody asks what the queue has in hand: only its lanes are limited.",
+    worlds: ["flow"],
+    tests: HANDS,
+    edits: [
+      {
+        file: "lua/delayed/in-turns.ts",
+        find: `  if found[11] then space =`,
+        replace: `  if false then space =`,
+      },
+    ],
+  },
+  {
+    name: "hold-ends-with-the-flow",
+    breaks:
+      "Another flow ends what was told of a lane: it goes on while its partner still says no.",
+    worlds: ["flow"],
+    tests: HANDS,
+    edits: [
+      {
+        file: "lua/queue/flow.ts",
+        find: `    return hold and hold > now / 1000 and hold`,
+        replace: `    return nil`,
       },
     ],
   },

@@ -17,7 +17,10 @@ export const flow: World = {
 
   async run(sim) {
     let stopWatching: (() => void) | undefined;
-    const setting = drawSetting(sim, { partitions: sim.random.pick([0, 0, 0, 2]) });
+    const setting = drawSetting(sim, {
+      partitions: sim.random.pick([0, 0, 0, 2]),
+      mayHoldLane: sim.random.chance(0.5),
+    });
     // A partitioned queue has no lanes. Of a single lane the rate is seen exactly.
     const lanes =
       setting.partitions > 0 ? [] : sim.random.pick([["a"], ["a", "b"], ["", "a", "b", "c"]]);
@@ -29,7 +32,7 @@ export const flow: World = {
         await Promise.all([
           ...clerks
             .slice(0, sim.random.between(1, 2))
-            .map((clerk) => changeFlow(shop, clerk, lanes)),
+            .map((clerk) => changeFlow(shop, clerk, setting, lanes)),
           ...pausing.map((clerk) => pauseNowAndThen(shop, clerk)),
         ]);
       },
@@ -48,17 +51,24 @@ export const flow: World = {
 };
 
 /** Sets the flow a few times, and ends it now and then. */
-async function changeFlow({ sim }: Shop, clerk: Clerk, lanes: readonly string[]): Promise<void> {
+async function changeFlow(
+  { sim }: Shop,
+  clerk: Clerk,
+  setting: Setting,
+  lanes: readonly string[],
+): Promise<void> {
   const { random } = sim;
   await sim.go(`${clerk.process.name} sets flows`, clerk.process, async () => {
     for (let i = random.between(1, 4); i > 0; i--) {
       const hasLanes = lanes.length > 0 && random.chance(0.75);
-      const next = hasLanes ? lanesFlow(sim, lanes) : { rate: rateOf(sim) };
+      const next = hasLanes ? lanesFlow(sim, setting, lanes) : { rate: rateOf(sim) };
       const pause = random.magnitude(1, 5000);
       const isClearing = random.chance(0.2);
+      const isHolding = hasLanes && random.chance(0.3);
       if (!sim.wants()) continue;
       if (isClearing) await clerk.clearFlow();
       else await clerk.setFlow(next);
+      if (isHolding) await clerk.hold(random.pick(lanes.filter(Boolean)), 1000);
       await sim.sleep(pause);
     }
   });
@@ -72,16 +82,19 @@ function rateOf({ random }: Sim): Rate {
   };
 }
 
-/** A flow with lanes, some of which have a rate or a weight of their own. */
-function lanesFlow(sim: Sim, lanes: readonly string[]): FlowOptions {
+/** A flow with lanes, some of which have a rate or a weight of their own, and in a reliable queue a limit of what is in hand. */
+function lanesFlow(sim: Sim, { kind }: Setting, lanes: readonly string[]): FlowOptions {
   const { random } = sim;
+  const isReliable = kind === "reliable";
   const lane = (): Lane => ({
     ...(random.chance(0.6) && { rate: rateOf(sim) }),
+    ...(isReliable && random.chance(0.4) && { concurrency: random.between(1, 2) }),
     ...(random.chance(0.3) && { weight: random.pick([0.1, 3]) }),
   });
   const named = lanes.filter((name) => name !== "" && random.chance(0.3));
   return {
     ...(random.chance(0.3) && { rate: rateOf(sim) }),
+    ...(isReliable && random.chance(0.3) && { concurrency: random.between(1, 3) }),
     lane: lane(),
     ...(named.length > 0 && { lanes: Object.fromEntries(named.map((name) => [name, lane()])) }),
     ...(random.chance(0.6) && { ahead: random.pick([1, 2, 5]) }),
