@@ -38,7 +38,7 @@ export abstract class QueueHandle {
   protected constructor(open: OpenQueue) {
     this.name = open.name;
     this.quarantine = new Quarantine(open.parts);
-    this.flow = new Flow(open.flow, open.numbers, open.parts);
+    this.flow = new Flow(open.flow, open.numbers);
     this.#open = open;
   }
 

@@ -93,7 +93,7 @@ end
 });
 
 /** `paceOf(words)`: what a lane may, by its words in `flow`, `step burst cost slots`: a table with these. */
-const paceOf = defineFragment({
+export const paceOf = defineFragment({
   lua: /* lua */ `
 local function paceOf(words)
   -- What is no such text is no limit.

@@ -1,8 +1,8 @@
 import { holdLane } from "../../lua/queue/flow.ts";
-import { lanePage, type WaitingLane } from "../../lua/queue/lanes.ts";
+import { usedRates, type WaitingLane } from "../../lua/queue/lanes.ts";
 import type { Call } from "../../queue/call.ts";
 import { checkNoLanes, hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
-import type { Queue } from "../../queue/queue.ts";
+import { lanesAhead, waitingLanes, type LanesAhead } from "../../queue/lanes.ts";
 import type { Parts } from "./parts.ts";
 
 /** The flow of a queue: each part holds it, and has an equal share of its rate. */
@@ -53,26 +53,31 @@ export class QueueFlow {
 
   /** The lanes in which somebody waits, those with the most first. */
   async lanes(call?: Call): Promise<readonly WaitingLane[]> {
-    const all = await this.#parts.onAll(({ queue }) => lanesOf(queue, call), call);
+    const all = await this.#parts.onAll(({ queue }) => waitingLanes(queue, call), call);
     return all.flat().toSorted((a, b) => b.waiting - a.waiting);
   }
-}
 
-/** The lanes of one part, read in pages. */
-async function lanesOf(queue: Queue, call?: Call): Promise<WaitingLane[]> {
-  const found: WaitingLane[] = [];
-  let from: Buffer | undefined = Buffer.alloc(0);
-  while (from !== undefined) {
-    const args: { from: Buffer; step: number } = { from, step: STEP };
-    const page = await queue.read("look at the lanes of", lanePage, args, call);
-    found.push(...page.lanes);
-    from = page.next;
+  /** What waits in the lanes of each part, and what falls due by `until` (epoch ms): of the first {@link MOST_AHEAD}. */
+  async lanesAhead(until: number, call?: Call): Promise<readonly LanesAhead[]> {
+    const parts = await this.#parts.all(call);
+    const most = Math.ceil(MOST_AHEAD / parts.length);
+    return await Promise.all(parts.map(({ queue }) => lanesAhead(queue, until, most, call)));
   }
-  return found;
+
+  /** How many messages of the rate each part has used up that it does not have again yet. */
+  async used(call?: Call): Promise<number[]> {
+    const ask = { most: 1 };
+    const all = await this.#parts.onAll(
+      ({ queue }) =>
+        queue.read("look at the rate of", usedRates, { ...ask, shares: queue.shares() }, call),
+      call,
+    );
+    return all.map(({ queue }) => queue);
+  }
 }
 
-/** Lanes per script: some 450 us of Redis's time. */
-const STEP = 50;
+/** Messages that a preview looks at, in all parts together. */
+const MOST_AHEAD = 100_000;
 
 function detailOf(flow: FlowOptions): string {
   const parts: string[] = [];

@@ -1,7 +1,22 @@
 import { expect, test } from "vitest";
-import { lanePage } from "../../../src/lua/queue/lanes.ts";
+import {
+  dueLanes,
+  heldLanes,
+  lanePage,
+  retryLanes,
+  usedRates,
+  type DueCursor,
+} from "../../../src/lua/queue/lanes.ts";
 import { run } from "../../../src/lua/script.ts";
-import { newMoves, type Bytes, type Moves } from "../../helpers/moves.ts";
+import { packTrailer } from "../../../src/queue/message/trailer.ts";
+import {
+  asText,
+  message,
+  newMoves,
+  retryFor,
+  type Bytes,
+  type Moves,
+} from "../../helpers/moves.ts";
 import { scriptAt } from "../../helpers/script-at.ts";
 
 const NOW = 5_000_000_000_000;
@@ -74,4 +89,183 @@ test.each([1, 50])("bytes that are no turn end no page early, in pages of %i", a
   const lanes = await lanesIn(queue, step);
   expect(lanes).toContainEqual(["b", 2, undefined]);
   expect(lanes.length).toBeLessThanOrEqual(6);
+});
+
+/** A message in a lane that falls due then. */
+const inLane = (payload: string, deadline: number, lane: string) =>
+  message(payload, deadline, "", { lane, priority: 7 }).delayed;
+
+/** What falls due by `latest`, in pages of `step`. */
+async function dueIn(
+  { redis, keys }: Moves,
+  script: typeof dueLanes,
+  latest: number,
+  step: number,
+) {
+  const found: [due: number, lane: string | undefined][] = [];
+  let next: DueCursor | undefined = { score: "", skip: 0 };
+  let pages = 0;
+  while (next !== undefined) {
+    const page: ReturnType<typeof dueLanes.reply> = await run(redis, script, keys, {
+      ...next,
+      latest,
+      step,
+    });
+    found.push(...page.rows.map(({ due, lane }) => [due, page.names[lane]] as [number, string]));
+    ({ next } = page);
+    pages++;
+  }
+  return { found, pages };
+}
+
+test.each([1, 500])(
+  "due-lanes tells when messages fall due in which lane, in pages of %i",
+  async (step) => {
+    const queue = await newMoves();
+    const old = `R2345678\x03${"\0".repeat(7)}old`;
+    await queue.seed({
+      timeouts: [
+        inLane("a", 1000.5, "acme"),
+        inLane("b", 2000, "bolt"),
+        message("c", 2000).delayed,
+        [old, 2500],
+        ["foreign", 2600],
+        ["", 2700],
+        inLane("d", 3000, "acme"),
+        inLane("e", 3001, "late"),
+      ],
+    });
+    const before = await queue.snapshot();
+    expect((await dueIn(queue, dueLanes, 3000, step)).found).toEqual([
+      [1000.5, "acme"],
+      [2000, "bolt"],
+      [2000, ""],
+      [2500, ""],
+      [2600, ""],
+      [2700, ""],
+      [3000, "acme"],
+    ]);
+    expect(await queue.snapshot()).toEqual(before);
+  },
+);
+
+test("due-lanes reads a herd in pages, each message once, also if some leave meanwhile", async () => {
+  const queue = await newMoves();
+  const lanes = ["acme", "bolt", "coil"];
+  const herd = Array.from({ length: 330 }, (_, i) =>
+    inLane(
+      String.fromCharCode(33 + (i % 90)).repeat(1 + Math.floor(i / 90)),
+      5000,
+      lanes[i % 3] ?? "",
+    ),
+  );
+  await queue.seed({ timeouts: [message("1", 1000).delayed, message("2", 1001).delayed, ...herd] });
+  const { found, pages } = await dueIn(queue, dueLanes, 9000, 100);
+  expect(pages).toBe(4);
+  expect(found).toHaveLength(332);
+  for (const lane of lanes) expect(found.filter(([, name]) => name === lane)).toHaveLength(110);
+  const { redis, keys } = queue;
+  const first = await run(redis, dueLanes, keys, { score: "", skip: 0, latest: 9000, step: 100 });
+  await redis.zremrangebyrank(keys.timeouts, 0, 1);
+  const { score = "", skip = 0 } = first.next ?? {};
+  const second = await run(redis, dueLanes, keys, { score, skip, latest: 9000, step: 1000 });
+  expect(first.rows.length + second.rows.length).toBe(332);
+  expect(second.next).toBeUndefined();
+});
+
+test("due-lanes ends a page early whose messages are large", async () => {
+  const queue = await newMoves();
+  const large = Array.from({ length: 120 }, (_, i) =>
+    inLane(`${i}`.padStart(9000, "x"), i, "acme"),
+  );
+  await queue.seed({ timeouts: large });
+  expect(await dueIn(queue, dueLanes, 9000, 500)).toEqual({
+    found: large.map(([, due]) => [due, "acme"]),
+    pages: 3,
+  });
+});
+
+/** A retry of a message in a lane. */
+const retry = (payload: string, lane: string) => {
+  const trailer = lane === "" ? "" : asText(packTrailer({ lane }));
+  return retryFor(message(payload, 100), "g", 2, trailer);
+};
+
+test("retry-lanes tells when retries fall due in which lane, but for those that wait for a turn", async () => {
+  const queue = await newMoves();
+  const retries = [retry("a", "acme"), retry("b", ""), retry("c", "bolt"), retry("d", "acme")];
+  await queue.seed({
+    retries: [
+      ...retries.slice(0, 3).map(({ name }, i) => [name, 1000 + i] as const),
+      ["no such", 1500],
+      [retries[3]?.name ?? "", 9e15 + 1000],
+    ],
+    retrying: Object.fromEntries(retries.map(({ name, value }) => [name, value])),
+  });
+  const before = await queue.snapshot();
+  expect((await dueIn(queue, retryLanes, 8e15, 2)).found).toEqual([
+    [1000, "acme"],
+    [1001, ""],
+    [1002, "bolt"],
+    [1500, ""],
+  ]);
+  expect(await queue.snapshot()).toEqual(before);
+});
+
+test("used-rates tells what the queue and lanes have used up, in messages", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const now = NOW * 1000;
+  const used = (shares = 1, most = 10) =>
+    run(redis, scriptAt(NOW, usedRates), keys, { shares, most });
+  expect(await used()).toEqual({ now: NOW, queue: 0, lanes: [] });
+  await queue.seed({
+    flow: {
+      kind: "lanes",
+      step: "1000",
+      burst: "50",
+      arrival: `${now + 12_000}`,
+      lane: "20000 5 1 0",
+      "lane:b": "0 0 1 0",
+      "lane:c": "500 100 1 0",
+    },
+    lanePaces: [
+      ["a", now + 30_000],
+      ["b", now + 30_000],
+      ["c", now + 30_000],
+      ["over", now - 1],
+    ],
+  });
+  const before = await queue.snapshot();
+  const lanes = [
+    { lane: "a", used: 1.5 },
+    { lane: "c", used: 60 },
+  ];
+  expect(await used()).toEqual({ now: NOW, queue: 12, lanes });
+  expect(await used(4, 1)).toEqual({ now: NOW, queue: 3, lanes: lanes.slice(0, 1) });
+  expect(await queue.snapshot()).toEqual(before);
+});
+
+test("held-lanes tells which lanes are held, and until when", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const held = Array.from({ length: 700 }, (_, i) => [`hold:lane ${i}`, `${NOW + 1 + i}`] as const);
+  await queue.seed({
+    flow: {
+      kind: "lanes",
+      holds: `${NOW + 1000}`,
+      "hold:over": `${NOW}`,
+      "hold:": `${NOW + 5}`,
+      ...Object.fromEntries(held),
+    },
+  });
+  const found = new Map<string, number>();
+  let cursor = "0";
+  do {
+    const page = await run(redis, scriptAt(NOW, heldLanes), keys, { cursor });
+    for (const { lane, heldUntil } of page.lanes) found.set(lane, heldUntil);
+    ({ cursor } = page);
+  } while (cursor !== "0");
+  const expected = held.map(([field], i) => [field.slice(5), NOW + 1 + i] as const);
+  expect(found).toEqual(new Map([["", NOW + 5], ...expected]));
 });

@@ -286,7 +286,10 @@ function parseRate(option: string, text: string): Rate {
 }
 
 /** Prints what becomes ready in each span; leaves out those in which nothing happens. */
-export async function printPreview(output: Output, { spans, endsAt }: FlowPreview): Promise<void> {
+export async function printPreview(
+  output: Output,
+  { spans, endsAt, seenUntil }: FlowPreview,
+): Promise<void> {
   const rows = spans
     .filter(({ due, ready, waiting }) => due + ready + waiting > 0)
     .map(({ at, due, ready, waiting }) => [
@@ -302,6 +305,9 @@ export async function printPreview(output: Output, { spans, endsAt }: FlowPrevie
       ? `At the end of these spans ${formatCount(last?.waiting ?? 0, "message")} would wait.`
       : `All would be ready by ${formatInstant(Math.ceil(endsAt))}.`,
   );
+  if (seenUntil !== undefined) {
+    output.say(`Only what is due by ${formatInstant(seenUntil)} was looked at: there is too much.`);
+  }
 }
 
 const COLUMNS: readonly Column[] = [
