@@ -151,7 +151,11 @@ local function inTurns(due, now, latest, pace, useUp)
   local later = due[retries] or { {}, {}, false }
   local found = redis.call("HMGET", flow, "ahead", "lane", "own", "rates", "look", "turn", "pause", "target", "slots", "holds", "most", "cursor")
   local ahead, look = tonumber(found[1] or nil) or ${AHEAD}, tonumber(found[5] or nil)
-  local settings = { lane = found[2] or "", own = found[3], rates = found[4], slots = found[9] }
+  local hasStream = redis.call("EXISTS", stream) == 1
+  local isReliable = hasStream or due[retries] ~= nil and makes == "1"
+  -- In a plain queue nobody knows what is in hand.
+  local inHand = isReliable and tonumber(found[11] or nil)
+  local settings = { lane = found[2] or "", own = found[3], rates = found[4], slots = isReliable and found[9] }
   local function reply(fields)
     for i = 1, 18 do
       if fields[i] == nil then fields[i] = false end
@@ -178,13 +182,13 @@ local function inTurns(due, now, latest, pace, useUp)
   local tokens = pace and pace.tokens or math.huge
   local space = math.max(0, ahead - readyCount(-1))
   -- The stream holds what is ready and what is in flight.
-  if found[11] then space = math.max(0, math.min(space, (tonumber(found[11]) or math.huge) - redis.call("XLEN", stream))) end
-  local slot = settings.slots and "2" or found[11] and "1"
+  if inHand then space = math.max(0, math.min(space, inHand - redis.call("XLEN", stream))) end
+  local slot = settings.slots and "2" or inHand and "1"
   local most = math.min(tonumber(limit), tokens, space)
   local chosen, all = deal(most, now, settings)
   local members, deadlines, hasRetries = waitingOf(chosen)
   -- Retries have nowhere else to go: a stream that somebody has deleted is made again.
-  local isStream = hasRetries or redis.call("EXISTS", stream) == 1 or due[retries] ~= nil and makes == "1"
+  local isStream = hasRetries or isReliable
   local messages, readable, poison, unfit, own = unpackDue(members, deadlines, isStream and addressOf, now)
 
   -- What goes, in the order of the turns; and what leaves beside it.
@@ -229,7 +233,7 @@ local function inTurns(due, now, latest, pace, useUp)
   if #fields > 0 then redis.call("HDEL", room, unpack(fields)) end
   dropRetries(names, #names)
   if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
-  settleLanes(all, now, not refusal)
+  local areFree = settleLanes(all, now, not refusal)
   if settings.slots and (moved == 0 or now % 8 == 0) then
     local cursor = tidyHands(found[12] or "0")
     if cursor ~= "0" then redis.call("HSET", flow, "cursor", cursor) elseif found[12] then redis.call("HDEL", flow, "cursor") end
@@ -240,7 +244,7 @@ local function inTurns(due, now, latest, pace, useUp)
     local pause = moved > 0 and ${FIRST_PAUSE} or math.min(${LAST_PAUSE}, 2 * (tonumber(found[7] or nil) or ${FIRST_PAUSE}))
     local isAll = #chosen == most
     -- If it has looked at as many lanes as it looks for, and they had too little, there may be others.
-    local areMore = isAll and most == tonumber(limit) or not isAll and #all == most
+    local areMore = areFree or isAll and most == tonumber(limit) or not isAll and #all == most
     if #chosen > moved or areMore then next = nowMs
     elseif isAll and most == tokens then next = pace.next(moved)
     elseif isAll then next = nowMs + pause

@@ -13,7 +13,7 @@ import { unneededBut } from "./settle.ts";
 
 /**
  * `handsOf(lane, enough)`: how many messages of a lane are in hand; if there seem to be fewer than `enough`, without asking
- * whether they still are.
+ * whether they still are. Then the second result is true, and there may be fewer.
  * `dropHands(found)`: removes those of these members of `hands` whose entries are gone; returns how many.
  */
 export const countHands = defineFragment({
@@ -43,10 +43,14 @@ end
 local function handsOf(lane, enough)
   local prefix = lanePrefix(lane)
   local range = { "[" .. prefix, "(" .. prefix .. "\\255", "BYLEX", "LIMIT", 0, enough }
+  local sure = 0
   while true do
     local found = redis.call("ZRANGE", hands, unpack(range))
+    if #found < enough then return #found, #found > sure end
     -- Behind those that are gone there may be others.
-    if #found < enough or dropHands(found) == 0 then return #found end
+    local gone = dropHands(found)
+    if gone == 0 then return #found end
+    sure = #found - gone
   end
 end
 `,

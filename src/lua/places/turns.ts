@@ -158,7 +158,8 @@ end
  * `holds`, the latest of them.
  *
  * `holdLane(lane, till)`: holds it. A longer hold stays.
- * `goOn(lane, now)`: lets a lane go on that rests, unless it is held; `now` in microseconds. Returns whether it did.
+ * `goOn(lane, now)`: lets a lane go on that rests, or, if it is held, at the end of the hold; `now` in microseconds. Returns
+ * whether it goes on now.
  */
 export const holding = defineFragment({
   keys: ["flow", "lanes", "resting"],
@@ -178,7 +179,11 @@ end
 local function goOn(lane, now)
   local hold = tonumber(redis.call("HGET", flow, "hold:" .. lane) or nil)
   local at = tonumber(redis.call("ZSCORE", lanes, lane) or nil)
-  if not at or at < ${RESTS} or hold and hold > now / 1000 then return false end
+  if not at or at < ${RESTS} then return false end
+  if hold and hold > now / 1000 then
+    redis.call("ZADD", resting, "XX", hold, lane)
+    return false
+  end
   redis.call("ZADD", lanes, "XX", at - ${RESTS}, lane)
   redis.call("ZREM", resting, lane)
   return true
@@ -208,8 +213,8 @@ end
  * lanes that it has looked at. Reads only, but for what is not in hand any more. `settings`: the fields `lane` (what each lane
  * may, unless it has its own), `own` (whether there are such), `rates` and `slots` (whether any lane has a rate, or a limit of
  * what is in hand) of `flow`.
- * `settleLanes(all, now, isSure)`: writes how far these lanes have come, whose `moved` says how many went.
- * `isSure`: whether all turns have gone that were dealt.
+ * `settleLanes(all, now, isSure)`: writes how far these lanes have come, whose `moved` says how many went; returns whether one
+ * has more slots than were seen. `isSure`: whether all turns have gone that were dealt.
  */
 export const dealing = defineFragment({
   keys: ["flow", "turns", "lanes", "resting", "lanePaces"],
@@ -249,7 +254,10 @@ local function settingsOf(names, settings, now)
       one.arrival = math.min(used[i] or 0, now + one.burst * one.step)
       one.tokens = tokensAt(one.arrival, now, one.step, one.burst)
     end
-    if settings.slots and one.slots > 0 then one.free = math.max(0, one.slots - handsOf(name, one.slots)) end
+    if settings.slots and one.slots > 0 then
+      local count, isUnsure = handsOf(name, one.slots)
+      one.free, one.isUnsure = math.max(0, one.slots - count), isUnsure
+    end
     one.left = math.min(one.tokens, one.free or math.huge)
   end
   return all
@@ -304,7 +312,7 @@ local function deal(most, now, settings)
   return chosen, all
 end
 local function settleLanes(all, now, isSure)
-  local times, ended, rests, paces = {}, {}, {}, {}
+  local times, ended, rests, paces, areMore = {}, {}, {}, {}, false
   for _, one in ipairs(all) do
     local at, used = one.start + one.moved * one.cost, one.step > 0 and math.max(one.arrival, now) + one.moved * one.step
     if used and one.moved > 0 then paces[#paces + 1], paces[#paces + 2] = used, one.name end
@@ -315,10 +323,14 @@ local function settleLanes(all, now, isSure)
       -- What was dealt and did not go has used nothing.
       if one.moved >= one.tokens then rest = nextTokens(used, one.step, one.burst) end
       -- Who settles a message lets the lane go on; it looks by itself in case that one is gone.
-      if one.free and one.free <= one.moved then rest = math.max(rest or 0, math.floor(now / 1000) + ${LOOK_AGAIN}) end
+      local isFull = one.free and one.free <= one.moved
+      local hasOther = isFull and one.isUnsure and handsOf(one.name, one.slots) < one.slots
+      if isFull and not hasOther then rest = math.max(rest or 0, math.floor(now / 1000) + ${LOOK_AGAIN}) end
       if rest then
         rests[#rests + 1], rests[#rests + 2] = rest, one.name
         at = at + ${RESTS}
+      elseif hasOther then
+        areMore = true
       end
       if at ~= one.start then times[#times + 1], times[#times + 2] = at, one.name end
     end
@@ -328,6 +340,7 @@ local function settleLanes(all, now, isSure)
   if #times > 0 then redis.call("ZADD", lanes, "XX", unpack(times)) end
   if #ended > 0 then redis.call("ZREM", lanes, unpack(ended)) end
   if #paces > 0 then notePaces(paces, now) end
+  return areMore
 end
 `,
 });

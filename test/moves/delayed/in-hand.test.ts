@@ -28,9 +28,9 @@ async function newLanes(
   return queue;
 }
 
-const moveAt = ({ redis, keys }: Moves, instant: number) =>
+const moveAt = ({ redis, keys }: Moves, instant: number, limit = 100) =>
   run(redis, scriptAt(instant, pacedTransfer.stream), keys, {
-    limit: 100,
+    limit,
     grace: 0,
     claim: 0,
     task: "task",
@@ -75,6 +75,24 @@ test("of each lane only so many messages are in hand, until one is settled", asy
   expect(await moveAt(queue, NOW + 501)).toMatchObject({ moved: 1 });
   expect([...(await deliver(queue)).values()]).toEqual(["a2"]);
   expect(await moveAt(queue, NOW + 502)).toMatchObject({ moved: 0 });
+});
+
+test("an entry that was settled takes no slot, though nobody has looked for it", async () => {
+  const queue = await newLanes(SLOTS, { a: 3 });
+  expect(await moveAt(queue, NOW, 1)).toMatchObject({ moved: 1 });
+  await acknowledge(queue, (await deliver(queue)).keys());
+  expect(await moveAt(queue, NOW, 1)).toMatchObject({ moved: 1, next: NOW });
+  expect(await moveAt(queue, NOW, 1)).toMatchObject({ moved: 1 });
+});
+
+test("in a plain queue nothing is in hand: no limit of it holds anything back", async () => {
+  const queue = await newLanes({ lane: "0 0 1 1", slots: "1", most: "2" }, { a: 5 });
+  await queue.redis.del(queue.keys.stream);
+  const args = { limit: 100, grace: 0, claim: 0, task: "task", known: 0, makes: 1, mark: 0 };
+  const move = scriptAt(NOW, pacedTransfer.list);
+  expect(await run(queue.redis, move, queue.keys, { ...args, shares: 1 })).toMatchObject({
+    moved: 5,
+  });
 });
 
 test("if nobody tells that a message was settled, the mover sees it a second later", async () => {
@@ -209,6 +227,17 @@ test("a lane that is held rests until then, and the others go on", async () => {
   expect(await moveAt(queue, NOW + 1099)).toMatchObject({ moved: 0, next: NOW + 1100 });
   expect(await moveAt(queue, NOW + 1100)).toMatchObject({ moved: 2 });
   expect(await redis.hkeys(keys.flow)).toEqual(expect.not.arrayContaining(["holds", "hold:a"]));
+});
+
+test("if a slot of a lane is freed that is held, it goes on when the hold ends", async () => {
+  const queue = await newLanes(SLOTS, { a: 3 });
+  const { redis, keys } = queue;
+  await moveAt(queue, NOW);
+  await run(redis, scriptAt(NOW, holdLane), keys, { name: "a", duration: 20 });
+  await acknowledge(queue, (await deliver(queue)).keys());
+  await freeAt(queue, NOW + 1, "a");
+  expect(await moveAt(queue, NOW + 1)).toMatchObject({ moved: 0, next: NOW + 20 });
+  expect(await moveAt(queue, NOW + 20)).toMatchObject({ moved: 1 });
 });
 
 test("a hold outlasts another flow with lanes, and a slot that is freed; it ends with the lanes", async () => {

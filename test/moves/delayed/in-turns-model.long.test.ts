@@ -10,7 +10,7 @@ import {
   pacedTransfer,
   type TransferReply,
 } from "../../../src/lua/delayed/transfer.ts";
-import { setFlow } from "../../../src/lua/queue/flow.ts";
+import { freeSlots, holdLane, setFlow } from "../../../src/lua/queue/flow.ts";
 import { countWaiting } from "../../../src/lua/queue/stats.ts";
 import { ack, giveBackEntries, retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
@@ -62,22 +62,35 @@ interface Pace {
 
 interface LanePace extends Pace {
   readonly cost: number;
+  /** How many may be in hand; 0 for any number. */
+  readonly slots: number;
 }
 
 interface Flow {
   readonly kind: "none" | "paced" | "lanes";
   readonly pace: Pace | undefined;
   readonly ahead: number;
+  /** How many of the queue may be in hand; 0 for any number. */
+  readonly most: number;
   readonly lane: LanePace;
   readonly own: ReadonlyMap<string, LanePace>;
 }
 
-const FREE: LanePace = { step: 0, burst: 0, cost: 1 };
-const NO_FLOW: Flow = { kind: "none", pace: undefined, ahead: 1e15, lane: FREE, own: new Map() };
+const FREE: LanePace = { step: 0, burst: 0, cost: 1, slots: 0 };
+const NO_FLOW: Flow = {
+  kind: "none",
+  pace: undefined,
+  ahead: 1e15,
+  most: 0,
+  lane: FREE,
+  own: new Map(),
+};
+/** When a mover looks again at a lane that has too much in hand, if nobody tells it that a slot is free (ms). */
+const LOOK_AGAIN = 1000;
 
 const addressOf = ({ deadline, id }: Held) => packAddress(deadline, id);
 
-const wordsOf = ({ step, burst, cost }: LanePace) => `${step} ${burst} ${cost} 0`;
+const wordsOf = ({ step, burst, cost, slots }: LanePace) => `${step} ${burst} ${cost} ${slots}`;
 
 /** How many may go now, if the rate is used up until `arrival` (all in microseconds). */
 function tokensAt(arrival: number, at: number, { step, burst }: Pace): number {
@@ -112,6 +125,12 @@ class Case {
   #ready: Held[] = [];
   readonly #inFlight = new Map<string, { readonly message: Held; readonly consumer: string }>();
   readonly #isOwn = new Set<string>();
+  /** The messages whose entries have a slot: of the queue (1), or of their lane (2). */
+  readonly #slots = new Map<string, 1 | 2>();
+  /** Those of them that count for their lane. */
+  readonly #hands = new Set<string>();
+  /** Until when lanes are held (ms). */
+  readonly #holds = new Map<string, number>();
   #lastEntry = "0-0";
   /** By business key the message that holds it. */
   readonly #holders = new Map<string, string>();
@@ -140,14 +159,17 @@ class Case {
     await redis.set(this.#clock, this.#now);
     if (this.#isReliable) await redis.xgroup("CREATE", keys.stream, GROUP, "$", "MKSTREAM");
     try {
-      await this.#set();
+      await this.#set(this.#aFlow("lanes"));
       for (let i = 0; i < STEPS; i++) {
         await this.#step();
         await this.#check(i % 10 === 0);
       }
       await this.#end();
     } catch (error) {
-      throw new Error(`after ${this.#story.slice(-12).join("; ")}`, { cause: error });
+      throw new Error(
+        `after ${this.#story.slice(-Number(process.env["FUZZ_STORY"] ?? 12)).join("; ")}`,
+        { cause: error },
+      );
     }
   }
 
@@ -194,6 +216,7 @@ class Case {
       ...more,
     ];
     if (random.once(25)) await this.#set();
+    else if (random.once(25)) await this.#hold();
     else if (random.once(60)) await this.#clear();
     else if (random.once(20)) await this.#turnFlag();
     else await random.pick(steps)();
@@ -316,6 +339,17 @@ class Case {
     const key = this.#flagKey(name);
     await (isSet ? this.#moves.redis.del(key) : this.#moves.redis.set(key, "1"));
     this.#flags.set(name, !isSet);
+  }
+
+  async #hold(): Promise<void> {
+    const { redis, keys } = this.#moves;
+    const name = this.#random.pick(["", "a", "b", "c"]);
+    const duration = this.#random.pick([1, 20, 200, 2000]);
+    this.#story.push(`hold ${name} for ${duration}`);
+    const isHeld = await run(redis, this.#by(holdLane), keys, { name, duration });
+    expect(isHeld).toBe(this.#flow.kind === "lanes" && this.#target === undefined);
+    const until = Math.ceil(this.#now / 1000 + duration);
+    if (isHeld) this.#holds.set(name, Math.max(until, this.#holds.get(name) ?? 0));
   }
 
   #flagKey(name: string): string {
@@ -448,6 +482,21 @@ class Case {
       }
     }
     for (const [entry] of some) this.#inFlight.delete(entry);
+    if (how !== 2) await this.#free(some.map(([, { message }]) => message));
+  }
+
+  /** Messages have left their hands, and who settled them tells their lanes. */
+  async #free(messages: readonly Held[]): Promise<void> {
+    const { redis, keys } = this.#moves;
+    const lanes = new Set<string>();
+    for (const { n, lane } of messages) {
+      if (this.#slots.has(n)) lanes.add(lane);
+      this.#slots.delete(n);
+      this.#hands.delete(n);
+    }
+    const rows = [...lanes].map((name) => ({ name }));
+    if (rows.length > 0)
+      await run(redis, this.#by(freeSlots), keys, { channel: keys.channel }, rows);
   }
 
   /** A consumer dies, and what it had is ready again. */
@@ -473,6 +522,9 @@ class Case {
   async #expectReady(messages: readonly Held[]): Promise<void> {
     expect(await this.#readNew()).toEqual(messages.map(({ n }) => n));
     this.#ready.push(...messages);
+    // Their slots pass to their new entries.
+    for (const { n } of messages)
+      if (this.#slots.get(n) === 2 && this.#limitsLanes) this.#hands.add(n);
   }
 
   /** The payloads of what has become ready since the last look. */
@@ -502,8 +554,8 @@ class Case {
       ahead: flow.ahead,
       lane: wordsOf(flow.lane),
       rates: rates ? 1 : 0,
-      most: 0,
-      slots: 0,
+      most: flow.most,
+      slots: limitsLanes(flow) ? 1 : 0,
     };
     const rows = [...flow.own].map(([name, own]) => ({ name, own: wordsOf(own) }));
     await run(redis, this.#by(setFlow), keys, args, rows);
@@ -523,11 +575,13 @@ class Case {
     this.#flow = isLater ? { ...NO_FLOW, kind: "lanes", pace } : flow;
     this.#target = isLater ? flow : undefined;
     this.#gone = [];
+    if (!this.#limitsLanes) this.#hands.clear();
+    if (flow.kind !== "lanes") this.#holds.clear();
     const kind = await redis.hget(keys.flow, "kind");
     expect(kind ?? "none").toBe(this.#flow.kind);
   }
 
-  #aFlow(): Flow {
+  #aFlow(kind?: "lanes"): Flow {
     const random = this.#random;
     const paceOf = (): Pace => ({
       step: random.pick([1000, 1_000_000 / 30, 100_000, 350_000]),
@@ -536,15 +590,18 @@ class Case {
     const laneOf = (): LanePace => ({
       ...(random.once(2) ? FREE : paceOf()),
       cost: random.pick([1, 1, 1, 1 / 3, 0.01, 100]),
+      slots: random.once(3) ? random.pick([1, 2, 5]) : 0,
     });
     const pace = random.once(2) ? paceOf() : undefined;
-    if (random.once(8)) return NO_FLOW;
-    if (random.once(8)) return { ...NO_FLOW, kind: "paced", pace: pace ?? paceOf() };
+    if (kind === undefined && random.once(8)) return NO_FLOW;
+    if (kind === undefined && random.once(8))
+      return { ...NO_FLOW, kind: "paced", pace: pace ?? paceOf() };
     const own = ["a", "b", "d"]
       .filter(() => random.once(3))
       .map((name) => [name, laneOf()] as const);
     const ahead = random.pick([1, 2, 2, 3, 8, 100]);
-    return { kind: "lanes", pace, ahead, lane: laneOf(), own: new Map(own) };
+    const most = random.once(4) ? random.pick([1, 3, 10]) : 0;
+    return { kind: "lanes", pace, ahead, most, lane: laneOf(), own: new Map(own) };
   }
 
   #limitOf(lane: string): LanePace {
@@ -562,7 +619,29 @@ class Case {
   }
 
   get #space(): number {
-    return Math.max(0, this.#flow.ahead - this.#ready.length);
+    const { ahead, most } = this.#flow;
+    const inHand = this.#ready.length + this.#inFlight.size;
+    const free = this.#isReliable && most > 0 ? most - inHand : Infinity;
+    return Math.max(0, Math.min(ahead - this.#ready.length, free));
+  }
+
+  /** Whether any lane has a limit of what is in hand. In a plain queue nobody knows that. */
+  get #limitsLanes(): boolean {
+    return this.#isReliable && limitsLanes(this.#flow);
+  }
+
+  #freeOf(lane: string): number {
+    const { slots } = this.#limitOf(lane);
+    if (!this.#isReliable || slots === 0) return Infinity;
+    const all = [...this.#ready, ...[...this.#inFlight.values()].map(({ message }) => message)];
+    return Math.max(
+      0,
+      slots - all.filter((one) => one.lane === lane && this.#hands.has(one.n)).length,
+    );
+  }
+
+  #isHeld(lane: string): boolean {
+    return (this.#holds.get(lane) ?? 0) > this.#ms;
   }
 
   /* The transfer. */
@@ -673,6 +752,14 @@ class Case {
     for (const lane of new Set(messages.map((one) => one.lane))) {
       const count = messages.filter((one) => one.lane === lane).length;
       expect(count, `of lane ${lane}`).toBeLessThanOrEqual(this.#tokensOf(lane));
+      expect(count, `in hand of lane ${lane}`).toBeLessThanOrEqual(this.#freeOf(lane));
+      expect(this.#isHeld(lane), `${lane} is held`).toBe(false);
+    }
+    for (const { n, lane } of inLanes && this.#isReliable ? messages : []) {
+      const isOfLane = this.#limitOf(lane).slots > 0;
+      if (isOfLane) this.#hands.add(n);
+      if (isOfLane || this.#limitsLanes || this.#flow.most > 0)
+        this.#slots.set(n, isOfLane ? 2 : 1);
     }
     for (const n of [...moved, ...dropped]) this.#drop(n);
     this.#ready.push(...messages);
@@ -803,12 +890,16 @@ class Case {
     if (!isReal || next <= this.#ms) return;
     this.seen.waits++;
     for (const one of waits) {
-      const isStuck = tokens > 0 && space > 0 && this.#tokensOf(one.lane) > 0;
+      const isLaneFree = this.#freeOf(one.lane) > 0 && !this.#isHeld(one.lane);
+      const isStuck = tokens > 0 && space > 0 && this.#tokensOf(one.lane) > 0 && isLaneFree;
       expect(isStuck, `${one.n} of lane ${one.lane} waits, and may go`).toBe(false);
     }
     const ofLanes = waits.map(({ lane }) => {
-      if (this.#tokensOf(lane) > 0) return this.#ms;
-      return nextOf(this.#arrivals.get(lane) ?? 0, this.#now, this.#limitOf(lane));
+      const hold = this.#holds.get(lane) ?? 0;
+      const slot = this.#freeOf(lane) > 0 ? this.#ms : this.#ms + LOOK_AGAIN;
+      if (this.#tokensOf(lane) > 0) return Math.max(hold, slot);
+      const token = nextOf(this.#arrivals.get(lane) ?? 0, this.#now, this.#limitOf(lane));
+      return Math.max(hold, slot, token);
     });
     const byWhen = Math.max(ofQueue, Math.min(...ofLanes));
     expect(next, "the next look").toBeLessThanOrEqual(
@@ -881,8 +972,9 @@ class Case {
       await this.#set(NO_FLOW);
       await this.#move({ limit: 100, grace: 0, isList: !this.#isReliable });
     }
-    const { timeouts, room, turns, lanes, resting, lanePaces, flow, retries, retrying } = keys;
-    const all = [timeouts, room, turns, lanes, resting, lanePaces, flow, retries, retrying];
+    const { timeouts, room, turns, lanes, resting, lanePaces, hands, flow, retries, retrying } =
+      keys;
+    const all = [timeouts, room, turns, lanes, resting, lanePaces, hands, flow, retries, retrying];
     const left = await Promise.all(
       all.map(async (key) => ((await redis.exists(key)) === 1 ? key : "")),
     );
@@ -893,6 +985,10 @@ class Case {
 
 function limitIn({ lane, own }: Flow, name: string): LanePace {
   return own.get(name) ?? lane;
+}
+
+function limitsLanes({ lane, own }: Flow): boolean {
+  return [lane, ...own.values()].some(({ slots }) => slots > 0);
 }
 
 function nameOf({ n, lane, priority, deadline, key }: Held): string {

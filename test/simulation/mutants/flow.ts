@@ -221,7 +221,7 @@ export const FLOW: readonly Mutant[] = [
     edits: [
       {
         file: "lua/delayed/in-turns.ts",
-        find: `  if found[11] then space =`,
+        find: `  if inHand then space =`,
         replace: `  if false then space =`,
       },
     ],
