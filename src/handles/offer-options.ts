@@ -43,9 +43,10 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
 
   /**
    * With `"replace"`: how many milliseconds after its key was first offered the message is due at the latest, however
-   * often it is replaced.
+   * often it is replaced, and by whom: the earliest limit stays until the key is free.
    *
-   * The first offer is the first one since the key was last free, with or without `maxWait`. Defaults to no limit.
+   * The first offer is the first one since the key was last free, with or without `maxWait`. Costs 8 bytes of the key's entry.
+   * Defaults to no limit.
    */
   readonly maxWait?: number;
 

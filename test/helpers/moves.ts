@@ -300,10 +300,13 @@ export const asAddress = ({ address }: Message): Bytes => address;
 export const asMember = ({ member }: Message): Bytes => member;
 
 /** An entry of the index of business keys: the address of the message, and the outcome of its offer. */
-export function indexEntry({ address }: Message, outcome = 0, since?: number): Bytes {
-  const bytesOfSince = Buffer.alloc(since === undefined ? 0 : 8);
-  if (since !== undefined) bytesOfSince.writeBigUInt64BE(BigInt(since));
-  return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
+export function indexEntry({ address }: Message, outcome = 0, ...instants: number[]): Bytes {
+  const packed = instants.map((instant) => {
+    const eight = Buffer.alloc(8);
+    eight.writeBigUInt64BE(BigInt(instant));
+    return asText(eight);
+  });
+  return address + String.fromCodePoint(outcome) + packed.join("");
 }
 
 /** The name of a message that waits for a retry; see the fragment `retry`. */

@@ -28,7 +28,8 @@ export interface KeyedReply {
  * empty `key` means no key: such a message is added as by `offer`, and not indexed.
  *
  * `rule` says what to do if the key is held already: `ignore`, `replace` or `update`. `maxWait` may be empty; otherwise a
- * message is due at the latest that many milliseconds after the first offer since the key was last free.
+ * message is due at the latest that many milliseconds after the first offer since the key was last free, and so is every one
+ * that replaces it. Of several limits the earliest holds.
  *
  * A retrying message is replaced for all groups that retry it, and its deadline is when it is due for the first of them.
  * Its key was free while it was ready and in flight, so the offer that replaces it is the first since then.
@@ -66,10 +67,8 @@ local puts, puttingWith, members, deadlines, offered, results
 local refusal, added, known, first, rank
 local only
 
--- \`since\`: when the key was first offered (epoch ms); nil without \`maxWait\`.
-local function dueBy(deadline, delay, maxWait, since)
-  deadline = tonumber(deadline) or deadlineAfter(now, delay)
-  return maxWait == "" and deadline or math.min(deadline, math.ceil(since + maxWait))
+local function dueBy(deadline, delay, cap)
+  return math.min(tonumber(deadline) or deadlineAfter(now, delay), cap or math.huge)
 end
 
 -- Most offers come alone, with a key that nobody holds.
@@ -79,9 +78,10 @@ if the only row then
     only = { member, delay, deadline, key, rule, maxWait, held }
   else
     local since = maxWait ~= "" and math.floor(now) or nil
-    deadline = dueBy(deadline, delay, maxWait, since)
+    local cap = since and math.ceil(since + maxWait)
+    deadline = dueBy(deadline, delay, cap)
     local address = packAddress(deadline, member)
-    local entry = key ~= "" and address .. packOutcome(0, since) or nil
+    local entry = key ~= "" and address .. packOutcome(0, since, cap) or nil
     local indexed = entry and redis.pcall("HSET", businessKeys, key, entry)
     if type(indexed) == "table" then return rare().refuseOffer(indexed, { member }) end
     local isNew
@@ -137,17 +137,21 @@ if not puts then
 
     local since = old and sinceOf(old)
     local outcome = old and 2 or 0
+    local cap = old and old.place ~= "retrying" and rare().capIn(old.entry) or nil
     if old and rule == "update" then
       deadline, outcome = old.deadline, 3
     else
-      if maxWait ~= "" then since = since or math.floor(now) end
-      deadline = dueBy(deadline, delay, maxWait, since)
+      if maxWait ~= "" then
+        since = since or math.floor(now)
+        cap = math.min(cap or math.huge, math.ceil(since + maxWait))
+      end
+      deadline = dueBy(deadline, delay, cap)
     end
 
     local address = packAddress(deadline, member)
     local put = { member = member, deadline = deadline, old = old, oldEntry = old and old.entry, at = #results + 1 }
     if key ~= "" then
-      put.key, put.entry = key, address .. packOutcome(outcome, since)
+      put.key, put.entry = key, address .. packOutcome(outcome, since, cap)
       puttingWith[key] = put
     end
     puts[#puts + 1] = put

@@ -3,10 +3,11 @@ import { wholeAt } from "./address.ts";
 
 /*
  * Entries of the index of business keys, a HASH, key -> entry. An entry is
- * `address(24) | outcome(1) | since(8, big-endian epoch ms)`: the address of the delayed or retrying message that holds
- * the key, the outcome of its offer (a position in `OUTCOMES`; 0 for a retrying message), and when the key was first
- * offered since it was last free. `since` is present from the first replacement on. Foreign programs may have written
- * anything.
+ * `address(24) | outcome(1) | since(8) | cap(8)`, instants as big-endian epoch ms: the address of the delayed or retrying
+ * message that holds the key, the outcome of its offer (a position in `OUTCOMES`; 0 for a retrying message), when the key was
+ * first offered since it was last free, and the latest deadline that a replacement may have. `since` is present from the first
+ * replacement on, and `cap` from the first offer with a `maxWait` on. Foreign programs may have written anything, and older
+ * releases leave `cap` out.
  */
 
 /** `pointsTo(entry, id)`: whether an entry, which may be missing, points to the message with this id of 16 bytes. */
@@ -32,6 +33,7 @@ end
  *
  * `outcomeIn(entry)`: the outcome.
  * `sinceIn(entry)`: when the key was first offered; nil before the first replacement.
+ * `capIn(entry)`: the latest deadline that a replacement may have; nil without one.
  */
 export const outcomeIn = defineFragment({
   needs: [wholeAt],
@@ -43,15 +45,20 @@ local function sinceIn(entry)
   if #entry < 33 then return nil end
   return wholeAt(entry, 26)
 end
+local function capIn(entry)
+  if #entry < 41 then return nil end
+  return wholeAt(entry, 34)
+end
 `,
 });
 
-/** `packOutcome(outcome, since)`: what follows the address in an entry; `since` may be nil. */
+/** `packOutcome(outcome, since, cap)`: what follows the address in an entry; `cap` may be nil, and then `since` too. */
 export const packOutcome = defineFragment({
   lua: /* lua */ `
-local function packOutcome(outcome, since)
+local function packOutcome(outcome, since, cap)
   if not since then return string.char(outcome) end
-  return string.char(outcome) .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296)
+  local entry = string.char(outcome) .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296)
+  return cap and entry .. struct.pack(">I4I4", math.floor(cap / 4294967296), cap % 4294967296) or entry
 end
 `,
 });

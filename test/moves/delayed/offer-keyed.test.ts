@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { IN_PART } from "../../../src/failure.ts";
+import { reschedule } from "../../../src/lua/delayed/reschedule.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
 import {
@@ -21,6 +22,9 @@ const [old, late] = [message("o", 2000, KEY), message("z", 9000)];
 const [sooner, later] = [message("p", 1000, KEY), message("p", 3000, KEY)];
 // When the key was first offered, in milliseconds, from the first message's stamp.
 const SINCE = STAMP / 1000;
+
+/** Only the first replacement here has no `maxWait`. */
+const capOf = (i: number, due: number) => (i === 0 ? [] : [due]);
 
 describe.each([
   { order: "addresses", element: asAddress, isExact: false },
@@ -111,6 +115,43 @@ describe.each([
       timeouts: [kept.delayed, late.delayed],
       order: orderWith(kept),
       businessKeys: { [KEY]: indexEntry(kept, 3, SINCE) },
+    });
+  });
+
+  test("maxWait stays with the key: neither an offer without one nor a longer one lifts it", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const [far, limit] = [9e12, SINCE + 1000];
+    for (const [i, [rule, due]] of [
+      ["replace", far],
+      ["replace:1000", limit],
+      ["replace", limit],
+      ["replace:5000", limit],
+      ["update", limit],
+      ["replace:400", limit - 600],
+      ["replace", limit - 600],
+      ["replace:1000", limit - 600],
+    ].entries()) {
+      const one = message(`${i}`, far, KEY);
+      expect(await offerOne(queue, one, String(rule)), `${rule}, ${i}`).toMatchObject({
+        deadline: due,
+      });
+      const stored = message(`${i}`, Number(due), KEY);
+      const entry = indexEntry(stored, rule === "update" ? 3 : 2, SINCE, ...capOf(i, Number(due)));
+      expect((await queue.snapshot())["businessKeys"]).toEqual({ [KEY]: entry });
+    }
+  });
+
+  test("a message may be moved behind its maxWait, and the next one that replaces it may not", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const { redis, keys } = queue;
+    await offerOne(queue, message("a", 9e12, KEY), "replace:1000");
+    const to = { id: "", key: KEY, delay: "", deadline: 8e12 };
+    const moved = await run(redis, reschedule, keys, { channel: keys.channel, ...to });
+    expect(moved).toMatchObject({ deadline: 8e12 });
+    expect(await offerOne(queue, message("b", 9e12, KEY), "replace")).toMatchObject({
+      deadline: SINCE + 1000,
     });
   });
 
