@@ -1,4 +1,5 @@
 import {
+  isAbout,
   copiesOf,
   deliveriesTo,
   earliestOf,
@@ -7,6 +8,7 @@ import {
   isPlain,
   isStored,
   isUndone,
+  limitOf,
   LOSES_CONNECTION,
   mayBeAbout,
   mayBeStored,
@@ -268,7 +270,8 @@ export const early: Rule = (story) =>
 
 /**
  * **An offer that resolves has an id, and a deadline: the server's time plus the delay**, rounded up. A delay that is over
- * when the offer reaches Redis, as one of 0 is, is rounded down: the message is due at once.
+ * when the offer reaches Redis, as one of 0 is, is rounded down: the message is due at once. A `maxWait` of its key may make
+ * it sooner.
  */
 export const deadlines: Rule = (story) => {
   const stepped = story.faults.find(({ kind }) => kind === "clock-step")?.index ?? Infinity;
@@ -283,12 +286,25 @@ export const deadlines: Rule = (story) => {
     if (delay === undefined || maxWait !== undefined || offer.deadline === undefined) return [];
     const exactly = offer.begun.now + delay - EXACT;
     const mayBeOver = exactly <= offer.ended.now;
-    const least = mayBeOver ? Math.floor(exactly) : exactly;
+    const least = Math.min(mayBeOver ? Math.floor(exactly) : exactly, limitOf(offer, story));
     const most = offer.ended.now + delay + 1;
     if (least <= offer.deadline && offer.deadline <= most) return [];
+    if (copiesOf(offer, story) > 1 && isMovedMeanwhile(offer, story)) return [];
     return [`deadline: ${nameOf(offer)} got ${offer.deadline}, not ${least} to ${most}`];
   });
 };
+
+/** Whether the first copy of an offer may have been moved before its second one was answered with the deadline as it is. */
+function isMovedMeanwhile(offer: Offer, story: Story): boolean {
+  return story
+    .callsOf("reschedule", "promote")
+    .some(
+      (call) =>
+        isAbout(call, offer, story) &&
+        mayHaveTakenEffect(call) &&
+        call.begun.index < (offer.ended?.index ?? Infinity),
+    );
+}
 
 /**
  * **In order**: a process gets messages in the order of their deadlines, and messages of one producer with equal

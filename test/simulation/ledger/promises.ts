@@ -275,7 +275,17 @@ function offeredFor(offer: Offer, story: Story): number {
   // Nobody knows which deadline it has kept.
   if (onDuplicate !== undefined && (String(onDuplicate) === "update" || maxWait !== undefined))
     return 0;
-  return instant ?? offer.begun.now + (delay ?? 0);
+  return Math.min(instant ?? offer.begun.now + (delay ?? 0), limitOf(offer, story));
+}
+
+/** The earliest deadline to which a `maxWait` may bind a message that replaces another one (epoch ms); Infinity without one. */
+export function limitOf({ key, args, ended }: Offer, story: Story): number {
+  if (key === undefined || args["onDuplicate"] !== "replace") return Infinity;
+  const before = [...story.offers.values()].filter(
+    (other) => other.key === key && other.begun.index < (ended?.index ?? Infinity),
+  );
+  const waits = before.map((other) => (other.args["maxWait"] as number | undefined) ?? Infinity);
+  return Math.floor(Math.min(...before.map(({ begun }) => begun.now)) + Math.min(...waits));
 }
 
 function rescheduledTo(call: Call): number {
