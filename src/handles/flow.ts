@@ -2,7 +2,14 @@ import type { QueueFlow } from "../partitions/parts/queue-flow.ts";
 import type { Numbers, Spans } from "../partitions/parts/numbers.ts";
 import { callOf, checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
-import { checkFlow, checkLane, limitsLanes, paceOf, type FlowOptions } from "../queue/flow.ts";
+import {
+  checkFlow,
+  checkLane,
+  laneOf,
+  limitsLanes,
+  paceOf,
+  type FlowOptions,
+} from "../queue/flow.ts";
 import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { playLanes, type PlayedSpans } from "./lane-spans.ts";
 import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
@@ -51,17 +58,28 @@ export interface StateOptions extends CallOptions {
 export interface FlowState {
   /** How many messages and retries wait, in all lanes. */
   readonly waiting: number;
-  /** The lanes in which they wait, those with the most first; empty if the queue has no lanes. */
+  /**
+   * The lanes in which they wait, of which messages are in hand where that is limited, or that are held: those in which most wait
+   * first, then those with most in hand. Empty if the queue has no lanes.
+   */
   readonly lanes: readonly LaneState[];
 }
 
-/** What waits in a lane. */
+/** A lane now. */
 export interface LaneState {
   /** Its name; empty for messages that were offered without a lane. */
   readonly lane: string;
-  /** How many messages and retries wait in it: at least 1. */
+  /** How many messages and retries wait in it. */
   readonly waiting: number;
-  /** Until when none of them becomes ready, since the lane has used its rate up or is held (epoch ms on the server's clock); undefined if it may go on. */
+  /**
+   * How many of its messages are in hand: ready or in flight, in all processes. Undefined if the flow limits the `concurrency` of
+   * no lane like this. Those that became ready before the limit was set are not counted.
+   */
+  readonly running: number | undefined;
+  /**
+   * Until when no message of it becomes ready, since the lane has used its rate up, has as much in hand as it may, or is held (epoch ms on the server's
+   * clock); undefined if it may go on.
+   */
   readonly restsUntil: number | undefined;
 }
 
@@ -121,7 +139,8 @@ export class Flow {
   /**
    * Returns what waits for its turn now: how many, and the lanes with the most. Counted in pages, so that it is no snapshot of
    * a busy queue; a retry that was cancelled while it waited counts until its turn. Counts all lanes in which somebody waits:
-   * costs some 9 us of Redis's time for each, 50 in a script.
+   * costs some 9 us of Redis's time for each, 50 in a script. Where lanes have a `concurrency` it asks of each message in hand whether it
+   * still is, which costs some 3 us for each.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
    */
@@ -131,11 +150,15 @@ export class Flow {
     checkWhole("limit", limit, 1, 1000);
     checkSignal(signal);
     const call = callOf(options);
-    const lanes = await this.#flow.lanes(call);
+    const [flow, lanes] = await Promise.all([this.get(call), this.#flow.lanes(call)]);
     const inLanes = lanes.reduce((total, { waiting }) => total + waiting, 0);
     // Without lanes, what waits is what is due.
     const waiting = inLanes > 0 ? inLanes : (await this.#numbers.stats(call)).waiting;
-    return { waiting, lanes: lanes.slice(0, limit) };
+    const shown = lanes.slice(0, limit).map(({ running, ...one }) => {
+      const isLimited = flow !== undefined && laneOf(flow, one.lane).concurrency !== undefined;
+      return { ...one, running: isLimited ? running : undefined };
+    });
+    return { waiting, lanes: shown };
   }
 
   /**

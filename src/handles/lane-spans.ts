@@ -1,5 +1,5 @@
 import type { Spans } from "../partitions/parts/numbers.ts";
-import { paceOf, type FlowOptions, type Lane, type Rate } from "../queue/flow.ts";
+import { laneOf, paceOf, type FlowOptions, type Rate } from "../queue/flow.ts";
 import type { DueInLane, LanesAhead } from "../queue/lanes.ts";
 import { setImmediate } from "../time/runtime.ts";
 
@@ -169,8 +169,7 @@ class Play {
   }
 
   #laneOf(name: string): LanePlay {
-    const { lane = {}, lanes = {} } = this.#flow;
-    const { rate, weight = 1 }: Lane = (Object.hasOwn(lanes, name) ? lanes[name] : lane) ?? {};
+    const { rate, weight = 1 } = laneOf(this.#flow, name);
     const bucket = rate && new Bucket(rate, this.#now, this.#used.get(name));
     const heldUntil = this.#holds.get(name) ?? -Infinity;
     return { bucket, cost: 1 / weight, heldUntil, waiting: 0, at: 0, restsUntil: 0 };

@@ -163,6 +163,11 @@ export function limitsLanes(
   return [lane, ...Object.values(lanes)].some((one) => one[limit] !== undefined);
 }
 
+/** What a lane may. */
+export function laneOf({ lane = {}, lanes = {} }: FlowOptions, name: string): Lane {
+  return (Object.hasOwn(lanes, name) ? lanes[name] : undefined) ?? lane;
+}
+
 /** What a rate means for scripts. */
 export function paceOf({ limit, per, burst }: Rate): Pace {
   return {

@@ -1,13 +1,16 @@
 import {
   dueLanes,
+  handPage,
   heldLanes,
   lanePage,
   retryLanes,
   usedRates,
   type DueCursor,
+  type RunningLane,
   type UsedRates,
   type WaitingLane,
 } from "../lua/queue/lanes.ts";
+import type { Script } from "../lua/script.ts";
 import type { Call } from "./call.ts";
 import type { Queue } from "./queue.ts";
 
@@ -31,17 +34,73 @@ export interface LanesAhead {
   readonly seenUntil: number | undefined;
 }
 
-/** The lanes of a queue in which somebody waits, read in pages. */
-export async function waitingLanes(queue: Queue, call?: Call): Promise<WaitingLane[]> {
-  const found: WaitingLane[] = [];
+/** A lane as it is now. */
+export interface LaneNow {
+  readonly lane: string;
+  /** How many messages and retries wait in it. */
+  readonly waiting: number;
+  /** How many messages are in hand, as far as that is limited. */
+  readonly running: number;
+  /** Until when none of those that wait becomes ready (epoch ms). */
+  readonly restsUntil: number | undefined;
+}
+
+/** The lanes of a queue in which somebody waits, of which messages are in hand where that is limited, or that are held. */
+export async function lanesNow(queue: Queue, call?: Call): Promise<LaneNow[]> {
+  const [waiting, running, holds] = await Promise.all([
+    pagesOf(queue, lanePage, call),
+    pagesOf(queue, handPage, call),
+    holdsOf(queue, call),
+  ]);
+  const rests = new Map(waiting.map(({ lane, restsUntil }) => [lane, restsUntil]));
+  return mergeLanes([
+    ...waiting.map((one) => ({ ...one, running: 0 })),
+    ...running.map((one) => ({ ...one, waiting: 0, restsUntil: undefined })),
+    ...Array.from(holds, ([lane, heldUntil]) => ({
+      lane,
+      waiting: 0,
+      running: 0,
+      restsUntil: Math.max(heldUntil, rests.get(lane) ?? 0),
+    })),
+  ]);
+}
+
+/** Makes one of what is said of the same lane, the noisiest first: those with the most that wait, then with the most in hand. */
+export function mergeLanes(all: readonly LaneNow[]): LaneNow[] {
+  const byName = new Map<string, LaneNow>();
+  for (const one of all) {
+    const other = byName.get(one.lane);
+    const ends = [other?.restsUntil, one.restsUntil].filter((end) => end !== undefined);
+    byName.set(one.lane, {
+      lane: one.lane,
+      waiting: one.waiting + (other?.waiting ?? 0),
+      running: one.running + (other?.running ?? 0),
+      restsUntil: ends.length > 0 ? Math.max(...ends) : undefined,
+    });
+  }
+  return [...byName.values()].toSorted((a, b) => b.waiting - a.waiting || b.running - a.running);
+}
+
+/** What a script tells of lanes, page after page. */
+async function pagesOf<Lane extends WaitingLane | RunningLane>(
+  queue: Queue,
+  script: Script<"turns" | "hands" | "resting" | "stream", "from" | "step", LanePage<Lane>, never>,
+  call?: Call,
+): Promise<Lane[]> {
+  const found: Lane[] = [];
   let from: Buffer | undefined = Buffer.alloc(0);
   while (from !== undefined) {
     const args: { from: Buffer; step: number } = { from, step: STEP };
-    const page = await queue.read("look at the lanes of", lanePage, args, call);
+    const page: LanePage<Lane> = await queue.read("look at the lanes of", script, args, call);
     found.push(...page.lanes);
     from = page.next;
   }
   return found;
+}
+
+interface LanePage<Lane> {
+  readonly lanes: readonly Lane[];
+  readonly next: Buffer | undefined;
 }
 
 /** Until when lanes of a queue are held (epoch ms). */
@@ -68,7 +127,7 @@ export async function lanesAhead(
   const used = await queue.read("look at the rates of", usedRates, args, call);
   const messages = await dueOf(queue, dueLanes, look, call);
   const retries = await dueOf(queue, retryLanes, look, call);
-  const waiting = await waitingLanes(queue, call);
+  const waiting = await pagesOf(queue, lanePage, call);
   const holds = await holdsOf(queue, call);
   const ends = [messages.seenUntil, retries.seenUntil].filter((end) => end !== undefined);
   const seenUntil = ends.length === 0 ? undefined : Math.min(...ends);

@@ -11,17 +11,13 @@ import { unneededBut } from "./settle.ts";
  * counts.
  */
 
-/**
- * `handsOf(lane, enough)`: how many messages of a lane are in hand; if there seem to be fewer than `enough`, without asking
- * whether they still are. Then the second result is true, and there may be fewer.
- * `dropHands(found)`: removes those of these members of `hands` whose entries are gone; returns how many.
- */
-export const countHands = defineFragment({
-  keys: ["hands", "stream"],
-  needs: [streamId, turnBytes, unneededBut],
+/** `goneHands(found)`: those of these members of `hands` whose entries are gone. Reads only. */
+export const goneHands = defineFragment({
+  keys: ["stream"],
+  needs: [streamId, unneededBut],
   lua: /* lua */ `
 local groups = nil
-local function dropHands(found)
+local function goneHands(found)
   if groups == nil then
     local told = redis.pcall("XINFO", "GROUPS", stream)
     -- Without a stream nothing is in hand; with one that nobody reads, or that Redis tells nothing of, everything is.
@@ -29,7 +25,7 @@ local function dropHands(found)
   end
   local ids, memberOf, gone = {}, {}, {}
   for i, member in ipairs(found) do
-    local id = member:sub(2 + member:byte(1))
+    local id = member:sub(2 + (member:byte(1) or 0))
     -- What is no id is nothing in hand.
     if not groups or not id:match("^%d+%-%d+$") then gone[#gone + 1] = member
     else ids[#ids + 1], memberOf[id] = id, member end
@@ -37,6 +33,22 @@ local function dropHands(found)
   if #ids > 0 and #groups > 0 then
     for _, id in ipairs(unneededBut(nil, groups, ids, {})) do gone[#gone + 1] = memberOf[id] end
   end
+  return gone
+end
+`,
+});
+
+/**
+ * `handsOf(lane, enough)`: how many messages of a lane are in hand; if there seem to be fewer than `enough`, without asking
+ * whether they still are. Then the second result is true, and there may be fewer.
+ * `dropHands(found)`: removes those of these members of `hands` whose entries are gone; returns how many.
+ */
+export const countHands = defineFragment({
+  keys: ["hands"],
+  needs: [goneHands, turnBytes],
+  lua: /* lua */ `
+local function dropHands(found)
+  local gone = goneHands(found)
   if #gone > 0 then redis.call("ZREM", hands, unpack(gone)) end
   return #gone
 end

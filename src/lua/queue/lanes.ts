@@ -1,5 +1,6 @@
 import { clock } from "../fragments/clock.ts";
 import { asDeadline } from "../fragments/deadline.ts";
+import { goneHands } from "../places/hands.ts";
 import { turnBytes } from "../places/room.ts";
 import { paceOf } from "../places/turns.ts";
 import {
@@ -57,6 +58,45 @@ return { found, turn or false }
     const { rows, next } = asRow(raw, { rows: asArray, next: orNothing(asBuffer) });
     const columns = { lane: asText, waiting: asNumber, restsUntil: orNothing(asNumber) };
     return { lanes: asRows(rows, columns), next };
+  },
+});
+
+/** A lane of which messages are in hand. */
+export interface RunningLane {
+  readonly lane: string;
+  /** How many messages are in hand: ready or in flight. */
+  readonly running: number;
+}
+
+/** Members of `hands` that one page looks at, before it ends early. */
+const MOST_HANDS = 500;
+
+/**
+ * Returns how many messages of up to `step` lanes are in hand, where that is limited; and with which member of `hands` the next
+ * page begins; `from`: that member, empty at first. Asks of each entry whether it still is. Reads only.
+ */
+export const handPage = defineScript({
+  name: "hand-page",
+  keys: ["hands"],
+  args: ["from", "step"],
+  needs: [goneHands],
+  lua: /* lua */ `
+local found, looked, start = {}, 0, from == "" and "-" or "[" .. from
+local next = nil
+while true do
+  next = redis.call("ZRANGE", hands, start, "+", "BYLEX", "LIMIT", 0, 1)[1]
+  if not next or #found >= 2 * step or looked >= ${MOST_HANDS} then break end
+  local prefix = next:sub(1, 1 + (next:byte(1) or 0))
+  local own = prefix == "" and {} or redis.call("ZRANGE", hands, "[" .. prefix, "(" .. prefix .. "\\255", "BYLEX")
+  local count = #own - #goneHands(own)
+  if count > 0 then found[#found + 1], found[#found + 2] = prefix:sub(2), count end
+  looked, start = looked + #own, prefix == "" and "(" or "(" .. prefix .. "\\255"
+end
+return { found, next or false }
+`,
+  reply: (raw): { lanes: readonly RunningLane[]; next: Buffer | undefined } => {
+    const { rows, next } = asRow(raw, { rows: asArray, next: orNothing(asBuffer) });
+    return { lanes: asRows(rows, { lane: asText, running: asNumber }), next };
   },
 });
 

@@ -1,8 +1,14 @@
 import { holdLane } from "../../lua/queue/flow.ts";
-import { usedRates, type WaitingLane } from "../../lua/queue/lanes.ts";
+import { usedRates } from "../../lua/queue/lanes.ts";
 import type { Call } from "../../queue/call.ts";
 import { checkNoLanes, hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
-import { lanesAhead, waitingLanes, type LanesAhead } from "../../queue/lanes.ts";
+import {
+  lanesAhead,
+  lanesNow,
+  mergeLanes,
+  type LaneNow,
+  type LanesAhead,
+} from "../../queue/lanes.ts";
 import type { Parts } from "./parts.ts";
 
 /** The flow of a queue: each part holds it, and has an equal share of its rate. */
@@ -51,10 +57,9 @@ export class QueueFlow {
     return all.find((flow) => flow !== undefined);
   }
 
-  /** The lanes in which somebody waits, those with the most first. */
-  async lanes(call?: Call): Promise<readonly WaitingLane[]> {
-    const all = await this.#parts.onAll(({ queue }) => waitingLanes(queue, call), call);
-    return all.flat().toSorted((a, b) => b.waiting - a.waiting);
+  /** The lanes in which somebody waits, of which messages are in hand where that is limited, or that are held: the noisiest first. */
+  async lanes(call?: Call): Promise<readonly LaneNow[]> {
+    return mergeLanes((await this.#parts.onAll(({ queue }) => lanesNow(queue, call), call)).flat());
   }
 
   /** What waits in the lanes of each part, and what falls due by `until` (epoch ms): of the first {@link MOST_AHEAD}. */

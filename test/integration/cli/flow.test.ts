@@ -114,7 +114,7 @@ test("flow shows the lanes that wait, those with the most first, and until when 
   );
   const few = await cli(["flow", name, "--limit", "1"]);
   expect(few.stdout).not.toContain("slow");
-  expect(few.stderr).toContain("More lanes wait. To list them: ");
+  expect(few.stderr).toContain("There are more lanes. To list them: ");
   const { json } = await cli(["flow", name, "--json"]);
   expect(json).toMatchObject([
     {
@@ -187,4 +187,16 @@ test("due --rate shows what would become ready, and sets nothing", async () => {
   expect((await cli(argv)).stdout).toMatch(/FROM +DUE +READY +WAITING/);
   expect(await queue.flow.get()).toBeUndefined();
   expect((await cli(["due", "--rate", "10/m"])).stderr).toContain("--rate needs a queue");
+});
+
+test("flow shows what is in hand of lanes where that is limited, and lanes that are held", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getReliableQueue<number>(name);
+  await queue.flow.set({ lane: { concurrency: 2 }, lanes: { free: {} } });
+  await queue.flow.hold("held", 3_600_000);
+  await queue.offerMany([...ofLane(5, "busy"), ...ofLane(1, "idle")]);
+  await eventually(async () => (await queue.stats()).ready === 3);
+  const { stdout } = await cli(["flow", name]);
+  expect(stdout).toMatch(/LANE +WAITING +IN HAND +GOES ON\n/);
+  expect(stdout).toMatch(/\nbusy +3 +2 +.*\nidle +0 +1 +-\nheld +0 +0 +in (1 h|59 min.*)\n$/);
 });

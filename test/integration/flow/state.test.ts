@@ -76,6 +76,29 @@ describe.each(["plain", "reliable"] as const)("the state of a %s queue's flow", 
     expect(restsUntil).toBeLessThanOrEqual(Math.ceil(serverTime) + 10 * SECOND + 100);
   });
 
+  test("lists lanes that are held, also if nobody waits in them", async () => {
+    const clock = await newClock();
+    const queue = open();
+    await queue.flow.set({ lane: {}, ahead: 1 });
+    await queue.flow.hold("empty", 10 * SECOND);
+    await queue.flow.hold("full", 5 * SECOND);
+    await queue.offerMany([...ofLane("full", 3), ...ofLane("free", 1)]);
+    const { serverTime } = await queue.stats();
+    await clock.advance(100);
+    const { waiting, lanes } = await queue.flow.state();
+    expect(waiting).toBe(3);
+    expect(lanes).toEqual([
+      { lane: "full", waiting: 3, restsUntil: Math.ceil(serverTime + 5 * SECOND) },
+      { lane: "empty", waiting: 0, restsUntil: Math.ceil(serverTime + 10 * SECOND) },
+    ]);
+    await clock.advance(6 * SECOND);
+    const after = await queue.flow.state();
+    expect(after.lanes.map(({ lane }) => lane)).toContain("empty");
+    expect(after.lanes.find(({ lane }) => lane === "full")?.restsUntil).toBeUndefined();
+    await clock.advance(5 * SECOND);
+    expect((await queue.flow.state()).lanes.map(({ lane }) => lane)).not.toContain("empty");
+  });
+
   test("counts more lanes than a script reads", async () => {
     const queue = open();
     await queue.flow.set({ lane: {}, ahead: 1 });
@@ -97,4 +120,37 @@ describe.each(["plain", "reliable"] as const)("the state of a %s queue's flow", 
   ])("%j is refused", async (options, message) => {
     await expect(open().flow.state(options as never)).rejects.toThrow(message);
   });
+});
+
+test("what is in hand of a lane is told where that is limited, the noisiest lane first", async () => {
+  const line = newLine();
+  const queue = line.getReliableQueue<number>(uniqueName("flow-state"));
+  await queue.flow.set({ lane: { concurrency: 3 }, lanes: { free: { weight: 2 } } });
+  await queue.offerMany([...ofLane("a", 10), ...ofLane("b", 2), ...ofLane("free", 5)]);
+  await eventually(async () => (await queue.stats()).ready === 10);
+  const byLane = async () =>
+    Object.fromEntries((await queue.flow.state()).lanes.map(({ lane, ...one }) => [lane, one]));
+  expect((await queue.flow.state()).lanes.map(({ lane }) => lane)).toEqual(["a", "b"]);
+  expect(await byLane()).toMatchObject({
+    a: { waiting: 7, running: 3 },
+    b: { waiting: 0, running: 2 },
+  });
+  // Those that were taken are still in hand, those that are settled are not, even if their slots are not given back yet.
+  const taken = new Map<string, number>();
+  const deliveries = [];
+  for (let i = 0; i < 10; i++) {
+    const delivery = await queue.take();
+    deliveries.push(delivery);
+    taken.set(delivery.lane ?? "", (taken.get(delivery.lane ?? "") ?? 0) + 1);
+  }
+  expect(Object.fromEntries(taken)).toEqual({ a: 3, b: 2, free: 5 });
+  expect(await byLane()).toMatchObject({ a: { running: 3 }, b: { running: 2 } });
+  await deliveries.find(({ lane }) => lane === "b")?.ack();
+  expect((await byLane())["b"]).toMatchObject({ waiting: 0, running: 1 });
+  await deliveries.find(({ lane }) => lane === "a")?.ack();
+  await eventually(async () => (await byLane())["a"]?.waiting === 6);
+  expect((await byLane())["a"]).toMatchObject({ running: 3 });
+  await queue.flow.set({ lane: {} });
+  await eventually(async () => (await queue.flow.state()).waiting === 0);
+  expect((await queue.flow.state()).lanes).toEqual([]);
 });

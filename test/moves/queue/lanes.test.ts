@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import {
   dueLanes,
+  handPage,
   heldLanes,
   lanePage,
   retryLanes,
@@ -269,3 +270,49 @@ test("held-lanes tells which lanes are held, and until when", async () => {
   const expected = held.map(([field], i) => [field.slice(5), NOW + 1 + i] as const);
   expect(found).toEqual(new Map([["", NOW + 5], ...expected]));
 });
+
+/** What says that an entry is in hand. */
+const hand = (lane: string, id = "") => `${String.fromCharCode(lane.length)}${lane}${id}`;
+
+test.each([1, 2, 50])(
+  "hand-page counts what is in hand of each lane, in pages of %i, and changes nothing",
+  async (step) => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    const ids: string[] = [];
+    for (let i = 0; i < 8; i++) ids.push((await redis.xadd(keys.stream, "*", "p", `${i}`)) ?? "");
+    await redis.xgroup("CREATE", keys.stream, "g", "0");
+    // The first four are in flight, and one of them is settled; one of the others was deleted by somebody.
+    await redis.xreadgroup("GROUP", "g", "c", "COUNT", 4, "STREAMS", keys.stream, ">");
+    await redis.xack(keys.stream, "g", ids[1] ?? "");
+    const all = [
+      ...ids.slice(0, 3).map((id) => hand("acme", id)),
+      hand("", ids[3]),
+      hand("gone", ids[1]),
+      ...ids.slice(4).map((id) => hand("b", id)),
+      "",
+      "foreign",
+      hand("x", "no id"),
+    ];
+    await redis.zadd(keys.hands, ...all.flatMap((member) => [0, member]));
+    const before = await redis.zrange(keys.hands, "0", "-1");
+    const found: unknown[] = [];
+    let from: Buffer | undefined = Buffer.alloc(0);
+    while (from !== undefined) {
+      const args: { from: Buffer; step: number } = { from, step };
+      const page: ReturnType<typeof handPage.reply> = await run(redis, handPage, keys, args);
+      expect(page.lanes.length).toBeLessThanOrEqual(step);
+      found.push(...page.lanes.map(({ lane, running }) => [lane, running]));
+      from = page.next;
+    }
+    expect(found).toEqual([
+      ["", 1],
+      ["b", 4],
+      ["acme", 2],
+    ]);
+    expect(await redis.zrange(keys.hands, "0", "-1")).toEqual(before);
+    await redis.del(keys.stream);
+    const none = await run(redis, handPage, keys, { from: "", step: 50 });
+    expect(none).toEqual({ lanes: [], next: undefined });
+  },
+);

@@ -13,7 +13,8 @@ import { confirm } from "../session/session.ts";
 export const flow = defineCommand({
   usage: "flow <queue> [--rate <rate>] [--lane-rate <rate>] [--clear]",
   help: `Shows how the messages of a queue become ready: at what rate, and in which lanes; how many
-wait for their turn, and in which lanes most of them. With options it changes the flow for
+wait for their turn, and in which lanes most of them; how many of a lane are in hand, where
+that is limited, and until when lanes rest. With options it changes the flow for
 every process, at once and across restarts; what they do not name stays as it is.
   delayline due coupons --rate 50/s         what 50 a second would do
   delayline flow coupons --rate 50/s        sets it
@@ -90,7 +91,7 @@ every process, at once and across restarts; what they do not name stays as it is
       await printLanes(output, lanes.slice(0, limit), now?.lanes ?? {}, serverTime);
     }
     if (lanes.length > limit) {
-      session.hint("More lanes wait.", "To list them", "flow", name, [
+      session.hint("There are more lanes.", "To list them", "flow", name, [
         "--limit",
         String(MOST_LANES),
       ]);
@@ -99,7 +100,7 @@ every process, at once and across restarts; what they do not name stays as it is
   },
 });
 
-/** Prints the lanes in which messages wait; `now` is the server's time (epoch ms). */
+/** Prints lanes, how many of their messages wait and are in hand, and when they go on; `now` is the server's time (epoch ms). */
 async function printLanes(
   output: Output,
   waiting: readonly LaneState[],
@@ -107,20 +108,25 @@ async function printLanes(
   now: number,
 ): Promise<void> {
   const hasOwn = waiting.some(({ lane }) => Object.hasOwn(named, lane));
-  const rows = waiting.map(({ lane, waiting: count, restsUntil }) => [
+  const hasRunning = waiting.some(({ running }) => running !== undefined);
+  const rows = waiting.map(({ lane, waiting: count, running, restsUntil }) => [
     lane === "" ? "(no lane)" : lane,
     formatCount(count),
+    ...(hasRunning ? [running === undefined ? "-" : formatCount(running)] : []),
     restsUntil === undefined ? "-" : formatDistance(restsUntil, now),
     ...(hasOwn ? [Object.hasOwn(named, lane) ? laneInWords(named[lane] ?? {}) : "-"] : []),
   ]);
-  await output.table(hasOwn ? [...LANE_COLUMNS, OWN] : LANE_COLUMNS, rows);
+  const columns: readonly Column[] = [
+    { title: "LANE", canShrink: true },
+    { title: "WAITING", align: "right" },
+    ...(hasRunning ? [IN_HAND] : []),
+    { title: "GOES ON" },
+    ...(hasOwn ? [OWN] : []),
+  ];
+  await output.table(columns, rows);
 }
 
-const LANE_COLUMNS: readonly Column[] = [
-  { title: "LANE", canShrink: true },
-  { title: "WAITING", align: "right" },
-  { title: "GOES ON" },
-];
+const IN_HAND: Column = { title: "IN HAND", align: "right" };
 
 const OWN: Column = { title: "OF ITS OWN", canShrink: true };
 

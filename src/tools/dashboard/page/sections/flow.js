@@ -29,6 +29,14 @@ const COLUMNS = [
     cell: ({ waiting }) => count(waiting),
   },
   {
+    id: "running",
+    label: "In hand",
+    isNumber: true,
+    sortBy: ({ running }) => running ?? -1,
+    cell: ({ running }) => count(running),
+    isNone: ({ running }) => !isKnown(running),
+  },
+  {
     id: "restsUntil",
     label: "Rests until",
     sortBy: ({ restsUntil }) => restsUntil ?? 0,
@@ -55,7 +63,7 @@ export function Flow({ name }) {
     ${
       lanes.length > 0 &&
       html`<${SortedTable}
-        caption="Lanes in which messages wait"
+        caption="Lanes in which messages wait or are in hand, and those that are held"
         hidesCaption
         columns=${COLUMNS}
         rows=${lanes}
@@ -63,6 +71,6 @@ export function Flow({ name }) {
         initial="most waiting"
       />`
     }
-    ${isMore && html`<p class="quiet">These lanes have the most; there are more.</p>`}
+    ${isMore && html`<p class="quiet">These lanes have the most waiting; there are more.</p>`}
   </section>`;
 }
