@@ -208,8 +208,8 @@ export const FLOW: readonly Mutant[] = [
     edits: [
       {
         file: "lua/places/turns.ts",
-        find: `if settings.slots and one.slots > 0 then one.free =`,
-        replace: `if false then one.free =`,
+        find: `if settings.slots and one.slots > 0 then`,
+        replace: `if false then`,
       },
     ],
   },

@@ -302,8 +302,8 @@ import { get } from "../lua/delayed/get.ts";`,
     edits: [
       {
         file: "lua/delayed/offer-keyed.ts",
-        find: `      deadline = dueBy(deadline, delay, maxWait, since)`,
-        replace: `      deadline = old and old.deadline or dueBy(deadline, delay, maxWait, since)`,
+        find: `      deadline = dueBy(deadline, delay, cap)`,
+        replace: `      deadline = old and old.deadline or dueBy(deadline, delay, cap)`,
       },
     ],
   },
