@@ -57,7 +57,13 @@ export const SECTIONS = [
     heading: "Finding one",
     type: "FindOptions",
     about:
-      "The last argument of `cancel`, `cancelMany`, `reschedule`, `rescheduleAt`, `promote`, `get` and `has`.",
+      "The last argument of `cancel`, `cancelMany`, `reschedule`, `rescheduleAt`, `promote`, `get`, `has` and `stage`.",
+  },
+  {
+    heading: "Revoking",
+    type: "RevokeOptions",
+    about:
+      "`revoke`, besides those of [finding one](#finding-one): [stopping what runs](stopping.md).",
   },
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },

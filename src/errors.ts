@@ -23,7 +23,8 @@ export type ErrorCode =
   | "HANDLER"
   | "LEFT_RUNNING"
   | "WRONG_HANDLE"
-  | "SCHEDULE";
+  | "SCHEDULE"
+  | "REVOKED";
 
 /** Any of Delayline's errors: in a `switch (error.code)` TypeScript narrows it to the class with that code. */
 export type AnyDelaylineError =
@@ -38,7 +39,8 @@ export type AnyDelaylineError =
   | HandlerError
   | LeftRunningError
   | WrongHandleError
-  | ScheduleError;
+  | ScheduleError
+  | RevokedError;
 
 /** The base class of Delayline's errors. */
 export class DelaylineError extends Error {
@@ -315,6 +317,24 @@ export class ScheduleError extends DelaylineError {
     const why = textOfThrown(cause, "its code");
     const what = `cannot plan schedule ${JSON.stringify(schedule)} of queue "${queue}": ${why}`;
     super("SCHEDULE", what, { cause });
+  }
+}
+
+/**
+ * The reason of a delivery's signal when its message was revoked: this attempt counts for nothing, and there is no other. A
+ * handler may throw it, and is then done. It is never reported.
+ */
+export class RevokedError extends DelaylineError {
+  static override readonly name: string = "RevokedError";
+  declare readonly code: "REVOKED";
+
+  constructor(
+    readonly queue: string,
+    /** The reason that was given to `revoke`; undefined if none was. */
+    readonly reason: string | undefined,
+  ) {
+    const why = reason === undefined ? "" : `: ${reason}`;
+    super("REVOKED", `the message of queue "${queue}" was revoked${why}`);
   }
 }
 

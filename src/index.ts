@@ -44,6 +44,7 @@ export type {
   DeadLetters,
   RedriveOptions,
 } from "./handles/dead-letters.ts";
+export type { Revoked, RevokeOptions, RunningMessage, Stage } from "./handles/revoked.ts";
 export type { HandledMessage } from "./handles/handled-message.ts";
 export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/message/headers.ts";
@@ -69,6 +70,7 @@ export {
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  RevokedError,
   ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,

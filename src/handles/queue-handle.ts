@@ -1,7 +1,7 @@
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
-import { checkOptions, checkSignal } from "../queue/checks.ts";
+import { checkOptions, checkReason, checkSignal } from "../queue/checks.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 import { Flow } from "./flow.ts";
@@ -99,13 +99,3 @@ export abstract class QueueHandle {
     return await this.#open.pauses.ask(checkCall(options));
   }
 }
-
-function checkReason(reason: unknown): void {
-  if (typeof reason !== "string")
-    throw new TypeError(`reason must be a string, got ${String(reason)}`);
-  if (reason === "" || reason.length > MAX_REASON)
-    throw new RangeError(`reason must have 1 to ${MAX_REASON} characters, got ${reason.length}`);
-}
-
-/** Characters. */
-const MAX_REASON = 500;

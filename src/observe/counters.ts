@@ -24,7 +24,12 @@ export interface QueueCounters {
   readonly dead: number;
   /** Messages that were cancelled, removed or cleared while they were delayed or waited for a retry. */
   readonly cancelled: number;
-  /** Handlers that threw or rejected, except those that were cut short when their subscription closed. */
+  /** Messages of a reliable queue that were revoked, wherever they were. */
+  readonly revoked: number;
+  /**
+   * Handlers that threw or rejected, except those that were cut short when their subscription closed, and those whose message
+   * was revoked.
+   */
   readonly failed: number;
   /**
    * Milliseconds from a message's deadline, or with a rate from its turn, until this client moved it. All messages of a
@@ -58,6 +63,7 @@ export class Counters {
   reclaimed = 0;
   dead = 0;
   cancelled = 0;
+  revoked = 0;
   failed = 0;
   readonly systemLateness = new Histogram();
   readonly waited = new Histogram();

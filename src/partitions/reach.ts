@@ -2,6 +2,8 @@ import type { Delayed, DelayedMessages, Offers } from "../delayed/delayed-messag
 import type { Ready, ReadyList } from "../ready/ready-list.ts";
 import type { TakingGroup } from "../reliable/consuming/consuming.ts";
 import type { Group, GroupSettings } from "../reliable/group/group.ts";
+import type { Revoking } from "../reliable/revocations.ts";
+import { AllRevocations } from "./all-revocations.ts";
 import { AllSchedules, OrdinarySchedules } from "./all-schedules.ts";
 import { Messages } from "./messages.ts";
 import { OrdinaryOffers } from "./ordinary-offers.ts";
@@ -110,6 +112,8 @@ export class PlainReach extends Reach {
 export class GroupReach extends Reach {
   /** Takes what is ready for the group. */
   group!: TakingGroup;
+  /** Revokes messages, whichever groups have them. */
+  revocations!: Revoking;
   readonly #settings: GroupSettings;
   #own: Group | undefined;
   #all: ConsumerGroup | undefined;
@@ -122,10 +126,14 @@ export class GroupReach extends Reach {
 
   override review(): void {
     super.review();
-    const { parts } = this.within;
+    const { parts, routing } = this.within;
     if (parts.following.isOrdinary) {
       this.group = this.#own = parts.first.openGroup(this.#settings).group;
-    } else this.group = this.#all ??= new ConsumerGroup(parts, this.#settings);
+      this.revocations = parts.first.revocations;
+    } else {
+      this.group = this.#all ??= new ConsumerGroup(parts, this.#settings);
+      this.revocations = new AllRevocations(parts, routing);
+    }
   }
 
   handOver(): void {

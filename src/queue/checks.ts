@@ -312,3 +312,18 @@ function kindOf(value: unknown): string {
   const isNumeric = typeof value === "string" && value.trim() !== "" && !Number.isNaN(+value);
   return isNumeric ? "string; convert it with Number" : typeof value;
 }
+
+/**
+ * Checks why somebody does something, in his own words.
+ *
+ * @throws {TypeError | RangeError} unless it is a text of 1 to 500 characters.
+ */
+export function checkReason(reason: unknown): void {
+  if (typeof reason !== "string")
+    throw new TypeError(`reason must be a string, got ${String(reason)}`);
+  if (reason === "" || reason.length > MAX_REASON)
+    throw new RangeError(`reason must have 1 to ${MAX_REASON} characters, got ${reason.length}`);
+}
+
+/** Characters. */
+const MAX_REASON = 500;

@@ -211,6 +211,18 @@ export const KEYS = {
     holds: "dead letters",
     marksQueue: true,
   },
+  /** See `lua/reliable/revoke.ts`. */
+  revoked: {
+    prefix: "delayline_revoked:",
+    type: "hash",
+    holds:
+      "entry of the stream and group of each revoked message whose handler may still run -> consumer and reason, in JSON; expires an hour after the last one",
+  },
+  notices: {
+    prefix: "delayline_notices:",
+    type: "channel",
+    holds: "entry, group, consumer and reason, in JSON, of a message that was revoked in flight",
+  },
   /** See `lua/reliable/handled.ts`. */
   handled: {
     prefix: "delayline_handled:",

@@ -7,6 +7,8 @@ import type { Troubles, Work } from "./troubles.ts";
 
 /** A listener to one channel. */
 export interface Listener {
+  /** Whether it can do without: if Redis refuses the channel, the others stay, and nothing is reported. */
+  readonly isOptional?: boolean;
   /** The channel is subscribed, for the first time or again. Earlier messages were missed. */
   onSubscribed(): void;
   onMessage(message: string): void;
@@ -102,12 +104,23 @@ export class Subscriber {
     else this.#work.ended();
   }
 
-  #subscribe(connection: Redis, channels: string[]): void {
-    connection.subscribe(...channels).then(
+  #subscribe(connection: Redis, channels: readonly string[]): void {
+    const isOptional = (channel: string) => this.#listeners.get(channel)?.isOptional === true;
+    const onSubscribed = (channel: string) => this.#listeners.get(channel)?.onSubscribed();
+    const needed = channels.filter((channel) => !isOptional(channel));
+    // Each for itself: Redis refuses a command as a whole.
+    for (const channel of channels.filter(isOptional)) {
+      connection.subscribe(channel).then(
+        () => onSubscribed(channel),
+        () => {},
+      );
+    }
+    if (needed.length === 0) return;
+    connection.subscribe(...needed).then(
       () => {
         this.#pause.reset();
         this.#work.succeeded();
-        for (const channel of channels) this.#listeners.get(channel)?.onSubscribed();
+        needed.forEach(onSubscribed);
       },
       (error: unknown) => {
         if (this.#isClosed) return;

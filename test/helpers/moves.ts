@@ -36,6 +36,8 @@ export interface QueueState {
   readonly planning?: readonly (readonly [name: string, score: number])[];
   /** The newest entry of each schedule that must not overlap. */
   readonly running?: Readonly<Record<string, string>>;
+  /** Revoked messages whose handlers may still run. */
+  readonly revoked?: Readonly<Record<string, string>>;
   /** The log, the newest entry first: without the times that a script has written. */
   readonly activity?: readonly string[];
   readonly mover?: string;
@@ -155,6 +157,7 @@ const HASHES = [
   "dropped",
   "schedules",
   "running",
+  "revoked",
   "flow",
 ] as const;
 
@@ -209,6 +212,7 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     schedules: await hash(keys.schedules),
     planning: await scored(redis, keys.planning),
     running: await hash(keys.running),
+    revoked: await hash(keys.revoked),
     members: await redis.zrange(keys.members, "0", "-1"),
   };
 }

@@ -19,6 +19,7 @@ import {
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  RevokedError,
   ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,
@@ -145,6 +146,12 @@ const samples = [
     error: new ScheduleError("orders", "nightly", new Error("boom")),
     code: "SCHEDULE",
     message: 'cannot plan schedule "nightly" of queue "orders": boom',
+  },
+  {
+    type: RevokedError,
+    error: new RevokedError("orders", "paid"),
+    code: "REVOKED",
+    message: 'the message of queue "orders" was revoked: paid',
   },
 ];
 
@@ -319,6 +326,8 @@ const told = (error: AnyDelaylineError) => {
     case "WRONG_HANDLE":
     case "SCHEDULE":
       return error.queue;
+    case "REVOKED":
+      return error.reason;
     case "CLOSED":
     case "ENCODE":
       return error.message;

@@ -101,6 +101,11 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
   },
   { name: "cancelled_total", help: "Messages that this process has cancelled.", of: "cancelled" },
   {
+    name: "revoked_total",
+    help: "Messages of a reliable queue that this process has revoked.",
+    of: "revoked",
+  },
+  {
     name: "handler_failures_total",
     help: "Handlers of this process that threw or rejected.",
     of: "failed",

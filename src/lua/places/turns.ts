@@ -1,8 +1,10 @@
 import { defineFragment } from "../fragment.ts";
 import { addressOf, deadlineOf, idOf } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
 import { forget } from "../fragments/forget.ts";
 import { may } from "../fragments/may.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { wakeUp } from "../fragments/wake-up.ts";
 import { countHands } from "./hands.ts";
 import { tokensAt } from "./pace.ts";
 import { WAITS, waitingRetry } from "./retries.ts";
@@ -187,6 +189,26 @@ local function goOn(lane, now)
   redis.call("ZADD", lanes, "XX", at - ${RESTS}, lane)
   redis.call("ZREM", resting, lane)
   return true
+end
+`,
+});
+
+/**
+ * `freeLanes(names)`: lets these lanes go on, since messages of theirs have left that had a slot, and wakes whoever moves
+ * messages, if any wait. Returns Redis's error if it refuses to.
+ */
+export const freeing = defineFragment({
+  keys: ["flow", "turns"],
+  needs: [clock, holding, wakeUp],
+  lua: /* lua */ `
+local function freeLanes(names)
+  if redis.call("EXISTS", turns) == 0 then return nil end
+  local now = clock()
+  for _, name in ipairs(names) do goOn(name, now) end
+  local due = math.floor(now / 1000)
+  local look = tonumber(redis.call("HGET", flow, "look") or nil)
+  if look and look > due then redis.call("HSET", flow, "look", string.format("%.0f", due)) end
+  return wakeUp(due)
 end
 `,
 });

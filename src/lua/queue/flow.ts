@@ -2,7 +2,7 @@ import { clock } from "../fragments/clock.ts";
 import { may } from "../fragments/may.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 import { deadlineAfter } from "../fragments/deadline.ts";
-import { endAllRests, holding, keepUsed } from "../places/turns.ts";
+import { endAllRests, freeing, holding, keepUsed } from "../places/turns.ts";
 import { asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -127,18 +127,14 @@ return 1
  */
 export const freeSlots = defineScript({
   name: "free-slots",
-  keys: ["flow", "turns"],
+  keys: ["turns"],
   args: ["channel"],
   each: ["name"],
-  needs: [clock, holding, wakeUp],
+  needs: [freeing],
   lua: /* lua */ `
-if redis.call("EXISTS", turns) == 0 then return end
-local now = clock()
-for each row do goOn(name, now) end
-local due = math.floor(now / 1000)
-local look = tonumber(redis.call("HGET", flow, "look") or nil)
-if look and look > due then redis.call("HSET", flow, "look", string.format("%.0f", due)) end
-return wakeUp(due)
+local names = {}
+for each row do names[#names + 1] = name end
+return freeLanes(names)
 `,
   reply: () => undefined,
 });

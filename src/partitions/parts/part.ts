@@ -7,6 +7,8 @@ import { PauseWatch } from "../../queue/pause-watch.ts";
 import { Queue, type QueueLink } from "../../queue/queue.ts";
 import { ORDINARY } from "../ring/fact.ts";
 import { Group, type GroupSettings, type OnlyConsumer } from "../../reliable/group/group.ts";
+import { Notices } from "../../reliable/group/notices.ts";
+import { Revocations } from "../../reliable/revocations.ts";
 import { ReliableMessages } from "../../reliable/reliable-messages.ts";
 import { Planner, type Scheduling } from "../../schedules/planner.ts";
 import { StoredSchedules } from "../../schedules/stored-schedules.ts";
@@ -34,6 +36,9 @@ export class Part {
   readonly ready: ReadyList;
   readonly schedules: StoredSchedules;
   readonly #scheduling: Scheduling;
+  /** Revokes messages, if the queue is reliable. */
+  readonly revocations: Revocations;
+  readonly #notices: Notices;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
   #planner: Planner | undefined;
@@ -59,6 +64,8 @@ export class Part {
     this.delayed = new DelayedMessages(this.queue);
     this.ready = new ReadyList(this.queue, this.pauses, plainTakes);
     this.schedules = new StoredSchedules(this.queue);
+    this.revocations = new Revocations(this.queue);
+    this.#notices = new Notices(this.queue);
     this.#scheduling = scheduling;
   }
 
@@ -111,7 +118,7 @@ export class Part {
     const { group: name } = settings;
     const open = this.#groups.get(name);
     if (open !== undefined) return open;
-    const group = new Group(this.queue, settings, this.pauses);
+    const group = new Group(this.queue, settings, this.pauses, this.#notices);
     const messages = new ReliableMessages(group, this.queue);
     const opened = { group, messages };
     this.#groups.set(name, opened);
@@ -122,7 +129,7 @@ export class Part {
   /** Opens a separate consumer for one lease on the partition. The caller closes it. */
   openExclusiveGroup(settings: GroupSettings, only: OnlyConsumer): Group {
     this.openReliable();
-    return new Group(this.queue, settings, this.pauses, only);
+    return new Group(this.queue, settings, this.pauses, this.#notices, only);
   }
 
   /** Stops taking and moving; resolves once only users' code holds messages. */
@@ -205,9 +212,10 @@ export class Part {
     for (const messages of this.#messages) messages.leave();
   }
 
-  /** Resolves when the offers and cancellations made so far are done. */
+  /** Resolves when the offers, cancellations and revocations made so far are done. */
   async done(): Promise<void> {
-    await Promise.all(this.#messages.map((messages) => messages.done()));
+    const all = [this.revocations, ...this.#messages];
+    await Promise.all(all.map((messages) => messages.done()));
   }
 
   get #messages(): DelayedMessages[] {

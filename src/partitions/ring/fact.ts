@@ -127,4 +127,19 @@ export function sourcesOf(fact: Fact, bucket: number): readonly number[] {
   return source === destination ? NONE : [source];
 }
 
+/**
+ * The active partitions, divided into those that messages leave and those where messages arrive. When the number grows,
+ * messages arrive in the new partitions only. When they are scattered, they may leave and arrive anywhere.
+ */
+export function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: number[] } {
+  const { to, from, scattered } = fact;
+  const active = activeOf(fact);
+  if (scattered !== undefined) return { leaving: active, arriving: active };
+  const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
+  return {
+    leaving: active.filter((partition) => !isArriving(partition)),
+    arriving: active.filter(isArriving),
+  };
+}
+
 const NONE: readonly number[] = [];

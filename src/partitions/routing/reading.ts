@@ -2,7 +2,7 @@ import type { DelayedBytes, DelayedMessages } from "../../delayed/delayed-messag
 import type { Call } from "../../queue/call.ts";
 import { parseMessageId } from "../../queue/message/message.ts";
 import type { Migration } from "./migration.ts";
-import { activeOf, type Fact } from "../ring/fact.ts";
+import { sidesOf } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { isRefusedByFact } from "../parts/refusal.ts";
@@ -120,21 +120,6 @@ export class Reading {
     const all = parts.map((part) => read(this.#messagesOf(part)));
     return once(merge(all, compare));
   }
-}
-
-/**
- * The active partitions, divided into those that messages leave and those where messages arrive. When the number grows,
- * messages arrive in the new partitions only. When they are scattered, they may leave and arrive anywhere.
- */
-function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: number[] } {
-  const { to, from, scattered } = fact;
-  const active = activeOf(fact);
-  if (scattered !== undefined) return { leaving: active, arriving: active };
-  const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
-  return {
-    leaving: active.filter((partition) => !isArriving(partition)),
-    arriving: active.filter(isArriving),
-  };
 }
 
 /** Ignores refusals of an old fact: the caller notices the newer fact, and reads again. */

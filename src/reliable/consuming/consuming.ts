@@ -112,6 +112,7 @@ export class Consuming<T> {
     const taken = await this.#takeForUser(limit, wait);
     for (const { held } of taken) {
       held.isGiven = true;
+      held.isByHand = true;
       held.group.limit(held);
     }
     return taken.map(({ delivery }) => delivery);
@@ -164,7 +165,13 @@ export class Consuming<T> {
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     this.#checkShared();
     let last: Delivered<T> | undefined;
-    const limitLast = () => last?.held.group.limit(last.held);
+    // The body is done with it. If it has not settled it, somebody else still may.
+    const limitLast = () => {
+      if (last === undefined) return;
+      last.held.isByHand = true;
+      last.held.doneWith();
+      last.held.group.limit(last.held);
+    };
     const take = async (signal: AbortSignal) => {
       limitLast();
       for (;;) {

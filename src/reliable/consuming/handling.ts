@@ -85,15 +85,15 @@ export class Settler implements DeliveryHost {
   }
 
   ack(held: Held, call?: Call): Promise<boolean> {
-    return held.group.settlements.ack(held, call);
+    return ending(held, held.group.settlements.ack(held, call));
   }
 
   nack(held: Held, failure: Failure, call?: Call): Promise<boolean> {
-    return this.#settle(held, this.#outcomeOf(held, failure), call);
+    return ending(held, this.#settle(held, this.#outcomeOf(held, failure), call));
   }
 
   reject(held: Held, reason: string, call?: Call): Promise<boolean> {
-    return this.#settle(held, { reason }, call);
+    return ending(held, this.#settle(held, { reason }, call));
   }
 
   async extend(held: Held, duration: number, call?: Call): Promise<boolean> {
@@ -176,6 +176,15 @@ export class Settler implements DeliveryHost {
   }
 }
 
+/** A settlement that the user's code asks for: of a delivery that was taken by hand it is the last thing that it does. */
+function ending(held: Held, settling: Promise<boolean>): Promise<boolean> {
+  if (!held.isByHand) return settling;
+  return settling.then((isSettled) => {
+    held.doneWith();
+    return isSettled;
+  });
+}
+
 /** What {@link handlingBy} uses of a subscription. */
 interface HandlingHost<T, Input> {
   readonly queue: string;
@@ -207,13 +216,19 @@ export type Handle<T> = (
  *   had not been delivered.
  * - It threw anything else: they are retried, and `onError` is called with the error and the handler's input.
  *
+ * What was revoked meanwhile has nothing left to settle, and its handler does not count as failed. If it threw the reason with
+ * which the delivery's signal was aborted, nothing is reported either.
+ *
  * Every message passes this, so a handler that returns at once costs neither an async frame, near a kilobyte, nor a
  * promise.
  */
 export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
   const { settler, inputOf, call } = host;
   const { counters } = settler;
-  const finish = (held: Held) => settler.finish(held);
+  const finish = (held: Held) => {
+    held.doneWith();
+    return settler.finish(held);
+  };
   const succeeded = (delivered: readonly Delivered<T>[], startedAt: number) => {
     counters.handlerEnded(startedAt);
     return each(delivered, finish);
@@ -284,7 +299,13 @@ async function settleFailed<T, Input>(
 ): Promise<void> {
   const { settler } = host;
   const { counters } = settler;
+  for (const { held } of delivered) held.doneWith();
   const isCutShort = isCutShortBy(closing, error);
+  if (delivered.every(({ held }) => held.isRevoked)) {
+    const isTheirs = delivered.some(({ held }) => isCutShortBy(held.signal, error));
+    if (!isRejection(error) && !isCutShort && !isTheirs) await reportFailure(error, input, host);
+    return;
+  }
   if (isRejection(error) || !isCutShort) counters.failed++;
   if (isRejection(error)) {
     await each(delivered, (held) => settler.bury(held, textOfThrown(error)));

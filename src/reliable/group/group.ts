@@ -13,8 +13,10 @@ import type { ReadEntry } from "./entries-reader.ts";
 import { FreedSlots } from "./freed-slots.ts";
 import { HeldDeliveries, type Held, type Origin } from "./held.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import type { Notices } from "./notices.ts";
 import { Reader } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
+import { RevokedDeliveries } from "./revoked-deliveries.ts";
 import { Settlements, type Keeping } from "./settlements.ts";
 import { orAborted } from "../../time/abort.ts";
 import { nextTick, queueTime } from "../../time/runtime.ts";
@@ -74,6 +76,8 @@ export class Group implements Origin {
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
+  readonly #notices: Notices;
+  readonly #revoked: RevokedDeliveries;
   #isMade = false;
   /** The first creation, while it is under way. */
   #making: Promise<void> | undefined;
@@ -88,6 +92,7 @@ export class Group implements Origin {
     queue: Queue,
     settings: GroupSettings,
     pauses: PauseState,
+    notices: Notices,
     /** Given for the only consumer of a partition. */
     only?: OnlyConsumer,
   ) {
@@ -101,6 +106,11 @@ export class Group implements Origin {
       this.#keeper.forget(held);
       this.#reader.review();
       if (held.entry.hasSlot) freedSlots.add(held.entry);
+      if (held.isLost) this.#revoked.lost(held);
+    });
+    this.#notices = notices;
+    this.#revoked = new RevokedDeliveries(queue, this.#member, this.#held, () => {
+      this.#keeper.beatNow();
     });
     this.#isExclusive = only !== undefined;
     const { keepHandled } = settings;
@@ -116,6 +126,8 @@ export class Group implements Origin {
       onOverdue: (held) => {
         void this.settlements.giveUp(held, new Error("the delivery was not settled in time"));
       },
+      lose: (missing) => this.#revoked.lose(missing),
+      livesOn: () => this.#revoked.areRunning,
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings);
     const host = {
@@ -218,6 +230,7 @@ export class Group implements Origin {
     await this.#queue.clock.ready(() => this.#queue.time(background))?.catch(() => {});
     this.checkTaking();
     this.#isReading = true;
+    this.#revoked.listen(this.#notices);
     this.#keeper.start();
     this.#reclaim.start();
   }
@@ -229,6 +242,10 @@ export class Group implements Origin {
 
   mayBeLost(held: Held): boolean {
     return this.#keeper.mayBeLost(held);
+  }
+
+  ended(held: Held): void {
+    this.#revoked.ended(held);
   }
 
   /** The estimated time of the Redis server (epoch ms). */
@@ -256,6 +273,7 @@ export class Group implements Origin {
 
   /** Gives back what is still held, and leaves the group. */
   async close(): Promise<void> {
+    this.#revoked.unlisten(this.#notices);
     await this.#reclaim.close();
     const closed = new ClosedError("the queue");
     for (const held of this.#held.all()) {
@@ -286,6 +304,7 @@ export class Group implements Origin {
    *   holds it, and waits.
    * - A message that is held already was kept in flight as a new entry, which the group has reached only now.
    * - A message for another group is acknowledged: Redis delivers each entry to every group.
+   * - A message that was revoked since is dropped.
    * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
    *
    * If one of these fails, the entry stays in flight. A later beat finds it as a stranger, and gives it back or puts
@@ -301,7 +320,10 @@ export class Group implements Origin {
         void this.settlements.skip(entry.entryId).catch(() => {});
       } else if (entry.heldBackUntil !== undefined && !this.#isExclusive) {
         void this.#giveBackStranger(entry.entryId);
-      } else taken.push(this.#held.add(entry, sentAt));
+      } else {
+        const held = this.#held.add(entry, sentAt);
+        if (!this.#revoked.meets(held)) taken.push(held);
+      }
     }
     return taken;
   }

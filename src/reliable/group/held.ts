@@ -1,3 +1,4 @@
+import type { RevokedError } from "../../errors.ts";
 import { checkFollows } from "../../run/modes.ts";
 import type { Entry } from "../../lua/places/stream.ts";
 import type { Call } from "../../queue/call.ts";
@@ -26,6 +27,8 @@ export interface Origin {
   leaseEndOf(held: Held): number;
   /** Ends the lease in `duration` milliseconds, or a lease timeout, unless it is settled or limited anew before. */
   limit(held: Held, duration?: number): void;
+  /** The user's code is done with a delivery that is no longer held; see `RevokedDeliveries`. */
+  ended(held: Held): void;
 }
 
 /** A lease on a partition that is consumed exclusively. */
@@ -83,6 +86,12 @@ export class Held {
   confirmedAt = -Infinity;
   /** Whether it was handed to the user's code. */
   isGiven = false;
+  /** Whether it was taken by hand: then the user's code is done with it when it settles it. */
+  isByHand = false;
+  /** Whether the user's code is done with it. */
+  isOver = false;
+  /** Why its signal is aborted, if its message was revoked. */
+  revokedBy: RevokedError | undefined;
   /** Whether `Settlements.handOut` was sent, after which a read of the entry changes nothing. */
   isHandedOut = false;
   /** The neighbours in {@link HeldDeliveries}. */
@@ -105,9 +114,12 @@ export class Held {
     this.#onLeft = onLeft;
   }
 
-  /** Whether Redis has to be asked before it is handed out. A lease on its partition says more, and is asked instead. */
+  /**
+   * Whether it has to be looked at before it is handed out: it is lost, or Redis has to be asked. A lease on its partition
+   * says more, and is asked instead.
+   */
   get isInDoubt(): boolean {
-    return this.lease === undefined && this.group.mayBeLost(this);
+    return !this.isHeld || (this.lease === undefined && this.group.mayBeLost(this));
   }
 
   /** Whether it may kill its process, and must be handed out alone; see `Suspects`. */
@@ -231,6 +243,27 @@ export class Held {
     this.#leave("lost");
   }
 
+  /** The message was revoked, so the entry is nowhere any more. */
+  revoke(error: RevokedError): void {
+    this.revokedBy ??= error;
+    this.#leave("lost", error);
+  }
+
+  get isRevoked(): boolean {
+    return this.revokedBy !== undefined;
+  }
+
+  /** Whether Redis has replied that it is not in flight for this consumer. */
+  get isLost(): boolean {
+    return this.#mode === "lost";
+  }
+
+  /** The user's code is done with it, and has nothing left to settle. */
+  doneWith(): void {
+    this.isOver = true;
+    if (!this.isHeld) this.group.ended(this);
+  }
+
   /** Whether a settlement is under way. */
   get isSettling(): boolean {
     return this.#mode === "settling";
@@ -242,10 +275,10 @@ export class Held {
     this.#mode = mode;
   }
 
-  #leave(mode: "settled" | "lost"): void {
+  #leave(mode: "settled" | "lost", why?: Error): void {
     if (!this.isHeld) return;
     this.#enter(mode);
-    if (mode === "lost") this.abort(new Error("the lease of the delivery was lost"));
+    if (mode === "lost") this.abort(why ?? new Error("the lease of the delivery was lost"));
     this.#onLeft(this);
   }
 }

@@ -14,8 +14,8 @@ import { queueTime } from "../../time/runtime.ts";
  * the keeper sends a beat. It shows Redis that the consumer lives, which renews the lease of everything in flight for
  * it. The reply lists these entries, and the keeper compares them with the held deliveries:
  *
- * - A delivery that is held but not in flight is **lost**: another process took this consumer for dead. Its signal is
- *   aborted.
+ * - A delivery that is held but not in flight is **lost**: another process took this consumer for dead, or the message was
+ *   revoked. Its signal is aborted.
  * - An entry that is in flight but not held is a **stranger**: a reply that contained it was lost. It is given back.
  *   Since the reply may still be on its way, an entry counts as a stranger only if an earlier beat has listed it, and
  *   no read that was sent before that beat is still under way.
@@ -35,6 +35,8 @@ export class LeaseKeeper {
   readonly #leaseTimeout: number;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
+  readonly #lose: (missing: readonly Held[]) => Promise<void>;
+  readonly #livesOn: () => boolean;
   readonly #timers = new Map<Held, DeadlineTimer>();
   /** When the read that is under way was sent (`queueTime.now()`); Infinity if none is. */
   readonly #readingSince: () => number;
@@ -60,6 +62,10 @@ export class LeaseKeeper {
       readonly onStranger: (entryId: string) => Promise<void>;
       /** Called when the time limit of a delivery is over. */
       readonly onOverdue: (held: Held) => void;
+      /** Loses deliveries that are not in flight any more. Never rejects. */
+      readonly lose: (missing: readonly Held[]) => Promise<void>;
+      /** Whether the consumer has to show that it lives, though nothing is in flight for it. */
+      readonly livesOn: () => boolean;
     },
   ) {
     this.#queue = queue;
@@ -69,6 +75,8 @@ export class LeaseKeeper {
     this.#readingSince = host.readingSince;
     this.#onStranger = host.onStranger;
     this.#onOverdue = host.onOverdue;
+    this.#lose = host.lose;
+    this.#livesOn = host.livesOn;
     this.#interval = Math.min(host.leaseTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
     this.#beats = new Task(
       () => this.#beat(),
@@ -129,6 +137,11 @@ export class LeaseKeeper {
     this.#timers.delete(held);
   }
 
+  /** Looks now at what is in flight. */
+  beatNow(): void {
+    if (this.#freshAt !== -Infinity) this.#beats.wake();
+  }
+
   /** Gives back strangers at once; no read may be under way. Rejects if Redis does not reply. */
   async checkStrangers(): Promise<void> {
     // A delivery that is settled while the beat is under way may still be in the reply.
@@ -177,10 +190,12 @@ export class LeaseKeeper {
     const ours = await this.#askAll();
     if (queueTime.now() >= this.leasesEndAt) this.#keptSince = sentAt;
     this.#renewAll(sentAt);
+    const missing: Held[] = [];
     for (const held of before) {
       if (ours.has(held.entry.entryId)) held.confirmedAt = sentAt;
-      else if (!held.isSettling) held.lose();
+      else if (held.isHeld && !held.isSettling) missing.push(held);
     }
+    if (missing.length > 0) await this.#lose(missing);
     await this.#giveBackStrangers(this.#held.unheldOf(ours));
     if (this.#isIdle) return this.#queue.server.steps.until(this.#interval);
     // Never at once: a Redis that takes this long to reply is busy.
@@ -205,7 +220,7 @@ export class LeaseKeeper {
     const { background } = this.#queue.server.connections;
     let after = "";
     for (;;) {
-      const isReading = this.#readingSince() === Infinity ? 0 : 1;
+      const isReading = this.#readingSince() === Infinity && !this.#livesOn() ? 0 : 1;
       const args = { ...this.#member, after, limit: PAGE, isReading };
       // Without a lease to keep, it need not be punctual.
       const ids = await (this.#isIdle

@@ -1,4 +1,5 @@
 import { Group } from "../../../src/reliable/group/group.ts";
+import { Notices } from "../../../src/reliable/group/notices.ts";
 import { HeldDeliveries, type Origin } from "../../../src/reliable/group/held.ts";
 import { LeaseKeeper } from "../../../src/reliable/group/lease-keeper.ts";
 import { Reader } from "../../../src/reliable/group/reader.ts";
@@ -28,7 +29,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const { shared, open, queue } = newOpen(url);
       open.openReliable();
-      const group = new Group(queue, SETTINGS, open.pauses);
+      const group = new Group(queue, SETTINGS, open.pauses, new Notices(queue));
       return {
         start: () => [group.take(1, { timeout: Infinity }), group.take(5, { timeout: 0 })],
         close: () =>
@@ -81,6 +82,8 @@ export const groups: Readonly<Record<string, Kind>> = {
         readingSince: () => Infinity,
         onStranger: () => Promise.resolve(),
         onOverdue: () => {},
+        lose: doNothing,
+        livesOn: () => false,
       });
       return {
         start: () => keeper.start(),

@@ -71,6 +71,7 @@ import {
 } from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
+import { revoke } from "../../../src/lua/reliable/revoke.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { planSchedule, raiseSet } from "../../../src/lua/schedules/plan-schedule.ts";
@@ -1307,7 +1308,57 @@ const sets: Scenario[] = [
   },
 ];
 
+const wanted = (id: Buffer | "", key = "") => {
+  return { id, key, entries: "", letters: "", reason: "r" };
+};
+const REVOKING = { ...CHANNEL, notices: "notices", isFirst: 1, after: "", afterDead: "" };
+
+const revocations: Scenario[] = [
+  {
+    script: revoke,
+    when: "wherever they are",
+    seed: async (queue) => {
+      const [held, waits] = [message("i", 1000, "key i"), message("r", 1000, "key r")];
+      await queue.addGroup("g", "h");
+      await queue.seed({
+        ...waitingState,
+        ...delayedState("addresses", far),
+        businessKeys: indexed(w, far, waits),
+        flow: LANES,
+        retries: [[retryName(waits, "h"), FAR]],
+        retrying: { [retryName(waits, "h")]: packRetry(waits, 1) },
+        dead: [["1-1", "a", a.address, "p", "a", "n", "1", "g", "g", "r", "no"]],
+      });
+      await queue.add({ a: held.address, p: "i", t: held.key, l: "1" }, "z");
+      await queue.deliver("g", "c");
+      const keys = [held, waits, far, w].map(({ key }) => wanted("", key));
+      return { args: REVOKING, rows: [...keys, wanted(bytes(a.address))] };
+    },
+    rules: ["dead", "rests", "turns"],
+  },
+  ...BOTH.map((elements): Scenario => ({
+    script: revoke,
+    when: `delayed, in an order of ${elements}`,
+    elements,
+    seed: seeded(delayedState(elements, b, far, further), {
+      args: REVOKING,
+      rows: [wanted(bytes(b.address)), wanted("", far.key)],
+    }),
+    rules: ["dead"],
+  })),
+  {
+    script: revoke,
+    when: "gone",
+    changesNothing: true,
+    seed: seeded(delayedState("addresses", far), {
+      args: REVOKING,
+      rows: [wanted(bytes(b.address)), wanted("", "key of none")],
+    }),
+  },
+];
+
 export const SCENARIOS = [
+  ...revocations,
   ...offers,
   ...removals,
   ...reschedules,

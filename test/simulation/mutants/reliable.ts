@@ -163,7 +163,7 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "reliable/group/held.ts",
-        find: `return this.lease === undefined && this.group.mayBeLost(this);`,
+        find: `return !this.isHeld || (this.lease === undefined && this.group.mayBeLost(this));`,
         replace: `return this.group === undefined;`,
       },
     ],

@@ -49,6 +49,8 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     dead: "delayline_dead:{orders}",
     dropped: "delayline_dropped:{orders}",
     activity: "delayline_activity:{orders}",
+    revoked: "delayline_revoked:{orders}",
+    notices: "delayline_notices:{orders}",
     handled: "delayline_handled:{orders}",
     history: "delayline_history:{orders}",
     partitions: "delayline_partitions:{orders}",

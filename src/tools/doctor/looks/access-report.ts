@@ -179,7 +179,7 @@ export function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: strin
     names: names.map((name) => keyPrefix + name),
   });
   const keys = (of: Closed["of"], name: string, pattern: string, tagged: string): Rule[] => {
-    const { channel: _, ready, ...others } = layout.queueKeys(name);
+    const { channel: _, notices: __, ready, ...others } = layout.queueKeys(name);
     return [
       key(of, pattern, [ready]),
       ...["redisson_delay_queue", "delayline_"].map((prefix) => {
