@@ -46,7 +46,7 @@ interface Family {
  */
 export const lost: Rule = (story, promises) => {
   const violations: string[] = [];
-  const missing: Offer[] = [];
+  const missing: Missing[] = [];
   for (const group of promises.groups) {
     for (const family of familiesOf(story)) {
       const offers = family.offers.filter(
@@ -65,7 +65,7 @@ export const lost: Rule = (story, promises) => {
       );
       const count = gone.length - removed - replaced - unknown.length;
       if (count <= 0) continue;
-      if (promises.kind !== "reliable") missing.push(...gone.slice(-count));
+      if (promises.kind !== "reliable") missing.push({ gone, count });
       else
         violations.push(`lost: ${count} of ${family.name}${inGroup(group)}, perhaps ${list(gone)}`);
     }
@@ -89,8 +89,14 @@ function mayHaveFallenBetween({ begun }: Offer, story: Story): boolean {
   );
 }
 
+/** Messages that share a key, of which so many are missing: nobody knows which ones. */
+interface Missing {
+  readonly gone: readonly Offer[];
+  count: number;
+}
+
 /** The messages for whose loss there is no excuse. */
-function unexcused(missing: Offer[], story: Story, { capacity }: Promises): string[] {
+function unexcused(missing: readonly Missing[], story: Story, { capacity }: Promises): string[] {
   const excuses = story.faults
     .filter(({ kind }) => kind === "crash" || LOSES_CONNECTION.includes(kind))
     .filter(({ role = "blocking" }) => TAKE_OVER.includes(role))
@@ -109,18 +115,27 @@ function unexcused(missing: Offer[], story: Story, { capacity }: Promises): stri
       left: ((call.answer ?? call.args["limit"]) as number | undefined) ?? Infinity,
     }));
   const due = missing
-    .map((offer) => ({ offer, at: dueAt(offer, story) }))
+    .flatMap((family) => family.gone.map((offer) => ({ family, offer, at: dueAt(offer, story) })))
     .toSorted((a, b) => b.at - a.at);
-  const unexplained = due.filter(({ at, offer }) => {
+  for (const { family, offer, at } of due) {
+    if (family.count === 0) continue;
     const until = offer.begun.index;
     const excuse =
       removals.find(({ call, left }) => left > 0 && (call.ended?.index ?? Infinity) > until) ??
-      excuses.find((one) => one.left > 0 && one.fault.until >= at);
-    if (excuse === undefined) return true;
+      excuses.find(({ left, fault }) => left > 0 && endOf(fault) >= at);
+    if (excuse === undefined) continue;
     excuse.left--;
-    return false;
+    family.count--;
+  }
+  return missing.flatMap(({ gone, count }) => {
+    if (count === 0) return [];
+    return gone.slice(-count).map((offer) => `lost: ${nameOf(offer)}`);
   });
-  return unexplained.map(({ offer }) => `lost: ${nameOf(offer)}`);
+}
+
+/** Until when a fault may lose a message: Redis sees a moment later that the connections of a process have ended. */
+function endOf({ kind, until }: Fault): number {
+  return kind === "crash" ? until + 20 : until;
 }
 
 /** The connections that messages come over. */
