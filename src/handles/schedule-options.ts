@@ -110,8 +110,14 @@ export interface ScheduleOptions<T = unknown> {
 
   /**
    * `"skip"` drops a run that is due while another one of the schedule is ready or in flight, also one that was triggered
-   * or retried; one that waits for its retry does not count. Needs a reliable queue, and costs two reads and a write for
-   * each run. Defaults to `"allow"`.
+   * or retried; one that waits for its retry does not count. Costs two reads and a write for each run.
+   *
+   * `"wait"` lets it wait until the others are settled: one at a time is in hand, over all processes and their crashes, also of
+   * those that were triggered or backfilled. How many wait is for `misfire` to say: with `"once"` the last one. They wait in a
+   * lane of their own, `schedule:<name>`, whatever the queue's `flow` is; other messages do not. Not for queues with
+   * partitions. Costs each run what a lane with a limit costs, and a transfer of the queue two reads.
+   *
+   * Both need a reliable queue. Defaults to `"allow"`.
    */
   readonly overlap?: Overlap;
 
@@ -255,16 +261,14 @@ function checkedRule(
   checkOneOf("misfire", misfire, ["once", "all", "skip"]);
   checkDuration("misfireGrace", misfireGrace);
   checkWhole("maxCatchUp", maxCatchUp, 0, 1_000_000);
-  if ((overlap as string) === "wait") {
-    throw new RangeError(
-      'overlap must be "allow" or "skip", got "wait", which needs lanes, and there are none yet',
+  checkOneOf("overlap", overlap, ["allow", "skip", "wait"]);
+  if (overlap !== "allow" && !isReliable) {
+    throw new TypeError(
+      `overlap "${overlap}" needs a reliable queue: a plain one does not know when a run has ended`,
     );
   }
-  checkOneOf("overlap", overlap, ["allow", "skip"]);
-  if (overlap === "skip" && !isReliable) {
-    throw new TypeError(
-      'overlap "skip" needs a reliable queue: a plain one does not know when a run has ended',
-    );
+  if (overlap === "wait" && lane !== undefined) {
+    throw new TypeError('lane goes without overlap "wait": its runs wait in a lane of their own');
   }
   if (lane !== undefined) checkLane(lane);
   checkWhole("priority", priority, -100, 100);

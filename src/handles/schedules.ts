@@ -6,7 +6,7 @@ import { callOf, checkCall, type CallOptions } from "../queue/call.ts";
 import { checkInstant, checkOptions, checkSignal, checkWhole } from "../queue/checks.ts";
 import { hashOf } from "../queue/message/bucket.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { occurrenceKey } from "../schedules/occurrences.ts";
+import { laneOf, occurrenceKey } from "../schedules/occurrences.ts";
 import type { ScheduleCalendar } from "../schedules/calendar.ts";
 import {
   declare,
@@ -271,8 +271,8 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Pauses a schedule, until it is resumed: withdraws its messages. One that has become ready is delivered. Returns false
-   * if there is none.
+   * Pauses a schedule, until it is resumed: withdraws its messages, also those that wait for other runs. One that has become
+   * ready is delivered. Returns false if there is none.
    */
   async pause(name: string, options?: CallOptions): Promise<boolean> {
     return await this.#change(name, "schedule paused", options, (record, now) =>
@@ -297,8 +297,8 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Offers a message of the schedule now, beside its ticks, also while it is paused or another run is under way. Returns
-   * undefined if there is no such schedule.
+   * Offers a message of the schedule now, beside its ticks, also while it is paused or another run is under way: with
+   * `overlap: "wait"` it waits for that. Returns undefined if there is no such schedule.
    *
    * @throws {TypeError} if a function makes its payload, and this process has not declared it.
    */
@@ -412,6 +412,7 @@ export class Schedules<T = unknown> {
     });
     const { code } = checked;
     const declaration = { ...checked.declaration, set };
+    this.#reach.schedules.check(declaration.rule);
     const calendar = code.calendar ?? (await calendarOf(declaration.rule));
     const recipe = await recipeOf(name, declaration, code);
     if (recipe === undefined || calendar === undefined) throw lacking(name);
@@ -485,11 +486,14 @@ function offeringOf(
     key: occurrenceKey(name, tick, behind),
     rule: "ignore",
     hash: hashOf(name),
-    lane: rule.lane,
+    lane: laneOf(name, rule),
     priority: rule.priority,
-    occurrence: { schedule: name, tick, ...(rule.overlap === "skip" && { overlap: "note" }) },
+    occurrence: { schedule: name, tick, overlap: BESIDE[rule.overlap] },
   };
 }
+
+/** What the move does about other runs, of one beside the ticks. */
+const BESIDE = { allow: undefined, skip: "note", wait: "wait" } as const;
 
 /** A declaration that was checked, and what it takes to plan it. */
 interface Prepared extends CheckedSchedule {

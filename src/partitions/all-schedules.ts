@@ -1,12 +1,14 @@
 import type { Call } from "../queue/call.ts";
 import type { Codes } from "../schedules/recipes.ts";
-import type {
-  Changed,
-  Found,
-  RecordInPage,
-  NotedSet,
-  SetContent,
-  StoredSchedules,
+import type { Rule } from "../schedules/rule.ts";
+import {
+  checkOverlap,
+  type Changed,
+  type Found,
+  type RecordInPage,
+  type NotedSet,
+  type SetContent,
+  type StoredSchedules,
 } from "../schedules/stored-schedules.ts";
 import type { Following } from "./parts/following.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -34,6 +36,11 @@ export class AllSchedules {
     this.#parts = parts;
     this.#routing = routing;
     this.codes = parts.codes;
+  }
+
+  /** @throws {TypeError} if the rule is none for a queue with partitions, and this queue has some, as far as known. */
+  check(rule: Rule): void {
+    if (!this.#parts.following.isOrdinary) checkOverlap(this.#parts.name, rule);
   }
 
   get(name: string, call?: Call): Promise<Found> {

@@ -230,11 +230,16 @@ export async function checkNoLanes(
   flow: FlowOptions | undefined,
   call?: Call,
 ): Promise<void> {
-  const isWaiting = async () =>
-    await queue.call("look into", (redis, { room, turns }) => redis.exists(room, turns), call);
-  if ((flow === undefined || !hasLanes(flow)) && (await isWaiting()) === 0) return;
+  const areThere = async () =>
+    await queue.call(
+      "look into",
+      async (redis, { flow: hash, room, turns }) =>
+        (await redis.exists(room, turns)) > 0 || (await redis.hget(hash, "kind")) === "lanes",
+      call,
+    );
+  if ((flow === undefined || !hasLanes(flow)) && !(await areThere())) return;
   throw new TypeError(
-    `queue "${queue.name}" has lanes, and cannot have partitions: clear its flow, and wait until no message waits`,
+    `queue "${queue.name}" has lanes, or a schedule whose runs wait for each other, and cannot have partitions: clear its flow, remove the schedule, and wait until no message waits`,
   );
 }
 

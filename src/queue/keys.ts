@@ -80,7 +80,7 @@ export const KEYS = {
     prefix: "delayline_flow:",
     type: "hash",
     holds:
-      "the flow of a queue: `kind`, `step` (us for each message), `burst`, `arrival` (epoch us), up to which the rate is used up, and `declared`, as it was set, in JSON; with lanes also `ahead`, `lane` and `lane:<name>`, what each lane may, and `turn`, `look` and `pause`, the state of the turns",
+      "the flow of a queue: `kind`, `step` (us for each message), `burst`, `arrival` (epoch us), up to which the rate is used up, and `declared`, as it was set, in JSON; with lanes also `ahead`, `lane` and `lane:<name>`, what each lane may, and `turn`, `look` and `pause`, the state of the turns; and `own:<lane>`, the lanes that schedules have for themselves",
     marksQueue: true,
   },
   /** See `lua/places/room.ts`. */

@@ -1,10 +1,16 @@
 import { hashOf } from "../queue/message/bucket.ts";
 import { ID_BYTES, packAddress } from "../queue/message/message.ts";
 import type { ScheduleRecord } from "./record.ts";
+import type { Rule } from "./rule.ts";
 
 /** The key of the message of a tick: `schedule:nightly@2026-11-24T01:30:00.000Z`. */
 export function occurrenceKey(name: string, tick: number, behind = ""): string {
   return `schedule:${name}@${new Date(tick).toISOString()}${behind}`;
+}
+
+/** The lane of the messages of a schedule: with `overlap: "wait"` one of its own. */
+export function laneOf(name: string, { overlap, lane }: Rule): string | undefined {
+  return overlap === "wait" ? `schedule:${name}` : lane;
 }
 
 /**

@@ -33,7 +33,7 @@ export interface Rule {
 export type Misfire = "once" | "all" | "skip";
 
 /** What happens to a run that is due while another one is ready or in flight. */
-export type Overlap = "allow" | "skip";
+export type Overlap = "allow" | "skip" | "wait";
 
 /** From `from` on, before `to` (epoch ms). */
 export interface Span {

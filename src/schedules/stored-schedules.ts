@@ -5,9 +5,17 @@ import type { Call } from "../queue/call.ts";
 import { messageIdAt, packMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { queueTime } from "../time/runtime.ts";
-import { occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
+import { laneOf, occurrenceAddress, occurrenceId, occurrenceKey } from "./occurrences.ts";
 import type { Plan } from "./plan.ts";
-import { formatRecord, parseRecord, revisionOf, type StoredRecord } from "./record.ts";
+import {
+  formatRecord,
+  parseRecord,
+  revisionOf,
+  type ScheduleRecord,
+  type StoredRecord,
+} from "./record.ts";
+
+import type { Rule } from "./rule.ts";
 
 /** A schedule, and its record. */
 export interface NamedRecord {
@@ -140,6 +148,9 @@ export class StoredSchedules {
       const { record, revision: expected, serverTime } = found;
       const decision = decide(record, serverTime, found.isPlanned);
       if (decision === undefined) return "nothing";
+      if (decision !== "remove" && call.knownFact !== undefined) {
+        checkOverlap(this.#queue.name, decision.record.rule);
+      }
       const step = { name, before: record, expected, decision, now: serverTime, set, wakes: true };
       const { args, rows } = this.#written(step, call.knownFact);
       const leaving = rows.flatMap(({ address }) => (address === "" ? [] : [messageIdAt(address)]));
@@ -222,6 +233,7 @@ export class StoredSchedules {
       setRevision: set?.revision ?? "",
       isWaking: wakes && planAt !== Infinity ? 1 : 0,
       isOrdinary: knownFact === undefined ? 1 : 0,
+      ...lanesOf(name, before, plan?.record),
     };
     const gone = withdrawn.map((one) => ({
       ...NO_MESSAGE,
@@ -245,12 +257,32 @@ export class StoredSchedules {
   }
 }
 
+/** The lane that a schedule has for itself; that which it had, and has no more; and that in which its runs no longer wait. */
+function lanesOf(name: string, before?: ScheduleRecord, after?: ScheduleRecord) {
+  const ownOf = (record?: ScheduleRecord) =>
+    record?.rule.overlap === "wait" ? (laneOf(name, record.rule) ?? "") : "";
+  // A record that is gone says nothing of a lane.
+  const had = before === undefined && after === undefined ? `schedule:${name}` : ownOf(before);
+  const has = ownOf(after);
+  const isLeft = after === undefined || (after.isPaused && before?.isPaused === false);
+  return { ownLane: has, formerLane: has === "" ? had : "", leftLane: isLeft ? had : "" };
+}
+
+/** @throws {TypeError} if a schedule of a queue with partitions lets its runs wait for each other. */
+export function checkOverlap(queue: string, { overlap }: Rule): void {
+  if (overlap !== "wait") return;
+  throw new TypeError(
+    `overlap "wait" is for queues without partitions, and queue "${queue}" has some: "skip" drops a run instead`,
+  );
+}
+
 /** The messages that a plan puts. */
 function rowsOf(name: string, { record, puts }: Plan) {
-  const { overlap, lane, priority } = record.rule;
+  const { overlap, priority } = record.rule;
+  const lane = laneOf(name, record.rule);
   return puts.map(({ tick, deadline, payload, deliverWithin }) => {
     const key = occurrenceKey(name, tick);
-    const occurrence = { schedule: name, tick, ...(overlap === "skip" && { overlap }) };
+    const occurrence = { schedule: name, tick, ...(overlap !== "allow" && { overlap }) };
     const id = occurrenceId(name, record, tick);
     const member = packMember(id, payload, key, { deliverWithin, occurrence, lane, priority });
     return { member, deadline, key, address: "" as const };

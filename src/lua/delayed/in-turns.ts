@@ -13,6 +13,7 @@ import { admit, dealing, dropHolds, lanesMay, mendRoom, waitingOf } from "../pla
 import { appendAll } from "../places/stream.ts";
 import { fieldsOf } from "../fragments/stream-info.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { lateRuns, waitsForRuns } from "../places/own-lanes.ts";
 import { CLAIM, lastClaim, unfitness, unpackDue } from "./due-messages.ts";
 
 /** How many messages may be ready before no turn is dealt, unless the flow says otherwise. */
@@ -48,10 +49,13 @@ end
  * `mayGoStraight(due, count, pace, now)`: whether the due messages need no turns: nobody waits, there is room for all of them,
  * their lanes' rates have what they need, and none has a priority. If so, it has used these rates up. `due` and `count` as
  * `pacedDue` returns them; `pace` as `paceAt` does.
+ * `runsApart(due, latest)`: if only schedules have lanes: what of `due` has turns, in the same form; nil if there is nothing to
+ * do about turns, and then the instant at which to look at them again, nil if none waits.
+ * `cutAtRun(first, count)`: leaves such a run, and what is behind it, out of what is due; returns how many are left.
  */
 export const straight = defineFragment({
   keys: ["flow", "timeouts", "retries", "room", "turns", "hands"],
-  needs: [readyCount],
+  needs: [readyCount, waitsForRuns],
   rarely: [lanesMay],
   lua: /* lua */ `
 local function hasPriority(member)
@@ -84,6 +88,56 @@ local function mayGoStraight(due, count, pace, now)
   local ahead = tonumber(found[1] or nil) or ${AHEAD}
   if readyCount(ahead - count) + count > ahead then return false end
   return not found[2] or rare().lanesMay(members, now, { lane = found[7] or "", own = found[8], rates = found[2] })
+end
+local function cutAtRun(first, count)
+  local members, scores = unpack(first, 1, 2)
+  for i = 1, count do
+    if waitsForRuns(members[i]) then
+      first[3] = scores[i]
+      for k = count, i, -1 do members[k], scores[k] = nil, nil end
+      return i - 1
+    end
+  end
+  return count
+end
+local function runsApart(due, latest)
+  local runs, dues = {}, {}
+  for i, member in ipairs(due[timeouts][1]) do
+    if waitsForRuns(member) then runs[#runs + 1], dues[#dues + 1] = member, due[timeouts][2][i] end
+  end
+  local later = due[retries]
+  if #runs == 0 and not (later and later[1][1]) then
+    local look = tonumber(redis.call("HGET", flow, "look") or nil)
+    if look and look > latest then return nil, look end
+    if not look and redis.call("EXISTS", turns, room) == 0 then return nil end
+  end
+  return { [timeouts] = { runs, dues, false }, [retries] = later and { later[1], later[2], false } }
+end
+`,
+});
+
+/**
+ * `together(reply, beside)`: one reply for two moves of a script, the later of which has `reply`.
+ * `unlessMoved(beside, refusal)`: the reply if the first move was all, and the second one was refused.
+ */
+export const together = defineFragment({
+  lua: /* lua */ `
+local function together(reply, beside)
+  local function soonest(i)
+    local a, b = tonumber(reply[i] or nil), tonumber(beside[i] or nil)
+    if not a or b and b < a then reply[i] = beside[i] end
+  end
+  reply[1], reply[2] = reply[1] + beside[1], reply[2] + beside[2]
+  soonest(4)
+  soonest(8)
+  if beside[1] > 0 then reply[5] = 0 end
+  reply[6], reply[7] = math.max(reply[6], beside[6]), math.max(reply[7], beside[7])
+  for _, value in ipairs(beside[9]) do reply[9][#reply[9] + 1] = value end
+  reply[18] = math.max(reply[18], beside[18])
+  return reply
+end
+local function unlessMoved(beside, refusal)
+  return beside[1] + beside[2] + #beside[9] == 0 and refusal or beside
 end
 `,
 });
@@ -124,6 +178,7 @@ export const inTurns = defineFragment({
     dropHolds,
     keysOfRetries,
     lastClaim,
+    lateRuns,
     leaveRoom,
     listed,
     may,
@@ -186,6 +241,12 @@ local function inTurns(due, now, latest, pace, useUp)
   local slot = settings.slots and "2" or inHand and "1"
   local most = math.min(tonumber(limit), tokens, space)
   local chosen, all = deal(most, now, settings)
+  local dealt = #chosen
+  for _, one in ipairs(settings.slots and entered > 0 and lateRuns(first[1], now) or {}) do
+    local isDealt = false
+    for i = 1, dealt do isDealt = isDealt or chosen[i].turn == one.turn end
+    if not isDealt then chosen[#chosen + 1] = one end
+  end
   local members, deadlines, hasRetries = waitingOf(chosen)
   -- Retries have nowhere else to go: a stream that somebody has deleted is made again.
   local isStream = hasRetries or isReliable
@@ -242,14 +303,14 @@ local function inTurns(due, now, latest, pace, useUp)
   local isLeft, next = closeRoom(), nil
   if isLeft then
     local pause = moved > 0 and ${FIRST_PAUSE} or math.min(${LAST_PAUSE}, 2 * (tonumber(found[7] or nil) or ${FIRST_PAUSE}))
-    local isAll = #chosen == most
+    local isAll = dealt == most
     -- If it has looked at as many lanes as it looks for, and they had too little, there may be others.
     local areMore = areFree or isAll and most == tonumber(limit) or not isAll and #all == most
-    if #chosen > moved or areMore then next = nowMs
+    if dealt > moved or areMore then next = nowMs
     elseif isAll and most == tokens then next = pace.next(moved)
     elseif isAll then next = nowMs + pause
     else next = tonumber(redis.call("ZRANGE", resting, 0, 0, "WITHSCORES")[2] or nil) or mendRoom() and nowMs or nowMs + pause end
-    local last = chosen[#chosen]
+    local last = chosen[dealt]
     local virtual = last and last.at or found[6] or 0
     redis.pcall("HSET", flow, "look", string.format("%.0f", next), "turn", virtual, "pause", isAll and most == space and pause or ${FIRST_PAUSE})
   elseif found[8] == "paced" then

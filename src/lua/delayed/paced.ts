@@ -1,7 +1,7 @@
 import { replied } from "../fragments/deadline.ts";
 import { pacedDue, paceAt } from "../places/pace.ts";
 import { defineScript, type Script } from "../script.ts";
-import { inTurns, straight } from "./in-turns.ts";
+import { inTurns, straight, together } from "./in-turns.ts";
 
 /** Whether the queue has a flow: a rate, or lanes. */
 export const IS_PACED = `({ paced = true, lanes = true })[redis.pcall("HGET", flow, "kind")]`;
@@ -26,7 +26,8 @@ export const STREAM_UNLESS_PACED = `if claim ~= "0" and ${IS_PACED} then return 
  * whichever they are, and `next` is when more may. One that stands by, with a `grace`, sees only what could have gone before.
  * If there is no rate any more, it moves all that is due.
  *
- * In a queue with lanes it moves in turns, unless all that is due may go: then as without.
+ * In a queue with lanes it moves in turns, unless all that is due may go: then as without. If only schedules have lanes, it
+ * moves their runs and all retries in turns, and then the others as without.
  *
  * What is to move uses the rate up first: if Redis refuses that write, nothing moves. What did not move gives its part back.
  *
@@ -44,21 +45,36 @@ export function paced<Key extends string, Arg extends string, Reply>(
     keys,
     args: [...args, "shares"],
     needs: [...source.needs, paceAt, pacedDue, replied, straight],
-    rarely: [...source.rarely, inTurns],
+    rarely: [...source.rarely, inTurns, together],
     lua: /* lua */ `
 local now = clock()
 local function clock() return now end
 local latest = math.floor(now / 1000) - grace
-local pace, kind = paceAt(now, grace * 1000, shares)
-local most = pace and kind == "paced" and math.min(limit, pace.tokens) or tonumber(limit)
-local due, count = pacedDue(${zsets}, latest, most)
+local pace, kind, only = paceAt(now, grace * 1000, shares)
+local function mostNow()
+  return pace and (kind == "paced" or only) and math.min(limit, pace.tokens) or tonumber(limit)
+end
+local due, count = pacedDue(${zsets}, latest, mostNow())
 local function firstDue(zset) return unpack(due[zset], 1, 4) end
 local function useUp(messages)
   local arrival = string.format("%.0f", math.max(pace.arrival, now) + messages * pace.step)
   local used = redis.pcall("HSET", flow, "arrival", arrival)
   return type(used) == "table" and used or nil
 end
-if kind == "lanes" and not mayGoStraight(due, count, pace, now) then
+local beside, look = nil, nil
+if kind == "lanes" and only then
+  local runs
+  runs, look = runsApart(due, latest)
+  if runs then
+    beside = rare().inTurns(runs, now, latest, pace, pace and useUp)
+    if beside.err then return beside end
+    local later = due[retries]
+    pace = paceAt(now, grace * 1000, shares)
+    due, count = pacedDue({ timeouts }, latest, mostNow())
+    count = cutAtRun(due[timeouts], count)
+    if later then due[retries] = { {}, {}, later[3], false } end
+  end
+elseif kind == "lanes" and not mayGoStraight(due, count, pace, now) then
   return rare().inTurns(due, now, latest, pace, pace and useUp)
 end
 if pace and (count > 0 or pace.wasTurned) and useUp(count) then
@@ -71,15 +87,17 @@ local function move()
 ${body}
 end
 local reply = move()
-if reply.err then return reply end
+if reply.err then return beside and rare().unlessMoved(beside, reply) or reply end
 for i = #reply + 1, 16 do reply[i] = false end
 reply[17], reply[18] = (pace or kind == "lanes") and 1 or 0, 0
-if not pace then return reply end
-local moved, since, next = reply[1], tonumber(reply[8] or nil), tonumber(reply[4] or nil)
-if moved < count then useUp(moved) end
-if moved > 0 and since then reply[18] = math.max(0, math.floor(math.min(pace.since, now) / 1000 - since)) end
-if next and next <= latest and moved >= pace.tokens then reply[4] = replied(pace.next(moved)) end
-return reply
+if pace then
+  local moved, since, next = reply[1], tonumber(reply[8] or nil), tonumber(reply[4] or nil)
+  if moved < count then useUp(moved) end
+  if moved > 0 and since then reply[18] = math.max(0, math.floor(math.min(pace.since, now) / 1000 - since)) end
+  if next and next <= latest and moved >= pace.tokens then reply[4] = replied(pace.next(moved)) end
+end
+if look then reply[4] = replied(math.min(look, tonumber(reply[4] or nil) or look)) end
+return beside and rare().together(reply, beside) or reply
 `,
     reply,
   });

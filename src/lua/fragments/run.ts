@@ -41,7 +41,7 @@ local function runsOf(name)
   return alive
 end
 local function noteRun(trailer, id)
-  if (trailer:byte(16) or 0) < 2 then return end
+  if (trailer:byte(16) or 0) % 4 < 2 then return end
   local name = nameIn(trailer)
   local alive = runsOf(name)
   alive[math.min(#alive + 1, ${MOST})] = id

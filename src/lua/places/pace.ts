@@ -32,7 +32,7 @@ end
 
 /**
  * `paceAt(now, ago, shares)`: the rate as it was at `ago` microseconds before `now` (epoch microseconds), or nil if there is
- * none; and the `kind` of the flow. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has
+ * none; the `kind` of the flow; and `only`, see `own-lanes.ts`. The part has one of `shares` equal shares of it. A table: `step`; `arrival`; `wasTurned`, whether that has
  * to be stored anew; `since`, when the first message could go; `tokens`, how many may go now; `next`,
  * the instant (epoch ms) at which to look again once these are used up: when the next one may go, or as many as fall to 10 ms.
  */
@@ -41,9 +41,9 @@ export const paceAt = defineFragment({
   needs: [tokensAt],
   lua: /* lua */ `
 local function paceAt(now, ago, shares)
-  local found = redis.pcall("HMGET", flow, "kind", "step", "burst", "arrival")
+  local found = redis.pcall("HMGET", flow, "kind", "step", "burst", "arrival", "only")
   local kind, step, burst = found[1], tonumber(found[2] or nil), tonumber(found[3] or nil)
-  if kind ~= "paced" and kind ~= "lanes" or not step or not burst then return nil, kind end
+  if kind ~= "paced" and kind ~= "lanes" or not step or not burst then return nil, kind, found[5] end
   step, burst = step * shares, math.max(1, math.floor(burst / shares))
   local stored = tonumber(found[4] or nil) or 0
   -- No more than the burst is ever used up. A later arrival means that the server's clock was set back.
@@ -54,7 +54,7 @@ local function paceAt(now, ago, shares)
     local used = math.max(arrival, at) + moved * step
     return nextTokens(used, step, burst)
   end
-  return pace, kind
+  return pace, kind, found[5]
 end
 `,
 });

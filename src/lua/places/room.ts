@@ -22,6 +22,9 @@ import { fieldAt } from "../fragments/trailer.ts";
  * What waits may go back among the delayed messages at any time: its place in the order is made of what it is.
  */
 
+/** Bytes of a lane's name: 100, and more for those of schedules. */
+const LONGEST_LANE = 109;
+
 /** A message without a priority. */
 const NO_PRIORITY = 128;
 
@@ -39,7 +42,7 @@ local function laneIn(trailer)
   local lane, priority, at = nil, nil, 3
   while trailer and trailer:byte(1) == 255 and trailer:byte(2) == 1 do
     local tag, last = fieldAt(trailer, at)
-    if tag == 5 and not lane and last - at - 4 <= 100 then lane = trailer:sub(at + 5, last)
+    if tag == 5 and not lane and last - at - 4 <= ${LONGEST_LANE} then lane = trailer:sub(at + 5, last)
     elseif tag == 6 and last == at + 5 then priority = priority or trailer:byte(last)
     elseif tag ~= 9 then break end
     at = last + 1

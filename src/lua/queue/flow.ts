@@ -19,6 +19,8 @@ import { defineScript } from "../script.ts";
  * While messages wait in the waiting room, the queue keeps its lanes, without their limits; what it is to be, `target`, it
  * becomes when the last of them has gone.
  *
+ * Lanes that schedules have for themselves stay, whatever is set; see `own-lanes.ts`.
+ *
  * It wakes every process up first: if that is refused, nothing has changed.
  */
 export const setFlow = defineScript({
@@ -58,7 +60,21 @@ if declared ~= "" then set("declared", declared) end
 local laneOf = {}
 for each row do laneOf[name] = own end
 local waits = redis.call("HLEN", room) + redis.call("ZCARD", turns) > 0
-if kind ~= "lanes" and waits then
+local old, stale, isKept, was = redis.call("HSCAN", flow, "0", "COUNT", 100000)[2], {}, {}, {}
+local hasOwn = false
+for k = 1, #old, 2 do
+  local name = old[k]
+  was[name] = old[k + 1]
+  if name:sub(1, 4) == "own:" then
+    local lane = "lane:" .. name:sub(5)
+    hasOwn, isKept[name], isKept[lane], laneOf[name:sub(5)] = true, true, true, nil
+  end
+end
+if kind ~= "lanes" and hasOwn then
+  fields[2] = "lanes"
+  set("only", "1")
+  set("ahead", "1e15")
+elseif kind ~= "lanes" and waits then
   fields[2] = "lanes"
   set("target", kind)
   set("ahead", "1e15")
@@ -66,26 +82,24 @@ elseif kind == "lanes" then
   set("ahead", ahead)
   set("lane", lane)
   if rates == "1" then set("rates", "1") end
-  if slots == "1" then set("slots", "1") end
   if most ~= "0" then set("most", most) end
   for name, words in pairs(laneOf) do set("lane:" .. name, words) end
-  if next(laneOf) then set("own", "1") end
 end
+if hasOwn or kind == "lanes" and next(laneOf) then set("own", "1") end
+if hasOwn or kind == "lanes" and slots == "1" then set("slots", "1") end
+local isNone = kind == "none" and not waits and not hasOwn
 if waits then
   set("turn", found[3] or "0")
   set("look", string.format("%.0f", math.floor(now / 1000)))
 end
-local old, stale, isKept = redis.call("HSCAN", flow, "0", "COUNT", 100000)[2], {}, {}
-local was = {}
-for k = 1, (kind ~= "none" or waits) and #fields or 0, 2 do isKept[fields[k]] = true end
+for k = 1, isNone and 0 or #fields, 2 do isKept[fields[k]] = true end
 for k = 1, #old, 2 do
   local name = old[k]
-  was[name] = old[k + 1]
   local isHold = name:sub(1, 4) == "hold" and kind == "lanes"
   if not isKept[name] and not isHold then stale[#stale + 1] = name end
 end
 may("HDEL", flow)
-if kind ~= "none" or waits then redis.call("HSET", flow, unpack(fields)) end
+if not isNone then redis.call("HSET", flow, unpack(fields)) end
 for from = 1, #stale, 1000 do redis.call("HDEL", flow, unpack(stale, from, math.min(from + 999, #stale))) end
 -- What may be refused from here on does no harm: lanes rest longer than they have to, or a key stays.
 if waits then
@@ -98,14 +112,14 @@ if found[4] and rates == "1" then
   pcall(keepUsed, now, function(name) return was["lane:" .. name] or found[5] or "" end, function(name) return laneOf[name] or lane end)
 end
 if rates ~= "1" then redis.pcall("UNLINK", lanePaces) end
-if slots ~= "1" then redis.pcall("UNLINK", hands) end
+if slots ~= "1" and not hasOwn then redis.pcall("UNLINK", hands) end
 `,
   reply: () => undefined,
 });
 
 /**
  * Holds a lane for `duration` milliseconds: until then none of its messages becomes ready. A longer hold stays. Returns whether
- * the queue has lanes; if not, nothing has changed.
+ * the queue has lanes, or this is one of a schedule; if not, nothing has changed.
  */
 export const holdLane = defineScript({
   name: "hold-lane",
@@ -113,8 +127,8 @@ export const holdLane = defineScript({
   args: ["name", "duration"],
   needs: [clock, deadlineAfter, holding],
   lua: /* lua */ `
-local found = redis.call("HMGET", flow, "kind", "target")
-if found[1] ~= "lanes" or found[2] then return 0 end
+local found = redis.call("HMGET", flow, "kind", "target", "only", "own:" .. name)
+if found[1] ~= "lanes" or found[2] or found[3] and not found[4] then return 0 end
 holdLane(name, deadlineAfter(clock() / 1000, duration))
 return 1
 `,

@@ -6,6 +6,7 @@ import { forget } from "../fragments/forget.ts";
 import { dropDelayed, keysOf, locate, putNew, takeBack } from "../places/delayed.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
+import { ownLanes } from "../places/own-lanes.ts";
 import { asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
@@ -32,7 +33,7 @@ end
 /** What came of it. */
 export type PlanOutcome = (typeof OUTCOMES)[number];
 
-const OUTCOMES = ["done", "stale", "due", "outdated"] as const;
+const OUTCOMES = ["done", "stale", "due", "outdated", "more"] as const;
 
 export interface PlanReply {
   /**
@@ -40,12 +41,16 @@ export interface PlanReply {
    * - `stale`: the schedule has another record by now, which is `held`.
    * - `due`: a message that was to be withdrawn has fallen due since `asOf`.
    * - `outdated`: a later revision of the set was declared.
+   * - `more`: so many runs wait for each other that they are withdrawn in several steps; nothing else was done.
    */
   readonly outcome: PlanOutcome;
   readonly held: Buffer | undefined;
   /** The server's time (epoch ms), to the microsecond. */
   readonly serverTime: number;
 }
+
+/** How many runs that wait for each other one step withdraws. */
+const AT_ONCE = 500;
 
 /**
  * Changes a schedule: replaces its record by another one, or removes it (an empty `record`), and puts and withdraws
@@ -61,6 +66,9 @@ export interface PlanReply {
  * A row is a message to put, by `member`, `deadline` and `key`; or one to withdraw, by `address`. `planAt` is when to
  * plan next. With `isWaking` (1 or 0) it wakes all tasks up.
  *
+ * `ownLane`: the lane that the schedule has for itself; `formerLane`: that which it had; `leftLane`: that in which its runs no
+ * longer wait, but are withdrawn. All three may be empty; see `own-lanes.ts`.
+ *
  * `isOrdinary`: see the fragment `mayBeElsewhere`.
  *
  * No rollback: it wakes them first; and tries the removal that may have to take the messages back. What makes a tick count, the record, comes last, but for what must not be refused any
@@ -68,7 +76,20 @@ export interface PlanReply {
  */
 export const planSchedule = defineScript({
   name: "plan-schedule",
-  keys: ["timeouts", "businessKeys", "schedules", "planning", "running", "dropped"],
+  keys: [
+    "timeouts",
+    "businessKeys",
+    "schedules",
+    "planning",
+    "running",
+    "dropped",
+    "flow",
+    "room",
+    "turns",
+    "lanes",
+    "resting",
+    "hands",
+  ],
   args: [
     "channel",
     "name",
@@ -81,6 +102,9 @@ export const planSchedule = defineScript({
     "isWaking",
     "isOrdinary",
     "elementsAre",
+    "ownLane",
+    "formerLane",
+    "leftLane",
   ],
   each: ["member", "deadline", "key", "address"],
   needs: [
@@ -98,7 +122,7 @@ export const planSchedule = defineScript({
     wakeUp,
     writes,
   ],
-  rarely: [forget],
+  rarely: [forget, ownLanes],
   lua: /* lua */ `
 local now = clock()
 local elsewhere = mayBeElsewhere(isOrdinary)
@@ -107,12 +131,20 @@ local held = redis.call("HGET", schedules, name)
 if held == record then return { 0, false, now } end
 if record == "" and not held then
   redis.call("ZREM", planning, name)
+  if formerLane ~= "" then rare().takeLane(formerLane, now) end
   return { 0, false, now }
 end
 if (held and held:match("^(%x+)|") or "") ~= expected then return { 1, held, now } end
 if set ~= "" then
   local latest = tonumber((redis.call("HGET", schedules, "\\0" .. set) or ""):match("^%d+"))
   if latest and latest > tonumber(setRevision) then return { 3, false, now } end
+end
+
+local waiting = leftLane ~= "" and rare().runsIn(leftLane, ${AT_ONCE}) or {}
+if #waiting >= ${AT_ONCE} then
+  rare().mayLeaveRoom()
+  rare().withdrawRuns(waiting)
+  return { 4, false, now }
 end
 
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
@@ -141,10 +173,15 @@ local freed = keysOf(leaving)
 
 if isWaking == "1" then wrote(nil, wakeUp(0)) else wrote(nil, wakeUp(first, head)) end
 attempt(may, "ZREM", timeouts)
+if #waiting > 0 then attempt(rare().mayLeaveRoom) end
 local function withdraw()
-  if #leaving == 0 then return end
-  dropDelayed(leaving, freed)
-  if elementsAre == "members" then rare().forget(leaving) end
+  if #leaving > 0 then
+    dropDelayed(leaving, freed)
+    if elementsAre == "members" then rare().forget(leaving) end
+  end
+  if #waiting > 0 then rare().withdrawRuns(waiting) end
+  -- A lane that nobody needs does no harm.
+  if formerLane ~= "" then pcall(rare().takeLane, formerLane, now) end
 end
 if record == "" then
   try("HDEL", schedules, name)
@@ -155,6 +192,11 @@ if record == "" then
   return done({ 0, false, now })
 end
 
+if ownLane ~= "" then
+  local given
+  attempt(function() given = rare().giveLane(ownLane) end)
+  if given then wrote(function() pcall(rare().takeLane, ownLane, now) end) end
+end
 local before = redis.call("ZSCORE", planning, name)
 write(function()
   if before then redis.pcall("ZADD", planning, before, name) else redis.pcall("ZREM", planning, name) end

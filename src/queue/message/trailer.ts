@@ -144,7 +144,8 @@ function turnIn(fields: readonly Field[]): Pick<Trailer, "lane" | "priority"> {
   let lane: string | undefined;
   let priority: number | undefined;
   for (const { tag, bytes } of fields) {
-    if (tag === TAG.lane && lane === undefined && bytes.length <= MAX_LANE) lane = bytes.toString();
+    if (tag === TAG.lane && lane === undefined && bytes.length <= LONGEST_LANE)
+      lane = bytes.toString();
     else if (tag === TAG.priority && bytes.length === 1) priority ??= 128 - (bytes[0] as number);
     else if (tag !== TAG.tick) break;
   }
@@ -153,6 +154,9 @@ function turnIn(fields: readonly Field[]): Pick<Trailer, "lane" | "priority"> {
 
 /** The length of a lane's name in bytes. */
 export const MAX_LANE = 100;
+
+/** That of a lane which a schedule has for itself, `schedule:` and its name. */
+const LONGEST_LANE = 109;
 
 /** Unpacks the failed attempts in a trailer, oldest first, whatever its bytes are. */
 export function failuresIn(trailer: Buffer): FailedAttempt[] {

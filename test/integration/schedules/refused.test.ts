@@ -81,7 +81,7 @@ test.each<[what: string, options: unknown, error: string]>([
     { ...EVERY, overlap: "skip" },
     'overlap "skip" needs a reliable queue',
   ],
-  ["overlap wait", { ...EVERY, overlap: "wait" }, 'got "wait", which needs lanes'],
+  ["overlap wait on one", { ...EVERY, overlap: "wait" }, 'overlap "wait" needs a reliable queue'],
   ["an empty lane", { ...EVERY, lane: "" }, "lane must have 1 to 100 bytes, got 0"],
   ["a lane that is no text", { ...EVERY, lane: 7 }, "lane must be a string, got number"],
   [

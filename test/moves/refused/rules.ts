@@ -44,6 +44,10 @@ export const RULES = {
   /** Since when a lane that is not held yet rests. */
   holds: (state: State): State => omit(omit(state, "resting"), "lanes"),
 
+  /** A lane that a schedule has no more: it costs, and limits nobody. */
+  ownLane: (state: State): State =>
+    ["flow", "lanes", "resting", "hands", "turns"].reduce((left, key) => omit(left, key), state),
+
   /** A retrying message is without its business key, if Redis refuses the index. */
   keyless: (state: State): State => omit(state, "businessKeys"),
 

@@ -154,6 +154,38 @@ const waitingState: QueueState = {
 };
 const LANES = { kind: "lanes", ahead: "100", lane: "1000 5 1 0", rates: "1" };
 
+/** A schedule whose runs wait for each other: two that are due, and one that waits. */
+const OWN = "schedule:s";
+const runOf = (payload: string, deadline: number, key = "") =>
+  message(payload, deadline, key, {
+    lane: OWN,
+    occurrence: { schedule: "s", tick: deadline, overlap: "wait" },
+  });
+const [ownFirst, ownSecond, ownWaits] = [
+  runOf("r", 1100, "key r"),
+  runOf("s", 2100),
+  runOf("v", 900, "key v"),
+];
+const ownWaiting = waitingFor(ownWaits, OWN);
+const ownLane = {
+  kind: "lanes",
+  only: "1",
+  ahead: "1e15",
+  own: "1",
+  slots: "1",
+  [`own:${OWN}`]: "1",
+  [`lane:${OWN}`]: "0 0 1 1",
+};
+const { only: _, ...besideUsers } = ownLane;
+const ownState: QueueState = {
+  businessKeys: indexed(ownWaits),
+  room: { [ownWaiting.id]: ownWaiting.kept },
+  turns: [[ownWaiting.turn, 0]],
+  lanes: [[OWN, 1e12 + 2]],
+  resting: [[OWN, 9e12]],
+  flow: ownLane,
+};
+
 const delayedState = (elements: Elements, ...messages: Message[]): QueueState => ({
   timeouts: messages.map(({ delayed }) => delayed),
   order: messages.map(ELEMENT[elements]),
@@ -502,6 +534,42 @@ const inTurns = BOTH.flatMap((elements) =>
     partly: "what has moved or waits has left, and the next run returns the refusal",
   })),
 );
+
+const ownLanes = BOTH.map((elements): Scenario => ({
+  script: elements === "members" ? pacedTransfer.list : pacedTransfer.stream,
+  when: "runs of a schedule wait for each other",
+  elements,
+  seed: seeded(
+    {
+      ...ownState,
+      // Without their limit, all go, as they do if Redis lacks the flow.
+      flow: { kind: "lanes", only: "1", ahead: "1e15", [`own:${OWN}`]: "1" },
+      lanes: [[OWN, 2]],
+      resting: [],
+      ...delayedState(elements, a, ownFirst, b, ownSecond, far),
+      businessKeys: indexed(ownFirst, ownWaits, b, far),
+      ...(elements === "addresses" && {
+        stream: [before],
+        retries: [[retryName(c, "g"), 900]],
+        retrying: { [retryName(c, "g")]: packRetry(c, 2) },
+      }),
+    },
+    {
+      args: {
+        limit: 100,
+        grace: 0,
+        claim: 1,
+        task: "me",
+        known: 0,
+        makes: 1,
+        mark: 1,
+        shares: 1,
+      },
+    },
+  ),
+  rules: ["dead", "mover", "listed", "flow", "rests", "turns"],
+  partly: "what has moved or waits has left, and the next run returns the refusal",
+}));
 
 const conditions = (["list", "stream"] as const).map((into): Scenario => ({
   script: transfer[into],
@@ -1236,6 +1304,9 @@ const PLANNED = {
   setRevision: 3,
   isWaking: 0,
   isOrdinary: 1,
+  ownLane: "",
+  formerLane: "",
+  leftLane: "",
 };
 
 const schedules = BOTH.flatMap((elements): Scenario[] => [
@@ -1275,6 +1346,42 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
       args: { ...PLANNED, record: "", planAt: "+inf" },
       rows: [{ ...ROW, address: bytes(far.address) }],
     }),
+  },
+  {
+    script: planSchedule,
+    elements,
+    when: "the first time, with a lane of its own",
+    rules: ["dead", "keyless"],
+    seed: seeded(delayedState(elements, far), {
+      args: { ...PLANNED, expected: "", isWaking: 1, ownLane: OWN },
+      rows: [placed(n)],
+    }),
+    partly:
+      "placed messages and the lane stay if Redis refuses the record, and then to take them back",
+  },
+  {
+    script: planSchedule,
+    elements,
+    when: "removing one whose runs wait for each other",
+    rules: ["dead", "unplanned", "ownLane"],
+    seed: seeded(
+      { ...ownState, ...scheduled(elements), businessKeys: indexed(b, far, further, ownWaits) },
+      {
+        args: { ...PLANNED, record: "", planAt: "+inf", formerLane: OWN, leftLane: OWN },
+        rows: [{ ...ROW, address: bytes(far.address) }],
+      },
+    ),
+  },
+  {
+    script: planSchedule,
+    elements,
+    when: "its runs wait for each other no more, and a user's lanes stay",
+    rules: ["dead", "keyless", "ownLane"],
+    seed: seeded(
+      { ...ownState, ...scheduled(elements), flow: { ...besideUsers, ...LANES } },
+      { args: { ...PLANNED, formerLane: OWN }, rows: [placed(n)] },
+    ),
+    partly: "placed messages stay if Redis refuses the record, and then to take them back",
   },
   {
     script: planSchedule,
@@ -1367,6 +1474,7 @@ export const SCENARIOS = [
   ...transfers,
   ...conditions,
   ...inTurns,
+  ...ownLanes,
   ...facts,
   ...holds,
   ...migrations,

@@ -31,6 +31,9 @@ async function plan(
     setRevision: "",
     isWaking: 0,
     isOrdinary: 1,
+    ownLane: "",
+    formerLane: "",
+    leftLane: "",
     ...args,
   };
   return await run(redis, planSchedule, keys, all, rows);
