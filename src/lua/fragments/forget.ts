@@ -121,6 +121,7 @@ end
 local function forget(members)
   if pcall(forgetAll, members) then return end
   for at, member in pairs(marks) do redis.call("LSET", order, at, member) end
+  marks = {}
 end
 `,
 });

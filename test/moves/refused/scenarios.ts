@@ -162,9 +162,9 @@ const runOf = (payload: string, deadline: number, key = "") =>
     occurrence: { schedule: "s", tick: deadline, overlap: "wait" },
   });
 const [ownFirst, ownSecond, ownWaits] = [
-  runOf("r", 1100, "key r"),
-  runOf("s", 2100),
-  runOf("v", 900, "key v"),
+  runOf("r", 900, "key r"),
+  runOf("s", 1100),
+  runOf("v", 800, "key v"),
 ];
 const ownWaiting = waitingFor(ownWaits, OWN);
 const ownLane = {
@@ -541,18 +541,11 @@ const ownLanes = BOTH.map((elements): Scenario => ({
   elements,
   seed: seeded(
     {
-      ...ownState,
-      // Without their limit, all go, as they do if Redis lacks the flow.
+      // Without their limit, and before the others, they go as they do if Redis lacks the flow.
       flow: { kind: "lanes", only: "1", ahead: "1e15", [`own:${OWN}`]: "1" },
-      lanes: [[OWN, 2]],
-      resting: [],
-      ...delayedState(elements, a, ownFirst, b, ownSecond, far),
-      businessKeys: indexed(ownFirst, ownWaits, b, far),
-      ...(elements === "addresses" && {
-        stream: [before],
-        retries: [[retryName(c, "g"), 900]],
-        retrying: { [retryName(c, "g")]: packRetry(c, 2) },
-      }),
+      ...delayedState(elements, ownFirst, ownSecond, b, c, far),
+      businessKeys: indexed(ownFirst, b, far),
+      ...(elements === "addresses" && { stream: [before] }),
     },
     {
       args: {
