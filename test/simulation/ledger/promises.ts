@@ -94,7 +94,7 @@ function wasThere(offer: Offer, story: Story): boolean {
   if (ended === undefined || offer.outcome !== "added") return false;
   if (story.faults.some(({ kind }) => kind === "failover" || kind === "clock-step")) return false;
   const { delay = 0, instant = offer.begun.now + delay } = args as Record<string, number>;
-  if (instant <= ended.now) return false;
+  if (Math.min(instant, limitOf(offer, story)) <= ended.now) return false;
   return !story.calls.some(
     (call) =>
       call !== offer &&
