@@ -84,6 +84,7 @@ const move = ({ flow, into }: Row) =>
     makes: into === "stream" ? 1 : 0,
     mark: 0,
     shares: 1,
+    arriving: "",
   });
 
 /** Runs the script `runs` times, each behind `before`; returns microseconds and commands for each run. */

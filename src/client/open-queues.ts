@@ -187,7 +187,7 @@ export class OpenQueues {
   async openPartitions(name: string, partitions: number, call?: Call): Promise<OpenQueue> {
     this.checkOpen();
     // Before the queue counts as partitioned in this client, which it would stay.
-    await this.#look(name, ({ flow }) => flow.checkNoLanes(call), call);
+    await this.#look(name, ({ flow }) => flow.checkForPartitions(call), call);
     this.checkOpen();
     const shared = this.#sharedOf(name);
     const { interop } = shared;

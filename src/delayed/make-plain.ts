@@ -1,5 +1,6 @@
 import { makePlain as makePlainStep } from "../lua/queue/make-plain.ts";
 import type { Call } from "../queue/call.ts";
+import { limitsLanes, readFlow } from "../queue/flow.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** The outcome of `makePlain`. */
@@ -18,12 +19,19 @@ export type PlainResult = {
 /**
  * Makes a reliable queue plain, in bounded steps; stops early if consumers are alive or the stream is too long.
  *
- * @throws {TypeError} if this client has opened the queue as a reliable one.
+ * @throws {TypeError} if this client has opened the queue as a reliable one, or its flow has a concurrency.
  */
 export async function makePlain(queue: Queue, call?: Call): Promise<PlainResult> {
   queue.checkOpen();
   if (queue.makesStream) {
     throw new TypeError(`queue "${queue.name}" is open as a reliable one in this client`);
+  }
+  const flow = await readFlow(queue, call);
+  const { concurrency } = flow ?? {};
+  if (concurrency !== undefined || (flow !== undefined && limitsLanes(flow, "concurrency"))) {
+    throw new TypeError(
+      `queue "${queue.name}" limits what is in hand, which no plain queue can: set a flow without concurrency first`,
+    );
   }
   const { channel } = queue.keys;
   const args = { channel, limit: STEP, timeout: FOREIGN_TIMEOUT };

@@ -37,10 +37,11 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T, never> {
    * the change. Messages that were in flight for dead consumers go to the LIST, too. A message of several groups goes
    * there once.
    *
-   * Ready messages lose their ids, keys and headers, and attempts start again at 1. Dead letters stay until the queue
+   * Messages that wait for their turn in lanes go on waiting. Ready messages lose their ids, keys and headers, and attempts start again at 1. Dead letters stay until the queue
    * is reliable again: redrive or remove them first.
    *
-   * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
+   * @throws {TypeError} if this client has opened the queue as a reliable one, or its `flow` has a `concurrency`, which no
+   * plain queue can have; nothing has changed.
    */
   async makePlain(options?: CallOptions): Promise<PlainResult> {
     const result = await this.#open.plain.delayed.makePlain(checkCall(options));

@@ -103,7 +103,8 @@ export class Flow {
    *
    * In every span of `w` milliseconds at most `burst + w * limit / per` messages and retries become ready, whatever happens
    * to processes. Those that are ready already are not held back, nor those that were `put`. With partitions each has an
-   * equal share of the rate, and of the burst, but at least 1. Java processes and older releases that move messages ignore
+   * equal share of the rate, of the burst and of `ahead`, but at least 1; a lane is in one of them, and `concurrency` of the
+   * whole queue is refused, as are lanes where consumers are exclusive. Java processes and older releases that move messages ignore
    * it.
    *
    * @throws {TypeError | RangeError} if an option is not legal; nothing was sent.

@@ -62,8 +62,8 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
    * a key with the same partition key, since a key is unique only there; calls by key that do not name it ask all
    * partitions.
    *
-   * Changes nothing in an ordinary queue until it gets partitions. Defaults to the key; a message with neither may be
-   * in any partition.
+   * Changes nothing in an ordinary queue until it gets partitions. With a `lane` it must be the lane. Defaults to the lane,
+   * and without one to the key; a message with neither may be in any partition.
    */
   readonly partitionKey?: string;
 
@@ -88,7 +88,7 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
 
   /**
    * In a queue whose `flow` has lanes: the lane in which the message waits for its turn, such as a tenant, 1 to 100 bytes.
-   * Carried along and ignored in other queues. Costs its bytes and five more. Defaults to a lane without a name.
+   * In a partitioned queue, all messages of a lane are in one partition. Other queues carry it along and ignore it. Costs its bytes and five more. Defaults to a lane without a name.
    */
   readonly lane?: string;
 
@@ -123,9 +123,9 @@ export function offerRule(
   const rule = duplicateRule(options);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
   const { onlyIf, deliverWithin } = checkedConditions(options, anyTime);
-  const hash = hashFor(options);
   const { lane, priority } = options;
   if (lane !== undefined) checkLane(lane);
+  const hash = hashFor(options);
   if (priority !== undefined) checkWhole("priority", priority, -100, 100);
   // One literal: every offer passes here, and spreading several takes microseconds.
   return { key, rule, maxWait, onlyIf, deliverWithin, lane, priority, headers, hash };
@@ -148,9 +148,14 @@ export function spreadOver(due: Due, { spread, key }: { spread?: number; key?: s
 /** Milliseconds. */
 const MAX_SPREAD = 30 * 86_400_000;
 
-function hashFor({ key, partitionKey }: OfferOptions<MessageHeaders>): number | undefined {
+function hashFor({ key, partitionKey, lane }: OfferOptions<MessageHeaders>): number | undefined {
   if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
-  const text = partitionKey ?? key;
+  if (lane !== undefined && partitionKey !== undefined && partitionKey !== lane) {
+    throw new TypeError(
+      `partitionKey must be the lane, which is in one partition, or left out, got ${JSON.stringify(partitionKey)} and the lane ${JSON.stringify(lane)}`,
+    );
+  }
+  const text = partitionKey ?? lane ?? key;
   return text === undefined ? undefined : hashOf(text);
 }
 

@@ -13,7 +13,7 @@ export interface CallOptions {
 /** Options of calls that look for a message by its id or its key. */
 export interface FindOptions extends CallOptions {
   /**
-   * The partition key that the message was offered with; only for partitioned queues.
+   * The partition key, or the lane, that the message was offered with; only for partitioned queues.
    *
    * It saves asking every partition for a business key. An id names its partition already, and an ordinary queue
    * ignores this option.

@@ -224,23 +224,31 @@ export async function readFlow(queue: Queue, call?: Call): Promise<FlowOptions |
   }
 }
 
-/** @throws {TypeError} if the queue has lanes, or messages wait in them: a partition cannot have any. */
-export async function checkNoLanes(
-  queue: Queue,
-  flow: FlowOptions | undefined,
-  call?: Call,
-): Promise<void> {
-  const areThere = async () =>
-    await queue.call(
-      "look into",
-      async (redis, { flow: hash, room, turns }) =>
-        (await redis.exists(room, turns)) > 0 || (await redis.hget(hash, "kind")) === "lanes",
+/** @throws {TypeError} if a queue in partitions cannot have this flow: no script sees what is in hand in all of them. */
+export function checkForPartitions(queue: string, flow: FlowOptions | undefined): void {
+  if (flow?.concurrency === undefined) return;
+  throw new TypeError(
+    `a flow with a concurrency of the whole queue goes without partitions, which queue "${queue}" has or is to get: limit each lane`,
+  );
+}
+
+/** @throws {TypeError} if a schedule of the queue has a lane for itself: in partitions its runs would be elsewhere. */
+export async function checkNoOwnLanes(queue: Queue, call?: Call): Promise<void> {
+  let cursor = "0";
+  do {
+    const from = cursor;
+    const [next, fields] = await queue.call(
+      "look at the flow of",
+      (redis, { flow }) => redis.hscan(flow, from, "MATCH", "own:*", "COUNT", 1000),
       call,
     );
-  if ((flow === undefined || !hasLanes(flow)) && !(await areThere())) return;
-  throw new TypeError(
-    `queue "${queue.name}" has lanes, or a schedule whose runs wait for each other, and cannot have partitions: clear its flow, remove the schedule, and wait until no message waits`,
-  );
+    if (fields.length > 0) {
+      throw new TypeError(
+        `queue "${queue.name}" has a schedule whose runs wait for each other, and cannot have partitions: remove the schedule`,
+      );
+    }
+    cursor = next;
+  } while (cursor !== "0");
 }
 
 const DAY = 86_400_000;

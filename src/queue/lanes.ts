@@ -56,7 +56,7 @@ export async function lanesNow(queue: Queue, call?: Call): Promise<LaneNow[]> {
   return mergeLanes([
     ...waiting.map((one) => ({ ...one, running: 0 })),
     ...running.map((one) => ({ ...one, waiting: 0, restsUntil: undefined })),
-    ...Array.from(holds, ([lane, heldUntil]) => ({
+    ...holds.map(({ lane, heldUntil }) => ({
       lane,
       waiting: 0,
       running: 0,
@@ -103,13 +103,22 @@ interface LanePage<Lane> {
   readonly next: Buffer | undefined;
 }
 
-/** Until when lanes of a queue are held (epoch ms). */
-async function holdsOf(queue: Queue, call?: Call): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
+/** A lane that is held. */
+interface HeldLane {
+  readonly lane: string;
+  /** Epoch ms. */
+  readonly heldUntil: number;
+  /** For how many milliseconds more. */
+  readonly left: number;
+}
+
+/** The lanes of a queue that are held. */
+export async function holdsOf(queue: Queue, call?: Call): Promise<HeldLane[]> {
+  const found: HeldLane[] = [];
   let cursor = "0";
   do {
     const page = await queue.read("look at the lanes of", heldLanes, { cursor }, call);
-    for (const { lane, heldUntil } of page.lanes) found.set(lane, heldUntil);
+    for (const one of page.lanes) found.push({ ...one, left: one.heldUntil - page.now });
     cursor = page.cursor;
   } while (cursor !== "0");
   return found;
@@ -128,7 +137,8 @@ export async function lanesAhead(
   const messages = await dueOf(queue, dueLanes, look, call);
   const retries = await dueOf(queue, retryLanes, look, call);
   const waiting = await pagesOf(queue, lanePage, call);
-  const holds = await holdsOf(queue, call);
+  const held = await holdsOf(queue, call);
+  const holds = new Map(held.map(({ lane, heldUntil }) => [lane, heldUntil]));
   const ends = [messages.seenUntil, retries.seenUntil].filter((end) => end !== undefined);
   const seenUntil = ends.length === 0 ? undefined : Math.min(...ends);
   const due = [...messages.found, ...retries.found].toSorted((a, b) => a.due - b.due);

@@ -38,6 +38,8 @@ export interface QueueLink {
   readonly partition?: number;
   /** See {@link Queue.shares}. */
   readonly shares?: () => number;
+  /** See {@link Queue.arriving}. */
+  readonly arriving?: () => Buffer;
   /** Receives a fact that Redis tells. */
   readonly learn?: (fact: string) => void;
   /** Receives what Redis holds, if it has refused a script because of the fact `sent` with it. */
@@ -68,6 +70,8 @@ export class Queue {
   readonly knownFact: () => string | undefined;
   /** How many parts there are, as far as this process knows: each has an equal share of the queue's rate. */
   readonly shares: () => number;
+  /** Which buckets have messages that arrive here while the number of partitions changes: 1,024 bytes, or none. */
+  readonly arriving: () => Buffer;
   /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
   readonly #refused: (held: string, sent: string) => void;
@@ -90,6 +94,7 @@ export class Queue {
       knownFact = () => undefined,
       partition = -1,
       shares = () => 1,
+      arriving = () => NOTHING,
       learn = () => {},
       refused = () => {},
       noteStream = () => {},
@@ -107,6 +112,7 @@ export class Queue {
     this.#layout = layout;
     this.knownFact = knownFact;
     this.shares = shares;
+    this.arriving = arriving;
     this.learn = learn;
     this.#refused = refused;
     this.#partition = partition;
@@ -358,3 +364,5 @@ export class Queue {
     }
   }
 }
+
+const NOTHING = Buffer.alloc(0);

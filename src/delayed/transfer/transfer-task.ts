@@ -337,6 +337,7 @@ export class TransferTask implements Listener {
       claim,
       makes: queue.makesStream ? 1 : 0,
       shares: queue.shares(),
+      arriving: queue.arriving(),
       mark: this.#isMarked ? 0 : 1,
     };
     const { background } = queue.server.connections;

@@ -19,6 +19,9 @@ import { CLAIM, lastClaim, unfitness, unpackDue } from "./due-messages.ts";
 /** How many messages may be ready before no turn is dealt, unless the flow says otherwise. */
 export const AHEAD = 100;
 
+/** How many may be ready in this part, which has one of `shares` equal shares of it; `ahead` as the flow has it. */
+const OWN_AHEAD = `math.max(1, math.floor((tonumber(ahead or nil) or ${AHEAD}) / shares))`;
+
 /** Milliseconds until the next look at the ready messages, if there are as many as may be: at first, and at most. */
 const FIRST_PAUSE = 5;
 const LAST_PAUSE = 100;
@@ -77,7 +80,7 @@ local function mayGoStraight(due, count, pace, now)
   local found = redis.call("HMGET", flow, "ahead", "rates", "target", "slots", "holds", "most", "lane", "own")
   if found[3] or found[4] and redis.call("EXISTS", hands) == 1 then return false end
   if count == 0 then return true end
-  if found[4] or found[5] or found[6] then return false end
+  if found[4] or found[5] or found[6] or found[2] and arriving ~= "" then return false end
   if count >= tonumber(limit) or pace and pace.tokens < count then return false end
   local members = due[timeouts][1]
   -- Retries have turns: whose lanes are in bytes that would have to be read.
@@ -85,7 +88,8 @@ local function mayGoStraight(due, count, pace, now)
   for _, member in ipairs(members) do
     if hasPriority(member) then return false end
   end
-  local ahead = tonumber(found[1] or nil) or ${AHEAD}
+  local ahead = found[1]
+  ahead = ${OWN_AHEAD}
   if readyCount(ahead - count) + count > ahead then return false end
   return not found[2] or rare().lanesMay(members, now, { lane = found[7] or "", own = found[8], rates = found[2] })
 end
@@ -205,12 +209,14 @@ local function inTurns(due, now, latest, pace, useUp)
   local nowMs, first = math.floor(now / 1000), due[timeouts]
   local later = due[retries] or { {}, {}, false }
   local found = redis.call("HMGET", flow, "ahead", "lane", "own", "rates", "look", "turn", "pause", "target", "slots", "holds", "most", "cursor")
-  local ahead, look = tonumber(found[1] or nil) or ${AHEAD}, tonumber(found[5] or nil)
+  local ahead, look = found[1], tonumber(found[5] or nil)
+  ahead = ${OWN_AHEAD}
   local hasStream = redis.call("EXISTS", stream) == 1
   local isReliable = hasStream or due[retries] ~= nil and makes == "1"
   -- In a plain queue nobody knows what is in hand.
   local inHand = isReliable and tonumber(found[11] or nil)
   local settings = { lane = found[2] or "", own = found[3], rates = found[4], slots = isReliable and found[9] }
+  settings.arriving = arriving ~= "" and (settings.rates or settings.slots) and arriving
   local function reply(fields)
     for i = 1, 18 do
       if fields[i] == nil then fields[i] = false end

@@ -31,19 +31,21 @@ export const STREAM_UNLESS_PACED = `if claim ~= "0" and ${IS_PACED} then return 
  *
  * What is to move uses the rate up first: if Redis refuses that write, nothing moves. What did not move gives its part back.
  *
- * The part has one of `shares` equal shares of the rate.
+ * The part has one of `shares` equal shares of the rate. `arriving` is empty, unless the number of partitions changes and
+ * messages arrive in this one: then it has a byte for each bucket, 1 if its messages come from another partition. Until the
+ * change has ended, their lanes get no turns here if lanes have limits: what counts towards these may still be there.
  */
 export function paced<Key extends string, Arg extends string, Reply>(
   { name, keys, args, reply, source }: Script<Key, Arg, Reply, never>,
   zsets: "{ timeouts }" | "{ timeouts, retries }",
-): Script<Key | "flow", Arg | "shares", Reply, never> {
+): Script<Key | "flow", Arg | "shares" | "arriving", Reply, never> {
   const body = source.body
     .replace(LIST_UNLESS_PACED, `local isStream = redis.call("EXISTS", stream) == 1`)
     .replace(STREAM_UNLESS_PACED, "");
   return defineScript({
     name: name.replace("transfer", "transfer-paced"),
     keys,
-    args: [...args, "shares"],
+    args: [...args, "shares", "arriving"],
     needs: [...source.needs, paceAt, pacedDue, replied, straight],
     rarely: [...source.rarely, inTurns, together],
     lua: /* lua */ `

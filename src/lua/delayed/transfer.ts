@@ -283,7 +283,7 @@ type TransferScript<Arg extends string = never> = Script<
 export const transfer: Readonly<Record<Into, TransferScript>> = { list: toList, stream: toStream };
 
 /** The same at the queue's rate. */
-export const pacedTransfer: Readonly<Record<Into, TransferScript<"shares">>> = {
+export const pacedTransfer: Readonly<Record<Into, TransferScript<"shares" | "arriving">>> = {
   list: paced(toList, "{ timeouts }"),
   stream: paced(toStream, "{ timeouts, retries }"),
 };

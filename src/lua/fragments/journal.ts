@@ -27,7 +27,7 @@ end
  *   due.
  * - `entry`: an entry of the stream for one group, or for all groups if the group is empty. `name` and `value` as for a
  *   retry; `score` is "1" if the consumer that had the entry has died, then ":" and the instant (epoch ms) if it is held
- *   back; else empty.
+ *   back, then "/" and its `l` if what is in hand is limited; else empty.
  * - `ready`, `quarantine`, `unreadable`: `value` is an element of that LIST.
  * - `schedule`: `name` is that of a schedule, `value` its record, and `score` when it is to be planned next.
  * - `dead`: `value` is a dead letter, its fields and their values in one MessagePack array.

@@ -200,7 +200,8 @@ local function takeEntry(id, fields, group, lost)
   -- A message that waits for the rest of its pause has not been attempted again.
   if isHeldBack(entry, now) then lost = nil end
   local function moveOn()
-    local score = (entry.d and "1" or "") .. (entry.u and string.format(":%.0f", entry.u) or "")
+    local slot = (entry.l == "1" or entry.l == "2") and "/" .. entry.l or ""
+    local score = (entry.d and "1" or "") .. (entry.u and string.format(":%.0f", entry.u) or "") .. slot
     add(to, "entry", score, retryName(entry.a, group or entry.g or ""), packRetry(entry))
   end
   if lost then

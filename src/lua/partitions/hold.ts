@@ -63,10 +63,12 @@ export interface Hold {
  *   is right; or somebody has, and the server's clock is right. The earlier of the two instants is never too late.
  * - if it ends more than two durations in the future by both. Then the clock was set back, at least one duration ago,
  *   and nobody has renewed the lease since.
+ *
+ * A consumer is refused while the queue has lanes: a strict order and turns contradict each other.
  */
 export const hold = defineScript({
   name: "hold",
-  keys: ["holder"],
+  keys: ["holder", "flow"],
   args: ["process", "duration", "group", "past"],
   needs: [clock],
   lua: /* lua */ `
@@ -80,6 +82,9 @@ fence, stale, orphans = tonumber(fence) or 0, stale or "", orphans or ""
 local isOver = past and (left <= 0 or endsAt - math.max(now, past) > 2 * duration)
 if owner and owner ~= process and not isOver then
   return { 0, fence, math.ceil(left), "", "", heldFor or "", micros }
+end
+if process:sub(1, 7) ~= "change:" and redis.call("HGET", flow, "kind") == "lanes" then
+  return redis.error_reply("LANES the flow of the queue has lanes: it cannot be consumed exclusively")
 end
 local function push(line, lines) return lines == "" and line or line .. "\\n" .. lines end
 if owner ~= process then fence = math.max(fence + 1, micros) end
@@ -194,4 +199,19 @@ export const tellHolder = defineScript({
   args: [],
   lua: /* lua */ `return redis.call("HGET", holder, "holder")`,
   reply: orNothing(asText),
+});
+
+/** Whether a process consumes this partition exclusively now. */
+export const isHeld = defineScript({
+  name: "is-held",
+  keys: ["holder"],
+  args: [],
+  needs: [clock],
+  lua: /* lua */ `
+local found = redis.call("HMGET", holder, "holder", "until")
+-- A change of the number of partitions is no consumer.
+if not found[1] or found[1]:sub(1, 7) == "change:" then return 0 end
+return (tonumber(found[2] or nil) or 0) > clock() / 1000 and 1 or 0
+`,
+  reply: asFlag,
 });

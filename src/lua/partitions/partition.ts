@@ -46,7 +46,7 @@ return held > 0 and 1 or 0
 
 /**
  * Deletes the keys of a removed partition that is empty: stale elements of the insertion order, consumer groups, the
- * pause, the flow. Returns false and changes nothing if the partition holds anything. Entries that every group has finished do not
+ * pause, the flow and what there is about its lanes. Returns false and changes nothing if the partition holds anything. Entries that every group has finished do not
  * count: Redis refused to delete them, and nobody trims the stream any more (see `finish`).
  *
  * The fact stays, so that Redis still refuses processes that know less. The numbers of batches that left and arrived
@@ -61,6 +61,11 @@ export const removeRemains = defineScript({
     "paused",
     "flow",
     "room",
+    "turns",
+    "lanes",
+    "resting",
+    "lanePaces",
+    "hands",
     "ready",
     "quarantine",
     "unreadable",
@@ -84,7 +89,8 @@ if newest and #groups == 0 then return 0 end
 for _, group in ipairs(groups) do
   if group.pending > 0 or newest and compareIds(newest[1], group["last-delivered-id"]) > 0 then return 0 end
 end
-redis.call("DEL", order, compacted, businessKeys, paused, flow, stream, knownGroups, returned, retrying, dead, schedules, running)
+redis.call("DEL", order, compacted, businessKeys, paused, flow, turns, lanes, resting, lanePaces, hands, stream, knownGroups,
+  returned, retrying, dead, schedules, running)
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,

@@ -1,21 +1,22 @@
 import { defineFragment } from "../fragment.ts";
-import { compareBytes, idOf } from "../fragments/address.ts";
+import { compareBytes, deadlineOf, idOf } from "../fragments/address.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
 import { behindAddress, pointsTo } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
-import { retryOf, waitingRetry } from "../places/retries.ts";
+import { retryBytes, retryOf, waitingRetry } from "../places/retries.ts";
 import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
 import { dropRetries } from "../places/retry-moves.ts";
+import { leaveRoom, turnBytes, waitingAt } from "../places/room.ts";
 
 /**
- * Takes delayed messages and retries out of a partition, into its journal. The script needs an argument `own`: the
- * number of this partition, which keeps what belongs to it, or -1 for the ordinary queue.
+ * Takes delayed messages and retries out of a partition, into its journal, also those that wait for their turn. The script
+ * needs an argument `own`: the number of this partition, which keeps what belongs to it, or -1 for the ordinary queue.
  *
- * `addMessage(member, score)`, `addRetry(name, due)`: chooses a message or a retry, unless it belongs here. The score
- * and the due time are passed as text.
+ * `addMessage(member, score[, waits])`, `addRetry(name, due)`: chooses a message, which is in the waiting room if it `waits`,
+ * or a retry, unless it belongs here. The score and the due time are passed as text.
  * `depart()`: writes the chosen ones into the journal, and then removes them; returns the number and the rows of the
  * batch.
  *
@@ -26,7 +27,7 @@ import { dropRetries } from "../places/retry-moves.ts";
  * A member or a retry that cannot be unpacked is taken out, too, as `unreadable`.
  */
 const depart = defineFragment({
-  keys: ["timeouts", "businessKeys", "retries", "retrying"],
+  keys: ["timeouts", "businessKeys", "retries", "retrying", "room"],
   needs: [
     behindAddress,
     destination,
@@ -40,15 +41,17 @@ const depart = defineFragment({
     unpackMember,
     waitingRetry,
   ],
+  rarely: [leaveRoom],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
-local leaving = { members = {}, keys = {}, names = {}, ids = {}, rows = {} }
-local function addMessage(member, score)
+local leaving = { members = {}, waiting = {}, keys = {}, names = {}, ids = {}, rows = {} }
+local function addMessage(member, score, waits)
   local id, _, key = unpackMember(member)
   local to = destinationOf(id or member)
   if to == tonumber(own) or isChosen[member] then return end
   isChosen[member] = true
-  leaving.members[#leaving.members + 1] = member
+  local names = waits and leaving.waiting or leaving.members
+  names[#names + 1] = member
   rows[#rows + 1] = { to, "message", score, member, "" }
   if not id then rows[#rows] = { to, "unreadable", "", "", member } end
   if key then
@@ -98,7 +101,8 @@ end
 local function removeAll(command, key, items)
   -- Lua's stack holds a few thousand values.
   for from = 1, #items, 1000 do
-    redis.call(command, key, unpack(items, from, math.min(from + 999, #items)))
+    local some = { unpack(items, from, math.min(from + 999, #items)) }
+    if command then redis.call(command, key, unpack(some)) else rare().leaveRoom(some) end
   end
 end
 local function depart()
@@ -108,10 +112,16 @@ local function depart()
   mayJournal()
   may("ZREM", timeouts)
   if #leaving.names > 0 then mayDropRetries() end
+  if #leaving.waiting > 0 then
+    rare().mayLeaveRoom()
+    redis.call("HMGET", room, "")
+    redis.call("EXISTS", room)
+  end
   local packed = {}
   for i, row in ipairs(rows) do packed[i] = packRow(unpack(row)) end
   local number, all = writeBatch(packed)
   removeAll("ZREM", timeouts, leaving.members)
+  removeAll(nil, nil, leaving.waiting)
   removeAll("ZREM", retries, leaving.names)
   removeAll("HDEL", retrying, leaving.names)
   if #mine > 0 then redis.pcall("HDEL", businessKeys, unpack(mine)) end
@@ -137,20 +147,24 @@ end
  */
 export const pullOut = defineScript({
   name: "pull-out",
-  keys: ["timeouts"],
+  keys: ["timeouts", "room"],
   args: ["own", "buckets"],
   each: ["id", "key", "member"],
-  needs: [resolve, depart],
+  needs: [deadlineOf, depart, resolve, unpackMember],
   lua: /* lua */ `
 local number, batch = openBatch()
 if number > 0 then return { number, batch, 1 } end
 for each row do
   if member ~= "" then
     local score = redis.call("ZSCORE", timeouts, member)
-    if score then addMessage(member, score) end
+    local kept = not score and redis.call("HGET", room, unpackMember(member) or "")
+    if score then addMessage(member, score)
+    elseif kept and kept:sub(9) == member then addMessage(member, string.format("%.17g", deadlineOf(kept)), true) end
   else
     local place, name, due, all = resolve(id, key)
-    if place == "delayed" then addMessage(name, string.format("%.17g", due)) end
+    if place == "delayed" or place == "waiting" then
+      addMessage(name, string.format("%.17g", due), place == "waiting")
+    end
     if place == "retrying" then
       for _, one in ipairs(all) do addRetry(one.name, string.format("%.17g", one.due)) end
     end
@@ -172,25 +186,26 @@ export interface PulledPage extends Batch {
 export const FIRST_PAGE = Buffer.alloc(0);
 
 /**
- * Looks at the delayed messages of this partition from the latest deadline down, and after them at the retries: at most
- * `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition, as `pullOut` does.
- * O(log N) for each page.
+ * Looks at the delayed messages of this partition from the latest deadline down, after them at the retries, and then at
+ * what waits for its turn: at most `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition,
+ * as `pullOut` does. O(log N) for each page.
  *
  * A cursor is `m` (messages) or `r` (retries), followed by the score of the last member that was looked at and the
  * beginning of its bytes. So every member that stays is looked at exactly once, even if others come and go between two
  * pages. The first 32 bytes include the id and are nearly always unique; if the next member begins with the same 32,
- * the cursor holds all bytes.
+ * the cursor holds all bytes. Or it is `t` (turns), followed by the last turn. What begins to wait between two pages
+ * goes from the first two places to the third, retries too: so the turns come last, and lead to both.
  */
 export const pullOutPage = defineScript({
   name: "pull-out-page",
-  keys: ["timeouts", "retries"],
+  keys: ["timeouts", "retries", "turns"],
   args: ["own", "buckets", "cursor", "limit", "maxBytes"],
-  needs: [compareBytes, depart],
+  needs: [compareBytes, deadlineOf, depart, idOf, retryBytes, turnBytes, unpackMember, waitingAt],
   lua: /* lua */ `
 local number, batch = openBatch()
 if number > 0 then return { number, batch, 1, cursor } end
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
-local isRetries = cursor:sub(1, 1) == "r"
+local isRetries, areTurns = cursor:sub(1, 1) == "r", cursor:sub(1, 1) == "t"
 local zset, add = timeouts, addMessage
 if isRetries then zset, add = retries, addRetry end
 
@@ -218,7 +233,7 @@ local function findRank()
   return rank
 end
 
-local rank, seen, size = findRank(), 0, 0
+local rank, seen, size = areTurns and 0 or findRank(), 0, 0
 local last, lastScore
 while rank > 0 and seen < limit and size < maxBytes do
   -- A few at a time, since each may be large.
@@ -231,13 +246,38 @@ while rank > 0 and seen < limit and size < maxBytes do
   end
   rank, seen = rank - count, seen + count
 end
+-- Looks at what the next turns stand for; returns whether there may be more.
+local function lookAtTurns()
+  -- A few at a time, since each may be large.
+  local count = math.min(4, limit - seen)
+  local found = redis.call("ZRANGE", turns, last == "" and "-" or "(" .. last, "+", "BYLEX", "LIMIT", 0, count)
+  for _, turn in ipairs(found) do
+    local address, group = turnParts(turn)
+    local member = address and group == "" and waitingAt(address)
+    local retry = address and group ~= "" and retryName(address, group)
+    local due = retry and redis.call("ZSCORE", retries, retry)
+    if member and unpackMember(member) == idOf(address) then
+      addMessage(member, string.format("%.17g", deadlineOf(address)), true)
+    elseif due then addRetry(retry, due) end
+    last, size = turn, size + #(member or "")
+  end
+  seen = seen + #found
+  return #found == count
+end
+local areMoreTurns = areTurns
+if areTurns then last = cursor:sub(2) end
+while areMoreTurns and seen < limit and size < maxBytes do areMoreTurns = lookAtTurns() end
 local next = false
-if rank > 0 then
+if areTurns then
+  next = areMoreTurns and "t" .. last
+elseif rank > 0 then
   local start = last:sub(1, 32)
   if redis.call("ZRANGE", zset, rank - 1, rank - 1)[1]:sub(1, 32) == start then start = last end
   next = (isRetries and "r" or "m") .. string.char(#lastScore) .. lastScore .. start
 elseif not isRetries and redis.call("EXISTS", retries) == 1 then
   next = "r"
+elseif redis.call("EXISTS", turns) == 1 then
+  next = "t"
 end
 number, batch = depart()
 return { number, batch, 0, next }

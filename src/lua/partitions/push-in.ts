@@ -161,8 +161,8 @@ local function putEntry(score, name, value)
   local entry = address and #address >= 8 and unpackRetry(value)
   if not entry then return push("unreadable", value) end
   openGroup(group)
-  local isOrphan, heldBackUntil = score:match("^(1?):?(%d*)$")
-  entry.a, entry.g, entry.d, entry.u = address, group, isOrphan, heldBackUntil
+  local isOrphan, heldBackUntil, slot = score:match("^(1?):?(%d*)/?([12]?)$")
+  entry.a, entry.g, entry.d, entry.u, entry.l = address, group, isOrphan, heldBackUntil, slot
   if not refused() then wrote(function(id) redis.pcall("XDEL", stream, id) end, appendEntry(entry)) end
 end
 

@@ -234,7 +234,7 @@ end
  * `deal(most, now, settings)`: the next turns, `most` at most, each a table with its `turn` and its `lane`; and the
  * lanes that it has looked at. Reads only, but for what is not in hand any more. `settings`: the fields `lane` (what each lane
  * may, unless it has its own), `own` (whether there are such), `rates` and `slots` (whether any lane has a rate, or a limit of
- * what is in hand) of `flow`.
+ * what is in hand) of `flow`; and `arriving`, as in `paced`, if there are lanes to hold back.
  * `settleLanes(all, now, isSure)`: writes how far these lanes have come, whose `moved` says how many went; returns whether one
  * has more slots than were seen. `isSure`: whether all turns have gone that were dealt.
  */
@@ -284,6 +284,13 @@ local function settingsOf(names, settings, now)
   end
   return all
 end
+-- Messages without a lane are in every partition.
+local function isArriving(turn, buckets)
+  local address = turn and turn:byte(1) > 0 and turnParts(turn)
+  if not address or #address < 2 then return false end
+  local high, low = address:byte(#address - 1, #address)
+  return buckets:byte(high % 4 * 256 + low + 1) == 1
+end
 local function deal(most, now, settings)
   local chosen, names, starts = {}, {}, {}
   local first = most > 0 and redis.call("ZRANGEBYSCORE", lanes, "-inf", "(${RESTS}", "WITHSCORES", "LIMIT", 0, most) or {}
@@ -321,6 +328,10 @@ local function deal(most, now, settings)
       local range = { "[" .. prefix, "(" .. prefix .. "\\255", "BYLEX", "LIMIT", one.taken, page }
       one.turns, one.next = redis.call("ZRANGE", turns, unpack(range)), 1
       one.isLast = #one.turns < page
+      -- As if it had all in hand that it may: it looks again.
+      if settings.arriving and one.taken == 0 and isArriving(one.turns[1], settings.arriving) then
+        one.left, one.free, one.isUnsure = 0, 0, false
+      end
     end
     local turn = one.left > 0 and one.turns[one.next]
     if turn then

@@ -243,8 +243,8 @@ return { math.floor(now / 1000), string.format("%.17g", used), lanes }
 const asDecimal = (raw: RawReply | undefined) => Number(asText(raw));
 
 /**
- * Returns the lanes that are held, and until when, from some of the fields of the flow; and the `cursor` of the next call, as HSCAN
- * does: "0" at first, and after the last. Reads only.
+ * Returns the lanes that are held, and until when, from some of the fields of the flow; `now` (epoch ms); and the `cursor` of the
+ * next call, as HSCAN does: "0" at first, and after the last. Reads only.
  */
 export const heldLanes = defineScript({
   name: "held-lanes",
@@ -257,10 +257,10 @@ for i = 1, #page[2], 2 do
   local hold = tonumber(page[2][i + 1])
   if hold and hold > now then found[#found + 1], found[#found + 2] = page[2][i]:sub(6), hold end
 end
-return { page[1], found }
+return { page[1], found, math.floor(now) }
 `,
   reply: (raw) => {
-    const { cursor, rows } = asRow(raw, { cursor: asText, rows: asArray });
-    return { cursor, lanes: asRows(rows, { lane: asText, heldUntil: asNumber }) };
+    const { cursor, rows, now } = asRow(raw, { cursor: asText, rows: asArray, now: asNumber });
+    return { cursor, now, lanes: asRows(rows, { lane: asText, heldUntil: asNumber }) };
   },
 });

@@ -1,6 +1,7 @@
-import { addressOf, idOf } from "../fragments/address.ts";
+import { addressOf, deadlineOf, idOf } from "../fragments/address.ts";
 import { bringBack, dropRetries } from "../places/retry-moves.ts";
 import { heldKeyOf, holdKey } from "../places/key-index.ts";
+import { waitingRetry } from "../places/retries.ts";
 import { clock } from "../fragments/clock.ts";
 import { consumersOf, groupNames, isAlive } from "../fragments/stream-info.ts";
 import { unneededBut } from "../places/settle.ts";
@@ -29,7 +30,8 @@ export interface MakePlainReply {
 /**
  * Takes one step of making a reliable queue plain.
  *
- * First, up to `limit` retries become delayed messages and keep their deadlines. Once no retry is left, the messages
+ * First, up to `limit` retries become delayed messages and keep their deadlines, also those that wait for their turn.
+ * Messages that wait go on waiting: a plain queue has lanes as well. Once no retry is left, the messages
  * in the stream go to the LIST and the stream is dropped. That has to be one step, or a process that watches the LIST
  * would move them back: it happens only if the stream has no more than `limit` entries.
  *
@@ -56,7 +58,6 @@ export const makePlain = defineScript({
     "retrying",
     "unreadable",
     "room",
-    "turns",
   ],
   args: ["channel", "limit", "timeout", "elementsAre"],
   needs: [
@@ -64,6 +65,7 @@ export const makePlain = defineScript({
     bringBack,
     clock,
     consumersOf,
+    deadlineOf,
     dropRetries,
     entryOf,
     groupNames,
@@ -76,13 +78,11 @@ export const makePlain = defineScript({
     packMember,
     putNew,
     unneededBut,
+    waitingRetry,
     wakeUp,
     withoutFailures,
   ],
   lua: /* lua */ `
-if redis.call("EXISTS", room, turns) > 0 then
-  return redis.error_reply("LANES messages wait for their turn: clear the flow of the queue first")
-end
 local alive = 0
 for _, group in ipairs(groupNames()) do
   for _, consumer in ipairs(consumersOf(group)) do
@@ -99,6 +99,8 @@ local function delay(entry, due)
   local id = idOf(entry.a)
   local member = packMember(id, entry.p, withoutFailures(entry.t or ""))
   local known = isKnown[member] or redis.call("ZSCORE", timeouts, member)
+  local kept = not known and redis.call("HGET", room, id)
+  if kept and kept:sub(9) == member then known = deadlineOf(kept) end
   local key = heldKeyOf(entry)
   if key then keyed[key] = addressOf(tonumber(known or due), id) end
   if known then return end
@@ -130,7 +132,7 @@ if retryCount > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
   local found = readRetries(names)
   for i, entry in ipairs(found.entries) do
-    delay(entry, redis.call("ZSCORE", retries, found.names[i]))
+    delay(entry, (dueOf(redis.call("ZSCORE", retries, found.names[i]))))
   end
   mayDropRetries()
   mayStore()

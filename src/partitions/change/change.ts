@@ -2,15 +2,20 @@ import { RedisError } from "../../errors.ts";
 import { beginChange, changeFact, noteDone, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
 import { hold, raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
+import { raisePaces, usedPaces } from "../../lua/partitions/lane-paces.ts";
 import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
 import type { Batch } from "../../lua/fragments/journal.ts";
 import type { Call, CallOptions } from "../../queue/call.ts";
 import { checkFunction, checkOptions, checkSignal } from "../../queue/checks.ts";
+import { limitsLanes, readFlow } from "../../queue/flow.ts";
+import { grouped } from "../../queue/grouped.ts";
+import { bucketOfKey } from "../../queue/message/bucket.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import { queueTime } from "../../time/runtime.ts";
 import {
   activeOf,
+  destinationOf,
   FROM_ORDINARY,
   formatDone,
   formatFact,
@@ -236,6 +241,7 @@ export class Change {
     );
     // Handlers that have failed and dead letters that were redriven meanwhile have added retries.
     await migrateAll(RETRIES);
+    await fewAtOnce(sources, (source) => this.#carryPaces(fact, source));
     await this.#release(fact, leases);
     await this.#settle(fact);
   }
@@ -279,6 +285,32 @@ export class Change {
       const { queue } = this.#parts.at(partition);
       await queue.read("raise the fence of", raiseFence, { fence }, options);
     });
+  }
+
+  /**
+   * Carries over what lanes have used of their rates to the partitions that they have moved to, where they get no turns before
+   * the change has ended.
+   */
+  async #carryPaces(fact: Fact, source: number): Promise<void> {
+    const { queue } = this.#parts.at(source);
+    const flow = await readFlow(queue, this.#call);
+    if (flow === undefined || !limitsLanes(flow, "rate")) return;
+    const options = { ...this.#call, knownFact: formatFact(fact) };
+    let cursor = "0";
+    do {
+      const args: { cursor: string } = { cursor };
+      const page = await queue.read("look at the lanes of", usedPaces, args, options);
+      ({ cursor } = page);
+      // Messages without a lane are in every partition.
+      const moved = page.paces.filter(
+        ({ name }) => name !== "" && destinationOf(fact, bucketOfKey(name)) !== source,
+      );
+      const destinations = grouped(moved, ({ name }) => destinationOf(fact, bucketOfKey(name)));
+      for (const [to, rows] of destinations) {
+        const { queue: there } = this.#parts.at(to);
+        await there.read("set the flow of", raisePaces, {}, { ...options, rows });
+      }
+    } while (cursor !== "0");
   }
 
   /**

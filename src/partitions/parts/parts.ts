@@ -7,7 +7,14 @@ import { queueKeys } from "../../queue/keys.ts";
 import { PlainTakes } from "../../ready/plain-takes.ts";
 import type { Server, Servers } from "../../redis/server.ts";
 import type { Codes } from "../../schedules/recipes.ts";
-import { activeOf, destinationOf, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
+import {
+  activeOf,
+  arrivingAt,
+  destinationOf,
+  formatFact,
+  ORDINARY,
+  type Fact,
+} from "../ring/fact.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { ActivityLog } from "./activity-log.ts";
 import { Following } from "./following.ts";
@@ -220,6 +227,7 @@ export class Parts {
       knownFact: () => following.text,
       partition,
       shares: () => (following.fact === undefined ? 1 : activeOf(following.fact).length),
+      arriving: () => arrivingAt(following.fact, partition),
       learn: (fact: string) => following.heard(part, fact),
       refused: (held: string, sent: string) => following.refused(held, sent),
       noteStream: (exists: boolean) => this.plainTakes.noteStream(part.queue, exists),

@@ -1,8 +1,17 @@
+import { holdLane } from "../../lua/queue/flow.ts";
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups, openGroup } from "../../lua/reliable/groups.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { Call } from "../../queue/call.ts";
-import { checkNoLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
+import {
+  checkForPartitions,
+  checkNoOwnLanes,
+  hasLanes,
+  readFlow,
+  storeFlow,
+  type FlowOptions,
+} from "../../queue/flow.ts";
+import { holdsOf } from "../../queue/lanes.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { formatFact, hasOrdinary, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
@@ -41,8 +50,15 @@ export async function prepare(
   let flow: FlowOptions | undefined;
   do {
     flow = await readFlow(pausedAs.queue, call);
-    await checkNoLanes(pausedAs.queue, flow, call);
-    for (const { queue } of paused) await setFlowOf(queue, flow, guarded);
+    checkForPartitions(pausedAs.queue.name, flow);
+    if (pausedAs.partition === ORDINARY) await checkNoOwnLanes(pausedAs.queue, call);
+    const held = flow !== undefined && hasLanes(flow) ? await holdsOf(pausedAs.queue, call) : [];
+    for (const { queue } of paused) {
+      await setFlowOf(queue, flow, guarded);
+      for (const { lane: name, left: duration } of held) {
+        await queue.read("hold a lane of", holdLane, { name, duration }, guarded);
+      }
+    }
   } while (!isSame(flow, await readFlow(pausedAs.queue, call)));
   for (const model of models) {
     for (const set of await model.schedules.revisions(call)) {

@@ -1,7 +1,15 @@
+import { isHeld } from "../../lua/partitions/hold.ts";
 import { holdLane } from "../../lua/queue/flow.ts";
 import { usedRates } from "../../lua/queue/lanes.ts";
 import type { Call } from "../../queue/call.ts";
-import { checkNoLanes, hasLanes, readFlow, storeFlow, type FlowOptions } from "../../queue/flow.ts";
+import {
+  checkForPartitions,
+  checkNoOwnLanes,
+  hasLanes,
+  readFlow,
+  storeFlow,
+  type FlowOptions,
+} from "../../queue/flow.ts";
 import {
   lanesAhead,
   lanesNow,
@@ -11,7 +19,10 @@ import {
 } from "../../queue/lanes.ts";
 import type { Parts } from "./parts.ts";
 
-/** The flow of a queue: each part holds it, and has an equal share of its rate. */
+/**
+ * The flow of a queue: each part holds it, and has an equal share of its rate and of what may be ready. What a lane may is not
+ * shared: a lane is in one part.
+ */
 export class QueueFlow {
   readonly #parts: Parts;
 
@@ -19,12 +30,11 @@ export class QueueFlow {
     this.#parts = parts;
   }
 
-  /** @throws {TypeError} if the queue has partitions, and the flow has lanes. */
+  /** @throws {TypeError} if the queue has partitions, and cannot have this flow. */
   async set(flow: FlowOptions, call?: Call): Promise<void> {
-    if (hasLanes(flow) && !this.#parts.following.isOrdinary) {
-      throw new TypeError(
-        `queue "${this.#parts.name}" has partitions: its flow can have a rate, but no lanes`,
-      );
+    if (!this.#parts.following.isOrdinary) {
+      checkForPartitions(this.#parts.name, flow);
+      if (hasLanes(flow)) await this.#checkShared(call);
     }
     await this.#parts.changeAll(({ queue }) => storeFlow(queue, flow, call), call);
     await this.#parts.activity.note({ what: "flow set", detail: detailOf(flow) });
@@ -33,11 +43,11 @@ export class QueueFlow {
   /** Holds a lane, "" for messages without one; returns whether the flow has lanes. */
   async hold(lane: string, duration: number, call?: Call): Promise<boolean> {
     const args = { name: lane, duration };
-    const flags = await this.#parts.onAll(
-      ({ queue }) => queue.read("hold a lane of", holdLane, args, call),
-      call,
-    );
-    return flags.includes(true);
+    let isInLanes = false;
+    await this.#parts.changeAll(async ({ queue }) => {
+      if (await queue.read("hold a lane of", holdLane, args, call)) isInLanes = true;
+    }, call);
+    return isInLanes;
   }
 
   async clear(call?: Call): Promise<void> {
@@ -45,10 +55,11 @@ export class QueueFlow {
     await this.#parts.activity.note({ what: "flow cleared" });
   }
 
-  /** @throws {TypeError} if the queue has lanes, or messages wait in them: a partition cannot have any. */
-  async checkNoLanes(call?: Call): Promise<void> {
-    if (!this.#parts.following.isOrdinary) return;
-    await checkNoLanes(this.#parts.first.queue, await this.get(call), call);
+  /** @throws {TypeError} if partitions cannot have the flow that is set, or a lane that a schedule has for itself. */
+  async checkForPartitions(call?: Call): Promise<void> {
+    checkForPartitions(this.#parts.name, await this.get(call));
+    const { following, first } = this.#parts;
+    if (following.isOrdinary) await checkNoOwnLanes(first.queue, call);
   }
 
   /** The flow as it was set; undefined if no part has one. */
@@ -78,6 +89,17 @@ export class QueueFlow {
       call,
     );
     return all.map(({ queue }) => queue);
+  }
+
+  async #checkShared(call?: Call): Promise<void> {
+    const flags = await this.#parts.onAll(
+      ({ queue }) => queue.read("look at", isHeld, {}, call),
+      call,
+    );
+    if (!flags.includes(true)) return;
+    throw new TypeError(
+      `queue "${this.#parts.name}" is consumed exclusively, in a strict order: its flow can have a rate, but no lanes`,
+    );
   }
 }
 

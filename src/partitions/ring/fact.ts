@@ -142,4 +142,21 @@ export function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arri
   };
 }
 
+/**
+ * Which buckets have messages that come to this partition from another one in the change that is under way: a byte for each,
+ * 1 or 0; empty if there are none. What comes from the ordinary queue is not counted, which may be a part for long.
+ */
+export function arrivingAt(fact: Fact | undefined, partition: number): Buffer {
+  if (fact === undefined || fact.state === "stable") return NOTHING;
+  const { from, to, scattered } = fact;
+  if (from === FROM_ORDINARY || scattered !== undefined) return NOTHING;
+  const [before, after] = [tableOf(from), tableOf(to)];
+  const buckets = Buffer.from(
+    after.map((one, bucket) => (one === partition && before[bucket] !== partition ? 1 : 0)),
+  );
+  return buckets.includes(1) ? buckets : NOTHING;
+}
+
 const NONE: readonly number[] = [];
+
+const NOTHING = Buffer.alloc(0);

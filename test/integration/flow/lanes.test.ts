@@ -154,15 +154,30 @@ describe("lanes", () => {
     await expect(queue.offer(1, 0, options as never)).rejects.toThrow(message);
   });
 
-  test("a queue with partitions has none, and one with lanes gets no partitions", async () => {
-    const line = newLine();
-    const parted = line.getDelayedQueue(uniqueName(), { partitions: 2 });
-    await expect(parted.flow.set({ lane: {} })).rejects.toThrow("has partitions");
+  test("a reliable queue becomes plain with what waits, if nothing limits what is in hand", async () => {
     const name = uniqueName();
-    await line.getDelayedQueue(name).flow.set({ lane: {} });
-    await expect(line.setPartitions(name, 2)).rejects.toThrow("has lanes");
-    await line.getDelayedQueue(name).flow.clear();
-    await line.setPartitions(name, 2);
+    const reliable = newLine();
+    const calls = reliable.getReliableQueue<string>(name);
+    await calls.flow.set({ lane: {}, ahead: 2 });
+    await calls.offerMany(inLane("a", 4).map((one, i) => ({ ...one, key: `key ${i}` })));
+    await waiting(calls, 2);
+    await calls.flow.hold("a", MINUTE);
+    for (const delivery of await taking(calls, 2)) await delivery.nack({ delay: 1 });
+    await waiting(calls, 4);
+    await calls.flow.set({ lane: { concurrency: 2 } });
+    await reliable.close();
+
+    const line = newLine();
+    const queue = line.getDelayedQueue<string>(name);
+    await expect(queue.makePlain()).rejects.toThrow("set a flow without concurrency first");
+    await queue.flow.set({ lane: { rate: { limit: 1000, per: 1000 } } });
+    expect(await queue.makePlain()).toMatchObject({ isPlain: true });
+    expect(await queue.stats()).toMatchObject({ kind: "plain", retries: 0 });
+    expect(await queue.cancel("key 3")).toBe(true);
+    await queue.flow.clear();
+    const taken = await taking(line.getBlockingQueue<string>(name), 3);
+    expect(taken.toSorted()).toEqual(["a0", "a1", "a2"]);
+    expect(await queue.size()).toBe(0);
   });
 });
 

@@ -38,6 +38,7 @@ const moveAt = ({ redis, keys }: Moves, instant: number) =>
     makes: 1,
     mark: 0,
     shares: 1,
+    arriving: "",
   });
 
 /** Delivers what is ready; returns the payloads by the ids of their entries. */
@@ -92,7 +93,8 @@ test("in a plain queue nothing is in hand: no limit of it holds anything back", 
   await queue.redis.del(queue.keys.stream);
   const args = { limit: 100, grace: 0, claim: 0, task: "task", known: 0, makes: 1, mark: 0 };
   const move = scriptAt(NOW, pacedTransfer.list);
-  expect(await run(queue.redis, move, queue.keys, { ...args, shares: 1 })).toMatchObject({
+  const shared = { shares: 1, arriving: "" };
+  expect(await run(queue.redis, move, queue.keys, { ...args, ...shared })).toMatchObject({
     moved: 5,
   });
 });

@@ -717,7 +717,8 @@ class Case {
     const inLanes = this.#flow.kind === "lanes";
     const entering = inLanes ? due.slice(0, limit) : due;
     const [tokens, space] = [this.#tokens(grace), this.#space];
-    const args = { limit, grace, claim: 0, task: "task", known: 0, makes: 1, mark: 0, shares: 1 };
+    const shared = { shares: 1, arriving: "" };
+    const args = { limit, grace, claim: 0, task: "task", known: 0, makes: 1, mark: 0, ...shared };
     const reply = await run(redis, this.#by(form), keys, args);
     const moved = await this.#readNew();
     this.#story.push(

@@ -32,15 +32,18 @@ interface MoveOptions {
   readonly limit?: number;
   readonly grace?: number;
   readonly claim?: number;
+  readonly shares?: number;
+  readonly arriving?: Buffer | "";
 }
 
 function moveAt(
   { redis, keys }: Moves,
   script: typeof pacedTransfer.list,
   instant: number,
-  { limit = 100, grace = 0, claim = 0 }: MoveOptions = {},
+  { limit = 100, grace = 0, claim = 0, shares = 1, arriving = "" }: MoveOptions = {},
 ) {
-  const args = { limit, grace, claim, task: "task", known: 0, makes: 1, mark: 0, shares: 1 };
+  const shared = { shares, arriving };
+  const args = { limit, grace, claim, task: "task", known: 0, makes: 1, mark: 0, ...shared };
   return run(redis, scriptAt(instant, script), keys, args);
 }
 
@@ -141,6 +144,78 @@ describe.each(all)("%s in turns", (_, script) => {
     // After a while the burst may go, and no more.
     expect(await moveAt(queue, script, NOW + 900)).toMatchObject({ moved: 2, next: Infinity });
   });
+});
+
+test("a partition has its share of what may be ready, but at least one", async () => {
+  for (const [shares, moved] of [
+    [2, 2],
+    [9, 1],
+  ] as const) {
+    const queue = await newMoves();
+    await queue.seed({ ...delayed(...inLane("a", 9)), flow: lanesOf({ ahead: "5" }) });
+    expect(await moveAt(queue, pacedTransfer.list, NOW, { shares })).toMatchObject({ moved });
+    const straight = await newMoves();
+    await straight.seed({ ...delayed(...inLane("a", moved)), flow: lanesOf({ ahead: "5" }) });
+    await moveAt(straight, pacedTransfer.list, NOW, { shares });
+    expect(await readyIn(straight)).toHaveLength(moved);
+    expect(await straight.redis.exists(straight.keys.turns)).toBe(0);
+  }
+});
+
+/** The buckets of these messages arrive from another partition. */
+const arrivingWith = (messages: readonly Message[]) => {
+  const buckets = Buffer.alloc(1024);
+  for (const { id } of messages) {
+    const [high = 0, low = 0] = bytes(id.slice(-2));
+    buckets[(high % 4) * 256 + low] = 1;
+  }
+  return buckets;
+};
+
+describe.each([
+  ["rates", { lane: "1000 50 1 0", rates: "1" }],
+  ["slots", { lane: "0 0 1 9", slots: "1" }],
+])("while the number of partitions changes, with %s", (_, flow) => {
+  const [a, b] = [inLane("a", 2), inLane("b", 2)];
+  const nameless = [message("x", DUE), message("y", DUE)];
+  const arriving = arrivingWith([...a, ...nameless]);
+
+  test("a lane that arrives has no turns until the end, and the others go on", async () => {
+    const queue = await newMoves();
+    const script = pacedTransfer.stream;
+    await queue.redis.xgroup("CREATE", queue.keys.stream, "g", "0", "MKSTREAM");
+    await queue.seed({ ...delayed(...a, ...b, ...nameless), flow: lanesOf(flow) });
+    await moveAt(queue, script, NOW, { shares: 5, arriving });
+    // Messages without a lane are in all partitions.
+    expect((await readyIn(queue)).toSorted()).toEqual(["b0", "b1", "x", "y"]);
+    expect(await moveAt(queue, script, NOW + 999, { shares: 5, arriving })).toMatchObject({
+      moved: 0,
+      next: NOW + 1000,
+    });
+    expect(await moveAt(queue, script, NOW + 1000, { shares: 5, arriving })).toMatchObject({
+      moved: 0,
+      next: NOW + 2000,
+    });
+    await moveAt(queue, script, NOW + 2000, { shares: 3 });
+    expect((await readyIn(queue)).toSorted()).toEqual(["a0", "a1", "b0", "b1", "x", "y"]);
+  });
+
+  test("nor does it go straight", async () => {
+    const queue = await newMoves();
+    await queue.redis.xgroup("CREATE", queue.keys.stream, "g", "0", "MKSTREAM");
+    await queue.seed({ ...delayed(...a), flow: lanesOf(flow) });
+    await moveAt(queue, pacedTransfer.stream, NOW, { shares: 5, arriving });
+    expect(await readyIn(queue)).toEqual([]);
+  });
+});
+
+test("lanes without limits have turns wherever they are", async () => {
+  const queue = await newMoves();
+  const a = inLane("a", 2, { priority: 1 });
+  await queue.seed({ ...delayed(...a), flow: lanesOf() });
+  const arriving = arrivingWith(a);
+  await moveAt(queue, pacedTransfer.list, NOW, { shares: 5, arriving });
+  expect(await readyIn(queue)).toEqual(["a0", "a1"]);
 });
 
 test("a weight gives a lane more turns", async () => {

@@ -44,6 +44,7 @@ const moveAt = ({ redis, keys }: Moves, instant: number, script = pacedTransfer.
     makes: 1,
     mark: 0,
     shares: 1,
+    arriving: "",
   });
 
 /** The payloads and the field `l` of the entries. */

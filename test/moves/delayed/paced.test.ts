@@ -34,7 +34,17 @@ function moveAt(
   instant: number,
   { limit = 100, grace = 0, shares = 1, claim = 0 }: MoveOptions = {},
 ) {
-  const args = { limit, grace, claim, task: "task", known: 0, makes: 1, mark: 0, shares };
+  const args = {
+    limit,
+    grace,
+    claim,
+    task: "task",
+    known: 0,
+    makes: 1,
+    mark: 0,
+    shares,
+    arriving: "",
+  };
   return run(redis, scriptAt(instant, script), keys, args);
 }
 

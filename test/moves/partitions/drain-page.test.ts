@@ -204,6 +204,20 @@ test("entries in flight stay while their consumer lives; then they move, and the
   expect(await drain(queue)).toMatchObject({ number: 0, isMore: false, left: { inFlight: 1 } });
 });
 
+test("an entry that had a slot says so on its way", async () => {
+  const queue = await newMoves();
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({
+    stream: [
+      entryOf(a, { l: "2" }),
+      entryOf(b, { l: "1", d: "1", u: "8000000000000" }),
+      entryOf(c, { l: "what is this" }),
+    ],
+  });
+  const rows = rowsOf(await drain(queue));
+  expect(rows.map(({ score }) => score)).toEqual(["/2", "1:8000000000000/1", ""]);
+});
+
 test.each([
   [`delayline:1:3:${UUID}`, 3],
   [`delayline:1:1:${UUID}`, 1],

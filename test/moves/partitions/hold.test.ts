@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import {
   hold,
+  isHeld,
   noteHold,
   raiseFence,
   releaseHold,
@@ -301,4 +302,33 @@ test("says which process has the lease, if one has", async () => {
   expect(await told()).toBe("a");
   await release(queue, "a", fence);
   expect(await told()).toBeUndefined();
+});
+
+test("no consumer takes a partition whose flow has lanes; a change of the number does", async () => {
+  const queue = await newPartition();
+  const { redis, keys } = queue;
+  await redis.hset(keys.flow, "kind", "lanes");
+  await expect(take(queue, "a")).rejects.toThrow("LANES the flow of the queue has lanes");
+  expect(await holderOf(queue)).toEqual({ fence: String(LAST) });
+  expect(await take(queue, "change:7")).toMatchObject({ isOurs: true });
+  await release(queue, "change:7", 1);
+  await redis.hset(keys.flow, "kind", "paced");
+  expect(await take(queue, "a")).toMatchObject({ isOurs: true });
+});
+
+test("a partition is held while a consumer's lease lasts", async () => {
+  const queue = await newPartition();
+  const held = () => run(queue.redis, isHeld, queue.keys, {});
+  expect(await held()).toBe(false);
+  await take(queue, "change:7");
+  expect(await held()).toBe(false);
+  await release(queue, "change:7", 1);
+  await take(queue, "a");
+  expect(await held()).toBe(true);
+  await expire(queue);
+  expect(await held()).toBe(false);
+  await take(queue, "b");
+  expect(await held()).toBe(true);
+  await release(queue, "b", 3);
+  expect(await held()).toBe(false);
 });

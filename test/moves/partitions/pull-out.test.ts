@@ -11,6 +11,8 @@ import {
   newMoves,
   packRetry,
   retryName,
+  waitingFor,
+  type Message,
   type Moves,
   type QueueState,
 } from "../../helpers/moves.ts";
@@ -169,6 +171,126 @@ test("pages cover the retries after the messages", async () => {
   expect(await queue.snapshot()).toEqual({ order, groups, journal: expect.anything() });
 });
 
+const [waitingA, waitingB] = [waitingFor(a, ""), waitingFor(b, "")];
+const inRoom: QueueState = {
+  flow: { kind: "lanes" },
+  room: { [waitingA.id]: waitingA.kept, [waitingB.id]: waitingB.kept },
+  turns: [
+    [waitingA.turn, 0],
+    [waitingB.turn, 0],
+  ],
+  lanes: [["", 0]],
+  businessKeys: { [a.key]: indexEntry(a, 2, 7) },
+};
+
+test.each<[string, Pull]>([
+  ["by key", byKey("key a")],
+  ["by id", byId(a, a)],
+  ["by member", byMember(a, a)],
+  ["by page", (redis, keys) => byPage(Buffer.from("t"))(redis, keys, ONLY_A)],
+])("%s: what waits for its turn leaves as a delayed message", async (_, pull) => {
+  const queue = await newMoves();
+  await queue.seed(inRoom);
+  const batch = await pull(queue.redis, queue.keys);
+  expect(rowsOf(batch)).toEqual([rowA]);
+  const { journal, ...rest } = await queue.snapshot();
+  const { flow, lanes } = inRoom;
+  const left = { room: { [waitingB.id]: waitingB.kept }, turns: [[waitingB.turn, 0]] };
+  expect(rest).toEqual({ flow, lanes, ...left });
+  expect(journal?.["rows"]).toContain(a.member);
+  await drop(queue, batch);
+  await drop(queue, await byPage(Buffer.from("t"))(queue.redis, queue.keys));
+  // With the last one everything goes that was there for it.
+  expect(Object.keys(await queue.snapshot())).toEqual(["journal", "flow"]);
+});
+
+test("a message that waits leaves only with the deadline and the bytes that it was asked for by", async () => {
+  const queue = await newMoves();
+  await queue.seed(inRoom);
+  const nothing = { number: 0, rows: [], isOld: false };
+  expect(await byId(message("a", FAR + 7))(queue.redis, queue.keys)).toEqual(nothing);
+  const other = message("a", FAR, "another key");
+  expect(await byMember(other)(queue.redis, queue.keys)).toEqual(nothing);
+  expect(await queue.snapshot()).toEqual(inRoom);
+});
+
+test("a retry that waits for its turn leaves with the instant at which it was due", async () => {
+  const queue = await newMoves();
+  await queue.seed({ groups: ["g"] });
+  const waits: QueueState = {
+    retries: [[retryA, 9e15 + FAR]],
+    retrying: { [retryA]: packRetry(a, 3) },
+  };
+  for (const pull of [byId(a), byPage(Buffer.from("r")), byPage(Buffer.from("t"))]) {
+    await queue.seed({ ...waits, turns: [[`\u0001x\x80\x18${a.address}g`, 0]] });
+    const batch = await pull(queue.redis, queue.keys);
+    expect(rowsOf(batch)).toEqual([travellingRetry]);
+    await drop(queue, batch);
+    expect((await queue.snapshot()).retries).toBeUndefined();
+  }
+});
+
+test.each([1, 3, 100])(
+  "pages of %i cover what waits, whatever begins to wait meanwhile",
+  async (limit) => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    const letters = Array.from("abcdefghij");
+    const all = letters.map((letter, i) => message(letter, FAR + i));
+    const [moved, stays] = [all.slice(0, 5), all.slice(5)];
+    const buckets = allTo(0);
+    for (const { id } of moved) {
+      const [high = 0, low = 0] = bytes(id.slice(-2));
+      buckets[(high % 4) * 256 + low] = 1;
+    }
+    await queue.seed({ timeouts: all.map(({ delayed }) => delayed) });
+    // As `admit` does.
+    const admitOne = async (one: Message) => {
+      if ((await redis.zrem(keys.timeouts, bytes(one.member))) === 0) return;
+      const { id, kept, turn } = waitingFor(one, "");
+      await redis.hset(keys.room, bytes(id), bytes(kept));
+      await redis.zadd(keys.turns, 0, bytes(turn));
+    };
+    for (const one of [...moved.slice(2, 4), ...stays.slice(1)]) await admitOne(one);
+    const gone: string[] = [];
+    let cursor: Buffer | undefined = Buffer.alloc(0);
+    for (let page = 0; cursor; page++) {
+      expect(page).toBeLessThan(30);
+      const pulled: PulledPage = await byPage(cursor, limit)(redis, keys, buckets);
+      gone.push(...rowsOf(pulled).map(({ name }) => name));
+      cursor = pulled.next;
+      await drop(queue, pulled);
+      // The one that would be looked at last.
+      if (page === 0) await admitOne(moved[0] as Message);
+    }
+    expect(gone.toSorted()).toEqual(moved.map(({ member }) => member).toSorted());
+    const left = await queue.snapshot();
+    expect(left.timeouts).toEqual([stays[0]?.delayed]);
+    expect(Object.keys(left.room ?? {})).toHaveLength(4);
+    expect(left.turns).toHaveLength(4);
+  },
+);
+
+test("a retry that begins to wait behind the page is not left behind", async () => {
+  const queue = await newMoves();
+  await queue.seed(retrying);
+  const { redis, keys } = queue;
+  const first = await byPage(Buffer.from("r"), 1)(redis, keys);
+  expect(rowsOf(first)).toMatchObject([{ name: retryB }]);
+  await drop(queue, first);
+  await redis.zadd(keys.retries, 9e15 + FAR, bytes(retryA));
+  await redis.zadd(keys.turns, 0, bytes(`\u0001x\x80\x18${a.address}g`));
+  let cursor = first.next;
+  const rows = [];
+  while (cursor !== undefined) {
+    const page = await byPage(cursor, 1)(redis, keys);
+    rows.push(...rowsOf(page));
+    await drop(queue, page);
+    cursor = page.next;
+  }
+  expect(rows).toEqual([travellingRetry]);
+});
+
 test.each([1, 3])(
   "no page of %i skips or stays, among equal deadlines and equal beginnings",
   async (limit) => {
@@ -270,6 +392,8 @@ test("a refusal changes nothing: a command, a type, a full memory", async () => 
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const state = { ...before, ...retrying };
+  const stateOf = (name: string, command: string) =>
+    name === "what waits" ? inRoom : command === "hdel" ? retrying : state;
   const cases: [string, Pull, string][] = [
     ["by key", byKey("key a"), "zrem"],
     ["by key", byKey("key a"), "hmget"],
@@ -278,18 +402,20 @@ test("a refusal changes nothing: a command, a type, a full memory", async () => 
     ["by member", byMember(a), "zrem"],
     ["by id", byId(a, message("b", FAR)), "hdel"],
     ["by retries", byPage(Buffer.from("r")), "hdel"],
+    ["what waits", byPage(Buffer.from("t")), "hmget"],
+    ["what waits", byPage(Buffer.from("t")), "exists"],
   ];
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
   for (const [name, pull, command] of cases) {
     const queue = await newMoves(server.url);
     // The retry of `b` is found by id only if `b` is not delayed.
-    await queue.seed(command === "hdel" ? retrying : state);
+    await queue.seed(stateOf(name, command));
     await admin.call(...(all as [string]), `-${command}`);
     const limited = newRedis(server.url, { username: "limited", password: "secret" });
     await expect(pull(limited, queue.keys), `${name} without ${command}`).rejects.toThrow();
     limited.disconnect();
     const { journal, ...rest } = await queue.snapshot();
-    expect(rest).toEqual(command === "hdel" ? retrying : state);
+    expect(rest).toEqual(stateOf(name, command));
     expect(journal?.["rows"]).toBeUndefined();
   }
 

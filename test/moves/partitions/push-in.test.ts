@@ -148,6 +148,23 @@ test("every kind of row goes where it belongs", async () => {
   });
 });
 
+test("an entry keeps its slot, and takes it in its lane here", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const inLane = message("b", FAR, "", { lane: "x" });
+  const trailer = inLane.member.slice(26);
+  const entry = (score: string) =>
+    row("entry", score, retryName(inLane, ""), packRetry({ payload: "b", key: trailer }, 2));
+  await redis.hset(keys.flow, { kind: "lanes", slots: "1" });
+  await push(queue, batch(1, entry("/2"), entry("1:1900000000000/1"), entry("1:1900000000000")));
+  const fields = { a: inLane.address, p: "b", t: trailer, n: "2" };
+  const heldBack = { ...fields, d: "1", u: "1900000000000" };
+  const { stream } = await queue.snapshot();
+  expect(stream).toEqual([{ ...fields, l: "2" }, { ...heldBack, l: "1" }, heldBack]);
+  const [first] = await redis.xrange(keys.stream, "-", "+");
+  expect(await redis.zrange(keys.hands, "0", "-1")).toEqual([`\u0001x${first?.[0]}`]);
+});
+
 test("a stream and a group that are missing are made", async () => {
   const queue = await newMoves();
   await push(queue, batch(1, entryOf(b, "g")));

@@ -17,6 +17,15 @@ test("removes meaningless keys from an empty partition, and keeps those that tel
   expect(await redis.exists(keys.order, keys.paused, keys.stream)).toBe(0);
 });
 
+test("of a flow with lanes nothing is left", async () => {
+  const { redis, keys } = await newMoves();
+  await redis.hset(keys.flow, "kind", "lanes");
+  const zsets = [keys.turns, keys.lanes, keys.resting, keys.lanePaces, keys.hands];
+  for (const zset of zsets) await redis.zadd(zset, 1, "lane");
+  expect(await run(redis, removeRemains, keys, {})).toBe(true);
+  expect(await redis.exists(keys.flow, ...zsets)).toBe(0);
+});
+
 test("entries that every group has finished go with an empty partition", async () => {
   const { redis, keys } = await newMoves();
   for (const group of ["slow", "fast"]) {
@@ -39,6 +48,7 @@ test("entries that every group has finished go with an empty partition", async (
 test("a partition that holds anything keeps all of it", async () => {
   const holdings = {
     timeouts: (key: string) => ["ZADD", key, "1", "a"],
+    room: (key: string) => ["HSET", key, "a", "b"],
     ready: (key: string) => ["RPUSH", key, "a"],
     quarantine: (key: string) => ["RPUSH", key, "a"],
     unreadable: (key: string) => ["RPUSH", key, "a"],

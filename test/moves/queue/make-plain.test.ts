@@ -11,6 +11,7 @@ import {
   message,
   newMoves,
   retryFor,
+  waitingFor,
   type Fields,
   type Moves,
 } from "../../helpers/moves.ts";
@@ -102,6 +103,30 @@ test.each(forms)(
     });
   },
 );
+
+test("a retry that waits for its turn becomes due when it was, and messages go on waiting", async () => {
+  const queue = await newMoves();
+  const [retryA, retryC] = [retryFor(a, "g", 1), retryFor(c, "h", 1)];
+  const [waitingB, waitingC] = [waitingFor(b, ""), waitingFor(c, "")];
+  const room = { [waitingB.id]: waitingB.kept, [waitingC.id]: waitingC.kept };
+  await queue.seed({ groups: ["g", "h"] });
+  await queue.seed({
+    stream: [entry("x")],
+    retries: [
+      // What it was for another group waits as a message already.
+      [retryC.name, 9e15 + 7000],
+      [retryA.name, 9e15 + 5000],
+    ],
+    retrying: { [retryA.name]: retryA.value, [retryC.name]: retryC.value },
+    room,
+    flow: { kind: "lanes" },
+  });
+  expect(await make(queue)).toMatchObject({ isPlain: false, retrying: 0, moved: 2 });
+  expect(await make(queue)).toMatchObject({ isPlain: true });
+  const snapshot = await queue.snapshot();
+  expect(snapshot).toMatchObject({ ready: ["x"], timeouts: [[a.member, 5000]], room });
+  expect(snapshot.retries).toBeUndefined();
+});
 
 test("nothing is done while a live consumer has messages in flight", async () => {
   const queue = await newMoves();

@@ -36,6 +36,7 @@ import {
   renewHold,
 } from "../../../src/lua/partitions/hold.ts";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
+import { raisePaces } from "../../../src/lua/partitions/lane-paces.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteActivity } from "../../../src/lua/queue/activity.ts";
@@ -446,6 +447,7 @@ const transfers = BOTH.flatMap((elements) =>
       makes: 1,
       mark: 1,
       shares: 1,
+      arriving: "",
     };
     const flow = { kind: "paced", step: "1000", burst: "1000" };
     const state: QueueState = {
@@ -527,6 +529,7 @@ const inTurns = BOTH.flatMap((elements) =>
           makes: 1,
           mark: 1,
           shares: 1,
+          arriving: "",
         },
       },
     ),
@@ -765,6 +768,24 @@ const migrations: Scenario[] = [
       },
     ),
   },
+  ...(["by page", "by key", "by id"] as const).map((how): Scenario => ({
+    script: how === "by page" ? pullOutPage : pullOut,
+    when: `what waits, ${how}`,
+    seed: seeded(
+      waitingState,
+      how === "by page"
+        ? { args: { ...places, cursor: "t", limit: 100, maxBytes: 10_000 } }
+        : {
+            args: places,
+            rows: [
+              how === "by id"
+                ? { id: bytes(w.address), key: "", member: "" }
+                : { id: "", key: w.key, member: "" },
+            ],
+          },
+    ),
+    rules: ["dead", "journal"],
+  })),
   ...["", "r"].map((cursor): Scenario => ({
     script: pullOutPage,
     when: cursor === "" ? "messages" : "retries",
@@ -800,6 +821,19 @@ const migrations: Scenario[] = [
     ),
     rules: ["dead"],
     partly: "a group that was created stays",
+  },
+  {
+    script: raisePaces,
+    seed: seeded(
+      { lanePaces: [["a", 9e15]] },
+      {
+        args: {},
+        rows: [
+          { name: "a", used: 5 },
+          { name: "b", used: 7 },
+        ],
+      },
+    ),
   },
   {
     script: dropBatch,
@@ -846,6 +880,11 @@ const migrations: Scenario[] = [
         retrying: { x: "x" },
         groups: ["g"],
         journal: { last: "7" },
+        flow: { kind: "lanes" },
+        turns: [["x", 0]],
+        lanes: [["x", 0]],
+        resting: [["x", 0]],
+        lanePaces: [["x", 0]],
       },
       { args: {} },
     ),

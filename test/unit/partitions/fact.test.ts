@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import {
   activeOf,
+  arrivingAt,
   destinationOf,
   formatDone,
   formatFact,
@@ -123,3 +124,27 @@ test("while the ordinary queue is taken in, every bucket has it as its source", 
   for (const bucket of buckets) expect(sourcesOf(takingIn, bucket)).toEqual([ORDINARY]);
   expect(leavingOf(takingIn)).toEqual([ORDINARY]);
 });
+
+test.each([
+  ["growing", growing],
+  ["shrinking", shrinking],
+])("%s: messages arrive where their buckets were not before", (_, fact) => {
+  for (const partition of activeOf(fact)) {
+    const arriving = arrivingAt(fact, partition);
+    const expected = buckets.map(
+      (bucket) => destinationOf(fact, bucket) === partition && sourcesOf(fact, bucket).length > 0,
+    );
+    if (!expected.includes(true)) expect(arriving).toHaveLength(0);
+    else expect(Array.from(arriving, (byte) => byte === 1)).toEqual(expected);
+  }
+  expect(arrivingAt(fact, fact === growing ? 8 : 0).includes(1)).toBe(true);
+});
+
+test.each([undefined, stable, takingIn, scattered, everywhere])(
+  "no message counts as arriving by %j",
+  (fact) => {
+    for (const partition of [ORDINARY, 0, 3, 8]) {
+      expect(arrivingAt(fact, partition)).toHaveLength(0);
+    }
+  },
+);
