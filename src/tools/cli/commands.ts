@@ -37,6 +37,14 @@ export const COMMANDS = {
     summary: "cancels messages by id, key or key prefix",
     load: async () => (await commands()).cancel,
   },
+  revoke: {
+    summary: "stops messages wherever they are, also while they run",
+    load: async () => (await commands()).revoke,
+  },
+  running: {
+    summary: "lists the messages that consumers have, and in which process",
+    load: async () => (await commands()).running,
+  },
   reschedule: {
     summary: "gives a message a new deadline",
     load: async () => (await commands()).reschedule,

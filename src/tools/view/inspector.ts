@@ -30,6 +30,8 @@ export interface InspectedQueue {
   readonly messages: DelayedQueue<Uint8Array> | ReliableQueue<Uint8Array>;
   /** The ready messages of a plain queue. */
   readonly ready: BlockingQueue<Uint8Array> | undefined;
+  /** The queue, if it is reliable: revokes its messages. */
+  readonly reliable: ReliableQueue<Uint8Array> | undefined;
   /** The dead letters of a reliable queue. */
   readonly deadLetters: DeadLetters<Uint8Array> | undefined;
   /** The numbers at the time of opening. */
@@ -120,12 +122,14 @@ export class Inspector implements AsyncDisposable {
     if (!isReliable) {
       const ready = this.line.getBlockingQueue(name, options);
       const inside = insideOf(delayed);
-      return { name, partitions, inside, messages: delayed, ready, deadLetters: undefined, stats };
+      const plain = { messages: delayed, ready, reliable: undefined, deadLetters: undefined };
+      return { name, partitions, inside, ...plain, stats };
     }
     const messages = this.line.getReliableQueue(name, options);
     const { deadLetters } = messages;
     const inside = insideOf(messages);
-    return { name, partitions, inside, messages, ready: undefined, deadLetters, stats };
+    const reliable = { messages, ready: undefined, reliable: messages, deadLetters };
+    return { name, partitions, inside, ...reliable, stats };
   }
 
   /**

@@ -5,6 +5,7 @@ export { list, search } from "./list.ts";
 export { get } from "./get.ts";
 export { due } from "./due.ts";
 export { cancel } from "./cancel.ts";
+export { revoke, running } from "./revoke.ts";
 export { reschedule, deliverNow } from "./reschedule.ts";
 export { schedules } from "./schedules.ts";
 export { move } from "./move.ts";
