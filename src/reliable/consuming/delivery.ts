@@ -74,8 +74,8 @@ export interface DeliveryContent<T> {
  * One attempt of a consumer to handle a message. It lasts until it is settled by `ack`, `nack` or `reject`, or until
  * its lease ends.
  *
- * These methods return true if they were carried out, and false if the lease was lost or the delivery was settled
- * before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows whether they were carried
+ * These methods return true if they were carried out, and false if the lease was lost, the message was revoked, or the
+ * delivery was settled before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows whether they were carried
  * out: call again. If you do not, the last one that rejected is tried again when the handler ends, or when the delivery
  * would go back because it was not settled in time. A call whose `signal` was aborted is withdrawn.
  */
@@ -156,7 +156,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   }
 
   /**
-   * Aborted when the lease of the message or of its partition is lost or ends. In a handler also aborted when the
+   * Aborted when the lease of the message or of its partition is lost or ends; with a {@link RevokedError} when the message was
+   * revoked. In a handler also aborted when the
    * subscription begins to close. For a delivery that was taken by hand also aborted when the closing client gives it
    * back, after it has waited for the handlers.
    */
