@@ -193,3 +193,80 @@ test("an exclusive consumer keeps its partition, and goes on when the handler ha
   expect(events).toEqual(["first begins", "first ends: RevokedError", "second begins"]);
   expect(fences.size).toBe(1);
 });
+
+/** The consumer that reads this queue, once there is one. */
+async function consumerOf(redis: ReturnType<typeof newRedis>, stream: string): Promise<string> {
+  let name = "";
+  await eventually(async () => {
+    const [found = []] = (await redis.xinfo("CONSUMERS", stream, "default")) as string[][];
+    name = found[1] ?? "";
+    return name !== "";
+  });
+  return name;
+}
+
+test("a notice that comes before the reply with its entry: no handler gets it", async () => {
+  const name = uniqueName("revoke");
+  const queue = newLine().getReliableQueue<number>(name);
+  const begun: number[] = [];
+  queue.subscribe((payload) => void begun.push(payload));
+  await queue.offer(1, 0);
+  await eventually(() => begun.length === 1);
+  const redis = newRedis();
+  const { stream, revoked, notices } = queueKeys(name);
+  const consumer = await consumerOf(redis, stream);
+  // That of the next entry.
+  const info = (await redis.xinfo("STREAM", stream)) as string[];
+  const [last = ""] = (info[info.indexOf("last-generated-id") + 1] ?? "").split("-");
+  const id = `${last}-7`;
+  await redis.hset(revoked, `${id} default`, JSON.stringify([consumer, ""]));
+  await redis.publish(notices, JSON.stringify([id, "default", consumer, ""]));
+  // What no consumer of this process has, and what is no notice, changes nothing.
+  await redis.publish(notices, JSON.stringify([id, "default", "another", ""]));
+  await redis.publish(notices, "no notice");
+  await redis.xadd(stream, id, "a", "x".repeat(24), "p", "\u0002");
+  await redis.xadd(stream, "*", "a", "y".repeat(24), "p", "\u0003");
+  await eventually(() => begun.includes(3));
+  expect(begun).toEqual([1, 3]);
+  await eventually(async () => (await redis.hlen(revoked)) === 0);
+});
+
+test("a notice that comes after the handler's end tells that it has ended", async () => {
+  const name = uniqueName("revoke");
+  const queue = newLine().getReliableQueue<number>(name);
+  const held: Delivery<number>[] = [];
+  const mayEnd = new Gate();
+  queue.subscribe(async (_, delivery) => {
+    held.push(delivery);
+    await mayEnd.opened;
+  });
+  await queue.offer(1, 0);
+  await eventually(() => held.length === 1);
+  const redis = newRedis();
+  const { stream, revoked, notices } = queueKeys(name);
+  const consumer = await consumerOf(redis, stream);
+  const [[id = ""] = []] = (await redis.xpending(stream, "default", "-", "+", 1)) as string[][];
+  await redis.xack(stream, "default", id);
+  await redis.xdel(stream, id);
+  mayEnd.open();
+  // Its acknowledgement finds nothing.
+  await eventually(() => held[0]?.signal.aborted === true);
+  await redis.hset(revoked, `${id} default`, JSON.stringify([consumer, ""]));
+  await redis.publish(notices, JSON.stringify([id, "default", consumer, ""]));
+  await eventually(async () => (await redis.hlen(revoked)) === 0);
+  expect(queue.counters).toMatchObject({ acknowledged: 0, retried: 0, failed: 0 });
+});
+
+test("a notice whose entry never comes counts as told", async () => {
+  const name = uniqueName("revoke");
+  const queue = newLine().getReliableQueue<number>(name);
+  queue.subscribe(() => {});
+  const redis = newRedis();
+  const { stream, revoked, notices } = queueKeys(name);
+  await queue.offer(1, 0);
+  const consumer = await consumerOf(redis, stream);
+  await eventually(() => queue.counters.acknowledged === 1);
+  await redis.hset(revoked, "1-1 default", JSON.stringify([consumer, ""]));
+  await redis.publish(notices, JSON.stringify(["1-1", "default", consumer, ""]));
+  await eventually(async () => (await redis.hlen(revoked)) === 0);
+});
