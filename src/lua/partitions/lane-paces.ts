@@ -40,13 +40,16 @@ export const raisePaces = defineScript({
   needs: [clock],
   lua: /* lua */ `
 local now, paces = clock(), {}
+local last = tonumber(redis.call("ZRANGE", lanePaces, -1, -1, "WITHSCORES")[2] or nil) or 0
 for each row do
   local noted = tonumber(redis.call("ZSCORE", lanePaces, name) or nil) or 0
-  paces[#paces + 1], paces[#paces + 2] = string.format("%.0f", math.max(noted, now + used)), name
+  local arrival = math.max(noted, now + used)
+  last = math.max(last, arrival)
+  paces[#paces + 1], paces[#paces + 2] = string.format("%.0f", arrival), name
 end
 redis.call("ZADD", lanePaces, unpack(paces))
-local last = tonumber(redis.call("ZRANGE", lanePaces, -1, -1, "WITHSCORES")[2])
-redis.call("EXPIRE", lanePaces, math.ceil((last - now) / 1000000) + 1)
+-- If that is refused, they stay until lanes are dealt turns.
+redis.pcall("EXPIRE", lanePaces, math.ceil((last - now) / 1000000) + 1)
 `,
   reply: () => undefined,
 });
