@@ -9,6 +9,7 @@ export const EVERY: Readonly<Record<string, number>> = {
   code: 8000,
   once: 6000,
   single: 3000,
+  waits: 4000,
 };
 
 /** A set of schedules, and the names of those that it may have. */
@@ -38,19 +39,21 @@ export class Planner {
   readonly #every = new Map(Object.entries(EVERY));
   #revision = 0;
 
-  constructor(sim: Sim, process: SimProcess, queue: ReliableQueue<string>) {
+  /** `mayWait`: whether the queue takes schedules whose runs wait for each other. */
+  constructor(sim: Sim, process: SimProcess, queue: ReliableQueue<string>, mayWait: boolean) {
+    if (!mayWait) this.#every.delete("waits");
     this.#sim = sim;
     this.#process = process;
     this.#queue = queue;
   }
 
   async declareAll(): Promise<void> {
-    for (const name of Object.keys(EVERY)) await this.#deed("declare", name);
+    for (const name of this.#every.keys()) await this.#deed("declare", name);
     await this.#declareSet(SET_NAMES);
   }
 
   async removeAll(): Promise<void> {
-    for (const name of Object.keys(EVERY)) await this.#deed("remove", name);
+    for (const name of this.#every.keys()) await this.#deed("remove", name);
     await this.#declareSet([]);
   }
 
@@ -160,8 +163,8 @@ export function optionsOf(name: string, every: number): ScheduleOptions<string> 
   return {
     every,
     payload: name === "code" ? () => name : name,
-    misfire: name === "once" ? "once" : "all",
-    overlap: name === "single" ? "skip" : "allow",
+    misfire: name === "once" || name === "waits" ? "once" : "all",
+    overlap: name === "single" ? "skip" : name === "waits" ? "wait" : "allow",
   };
 }
 

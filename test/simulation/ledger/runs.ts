@@ -36,23 +36,41 @@ export function judgeRuns(history: readonly Noted[]): string[] {
  * renewed, or Redis from replying, excuses it as well.
  */
 export function judgeOverlap(history: readonly Noted[], name: string): string[] {
-  const excuses: readonly string[] = [
-    "failover",
-    "stall",
-    "silence",
-    "delay",
-    "trickle",
-    "rights",
-    "clock-step",
-  ];
+  return besides(
+    history,
+    name,
+    (event, other) =>
+      isFirst(other) &&
+      other["tick"] !== event["tick"] &&
+      (isFirst(event) || (event["now"] as number) < (other["tick"] as number)),
+  );
+}
+
+/**
+ * Judges a schedule with `overlap: "wait"`: no handler of a run begins while that of another one runs, whatever runs they are,
+ * until the schedule is removed.
+ */
+export function judgeOneInHand(history: readonly Noted[], name: string): string[] {
+  const removal = history.findIndex(
+    ({ event }) => event["deed"] === "remove" && event["name"] === name,
+  );
+  const until = removal < 0 ? history : history.slice(0, removal);
+  return besides(until, name, (event, other) => begins(other) && !isSameRun(other, event));
+}
+
+/** The runs that begin beside others, if `isWrong` says so of the other's event and of theirs. */
+function besides(
+  history: readonly Noted[],
+  name: string,
+  isWrong: (event: Noted["event"], other: Noted["event"]) => boolean,
+): string[] {
   const isExcused = history.some(
-    ({ event }) => "changes" in event || excuses.includes(event["fault"] as string),
+    ({ event }) => "changes" in event || EXCUSES.includes(event["fault"] as string),
   );
   if (isExcused) return [];
   const own = history.filter(({ event }) => event["name"] === name);
-  const violations: string[] = [];
-  own.forEach(({ at, event, process }, i) => {
-    if (!begins(event)) return;
+  return own.flatMap(({ at, event, process }, i) => {
+    if (!begins(event)) return [];
     // A handler whose process has died has no end.
     const end = own.findIndex(
       (other, j) =>
@@ -62,19 +80,22 @@ export function judgeOverlap(history: readonly Noted[], name: string): string[] 
         isSameRun(other.event, event),
     );
     const during = own.slice(i + 1, Math.max(end, 0));
-    const beside = during.find(
-      ({ event: other }) =>
-        isFirst(other) &&
-        other["tick"] !== event["tick"] &&
-        (isFirst(event) || (event["now"] as number) < (other["tick"] as number)),
-    );
-    if (beside !== undefined)
-      violations.push(
-        `overlap: tick ${String(beside.event["tick"])} of ${name} beside that of ${at} ms`,
-      );
+    const beside = during.find(({ event: other }) => isWrong(event, other));
+    if (beside === undefined) return [];
+    return [`overlap: tick ${String(beside.event["tick"])} of ${name} beside that of ${at} ms`];
   });
-  return violations;
 }
+
+/** Faults that keep a lease from being renewed, or Redis from replying, or undo what it was told. */
+const EXCUSES: readonly string[] = [
+  "failover",
+  "stall",
+  "silence",
+  "delay",
+  "trickle",
+  "rights",
+  "clock-step",
+];
 
 function begins(event: Noted["event"]): boolean {
   return "ran" in event || "triggered" in event;

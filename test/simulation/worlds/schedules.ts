@@ -4,7 +4,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { parseRecord } from "../../../src/schedules/record.ts";
 import { expectEndOfChanges, setPartitions } from "../changes.ts";
 import { contentsOf } from "../contents.ts";
-import { judgeOverlap, judgeRuns } from "../ledger/runs.ts";
+import { judgeOneInHand, judgeOverlap, judgeRuns } from "../ledger/runs.ts";
 import { judgeTicks } from "../ledger/ticks.ts";
 import {
   declareOutdated,
@@ -42,7 +42,7 @@ export const schedules: World = {
     const open = (process: SimProcess) =>
       process.run(() => process.line.getReliableQueue<string>(shop.queue, own));
     const office = shop.hire("office", { mayCrash: false, transfer: random.chance(0.5) });
-    const clerk = new Planner(sim, office, open(office));
+    const clerk = new Planner(sim, office, open(office), partitions === undefined);
     await sim.go("office opens", office, () => clerk.declareAll());
     for (let i = 0; i < random.between(1, 2); i++) {
       shop.staff(`planner${i}`, (process) => work(sim, process, open(process)));
@@ -75,6 +75,7 @@ export const schedules: World = {
       ...judgeTicks(sim.history, ["fast", "slow", "code", "left", "right"]),
       ...judgeRuns(sim.history),
       ...judgeOverlap(sim.history, "single"),
+      ...judgeOneInHand(sim.history, "waits"),
       ...judgeSets(sim),
       ...(live > 0 ? [`left over: ${live} messages`] : []),
       ...left.filter((key) => !mayStay(key, sim)).map((key) => `left over: ${key}`),
@@ -115,7 +116,8 @@ function work(sim: Sim, process: SimProcess, queue: ReliableQueue<string>): void
         const run = { name, tick: Date.parse(instant), attempt, id };
         const isFailed = attempt < 3 && random.chance(failing);
         sim.note({ [mark === "" ? "ran" : "triggered"]: true, ...run, now: sim.now() });
-        await sim.sleep(name === "single" ? random.magnitude(500, 8000) : random.magnitude(1, 300));
+        const isLong = name === "single" || name === "waits";
+        await sim.sleep(isLong ? random.magnitude(500, 8000) : random.magnitude(1, 300));
         sim.note({ ended: true, ...run, isFailed });
         if (isFailed) throw new Error("a handler that fails");
       },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeOverlap, judgeRuns } from "../../simulation/ledger/runs.ts";
+import { judgeOneInHand, judgeOverlap, judgeRuns } from "../../simulation/ledger/runs.ts";
 import { judgeTicks, type Deed } from "../../simulation/ledger/ticks.ts";
 import type { Noted } from "../../simulation/sim.ts";
 
@@ -53,6 +53,10 @@ class History {
 
   get overlaps(): string[] {
     return judgeOverlap(this.#noted, "job");
+  }
+
+  get besides(): string[] {
+    return judgeOneInHand(this.#noted, "job");
   }
 
   get violations(): string[] {
@@ -144,4 +148,13 @@ test("what was placed when somebody clears the queue is not lost; what comes beh
   const cleared = declared().run(1000).add({ clears: "begins", now: 1500 });
   const history = cleared.add({ clears: "done", now: 1600 }).until(40_000).deed("remove");
   expect(history.violations[0]).toBe("lost: tick 34000 of job");
+});
+
+test("with overlap wait no run begins beside another one, be it triggered or a retry", () => {
+  expect(new History().begin(1000).end(1000).begin(2000).end(2000).besides).toEqual([]);
+  const beside = new History().begin(1000).begin(500, 2).end(500, 2).end(1000);
+  expect(beside.besides).toEqual(["overlap: tick 500 of job beside that of 0 ms"]);
+  expect(beside.add({ fault: "stall" }).besides).toEqual([]);
+  // The process of the first one has died.
+  expect(new History().begin(1000).begin(2000).end(2000).besides).toEqual([]);
 });
