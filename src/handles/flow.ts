@@ -5,10 +5,15 @@ import { checkDuration, checkOptions, checkSignal, checkWhole } from "../queue/c
 import {
   checkFlow,
   checkLane,
+  checkPin,
+  hasLanes,
   laneOf,
   limitsLanes,
   paceOf,
+  withPins,
   type FlowOptions,
+  type Lane,
+  type PinnedLane,
 } from "../queue/flow.ts";
 import { beginOf, checkForecast, timeOf, type ForecastOptions } from "./forecast.ts";
 import { playLanes, type PlayedSpans } from "./lane-spans.ts";
@@ -59,7 +64,7 @@ export interface FlowState {
   /** How many messages and retries wait, in all lanes. */
   readonly waiting: number;
   /**
-   * The lanes in which they wait, of which messages are in hand where that is limited, or that are held: those in which most wait
+   * The lanes in which they wait, of which messages are in hand where that is limited, or that are held or pinned: those in which most wait
    * first, then those with most in hand. Empty if the queue has no lanes.
    */
   readonly lanes: readonly LaneState[];
@@ -78,9 +83,11 @@ export interface LaneState {
   readonly running: number | undefined;
   /**
    * Until when no message of it becomes ready, since the lane has used its rate up, has as much in hand as it may, or is held (epoch ms on the server's
-   * clock); undefined if it may go on.
+   * clock); undefined if it may go on, or is paused.
    */
   readonly restsUntil: number | undefined;
+  /** What is pinned of it, in place of what the flow says; undefined if nothing is. */
+  readonly pinned: PinnedLane | undefined;
 }
 
 /**
@@ -113,7 +120,7 @@ export class Flow {
     await this.#flow.set(checkFlow(flow), checkCall(options));
   }
 
-  /** Returns the flow as it was set; undefined without one. */
+  /** Returns the flow as it was set; undefined without one. What is pinned of its lanes is not in it: `state` tells that. */
   async get(options?: CallOptions): Promise<FlowOptions | undefined> {
     return await this.#flow.get(checkCall(options));
   }
@@ -130,6 +137,26 @@ export class Flow {
     checkDuration("duration", duration);
     if (await this.#flow.hold(lane, duration, checkCall(options))) return;
     throw new TypeError("the flow of the queue has no lanes to hold");
+  }
+
+  /**
+   * Pins what a lane may, in a flow with lanes: that, or that the lane is paused, counts whatever `set` says of the lane, from any
+   * process and also later, until `unpin`. For people who steer a queue while it runs, where processes set its flow when they
+   * start. Messages that are ready already come. With `clear`, and a flow without lanes, all pins end. A hold of a lane ends when
+   * it is paused.
+   *
+   * @throws {TypeError | RangeError} if the flow has no lanes, or an argument is not legal.
+   */
+  async pin(lane: string, pinned: PinnedLane, options?: CallOptions): Promise<void> {
+    checkLane(lane);
+    if (await this.#flow.pin(lane, checkPin(pinned), checkCall(options))) return;
+    throw new TypeError("the flow of the queue has no lanes to pin");
+  }
+
+  /** Lets the flow say again what a lane may. Does nothing if the lane is not pinned. */
+  async unpin(lane: string, options?: CallOptions): Promise<void> {
+    checkLane(lane);
+    await this.#flow.pin(lane, undefined, checkCall(options));
   }
 
   /** Ends the flow. What waits becomes ready, in order. */
@@ -151,13 +178,14 @@ export class Flow {
     checkWhole("limit", limit, 1, 1000);
     checkSignal(signal);
     const call = callOf(options);
-    const [flow, lanes] = await Promise.all([this.get(call), this.#flow.lanes(call)]);
+    const [flow = {}, lanes] = await Promise.all([this.get(call), this.#flow.lanes(call)]);
     const inLanes = lanes.reduce((total, { waiting }) => total + waiting, 0);
     // Without lanes, what waits is what is due.
     const waiting = inLanes > 0 ? inLanes : (await this.#numbers.stats(call)).waiting;
     const shown = lanes.slice(0, limit).map(({ running, ...one }) => {
-      const isLimited = flow !== undefined && laneOf(flow, one.lane).concurrency !== undefined;
-      return { ...one, running: isLimited ? running : undefined };
+      const isPinned = one.pinned !== undefined && !("paused" in one.pinned);
+      const limits = isPinned ? (one.pinned as Lane) : laneOf(flow, one.lane);
+      return { ...one, running: limits.concurrency === undefined ? undefined : running };
     });
     return { waiting, lanes: shown };
   }
@@ -167,7 +195,7 @@ export class Flow {
    * be chosen. What is offered later is not in it, nor how long handlers take: so a `concurrency` and `ahead` hold nothing back
    * in it. Costs what `forecast` costs with up to 1,000 spans.
    *
-   * If lanes have rates, it reads the lanes of what falls due in the spans, and plays it through the turns: of the first 100,000
+   * If lanes have rates, or are held or paused, it reads the lanes of what falls due in the spans, and plays it through the turns: of the first 100,000
    * messages and as many retries (`seenUntil` tells up to when that is). Costs about a millisecond of Redis's time for each 500
    * of them, in as many scripts, and up to a second of this process's, which it shares with others.
    *
@@ -177,10 +205,13 @@ export class Flow {
     checkForecast(options, "preview", ["flow"]);
     const { step, count } = options;
     const call = callOf(options);
-    const flow = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
+    const asked = options.flow === undefined ? await this.get(call) : checkFlow(options.flow);
+    const { holds, pins } = await this.#flow.steered(call);
+    const flow = asked && hasLanes(asked) ? withPins(asked, pins) : asked;
     const now = await timeOf(this.#numbers, call);
     const from = beginOf(options.from, now);
-    if (flow !== undefined && limitsLanes(flow, "rate")) {
+    const areHeld = flow !== undefined && hasLanes(flow) && holds.size > 0;
+    if (flow !== undefined && (areHeld || limitsLanes(flow, "rate"))) {
       return await this.#previewOfLanes(flow, { from, step, count }, call);
     }
     const pace = flow?.rate && paceOf(flow.rate);

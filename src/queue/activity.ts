@@ -22,6 +22,8 @@ export const DEEDS = [
   "made plain",
   "flow set",
   "flow cleared",
+  "lane pinned",
+  "lane unpinned",
   "restored",
 ] as const;
 

@@ -1,5 +1,5 @@
 import { AHEAD } from "../lua/delayed/in-turns.ts";
-import { setFlow } from "../lua/queue/flow.ts";
+import { pinLane, setFlow } from "../lua/queue/flow.ts";
 import { checkOptions, checkWhole } from "./checks.ts";
 import type { Call } from "./call.ts";
 import { MAX_LANE } from "./message/trailer.ts";
@@ -32,6 +32,9 @@ export interface Lane {
   /** How many turns it gets, beside the others in which messages wait: 0.01 to 100. Costs nothing. Defaults to 1. */
   readonly weight?: number;
 }
+
+/** What is pinned of a lane: that it is paused, or what it may, whatever the flow says. */
+export type PinnedLane = Lane | { readonly paused: true };
 
 /** How the messages of a queue become ready. */
 export interface FlowOptions {
@@ -136,6 +139,29 @@ function checkRate(rate: Rate): Rate {
   return { limit, per, ...(burst !== undefined && { burst }) };
 }
 
+/**
+ * Checks what is to be pinned of a lane, and returns a copy without unset options.
+ *
+ * @throws {TypeError | RangeError} if an option is not legal.
+ */
+export function checkPin(pin: PinnedLane): PinnedLane {
+  if (typeof pin === "object" && pin !== null && "paused" in pin) {
+    checkOptions("pin option", pin, ["paused"]);
+    if ((pin.paused as boolean) !== true) {
+      throw new TypeError("paused must be true; to end it, call unpin()");
+    }
+    return { paused: true };
+  }
+  return checkLaneOptions(pin);
+}
+
+/** A flow with what is pinned of its lanes in place of what it says of them. */
+export function withPins(flow: FlowOptions, pins: ReadonlyMap<string, PinnedLane>): FlowOptions {
+  const limits = [...pins].filter((one): one is [string, Lane] => !("paused" in one[1]));
+  if (limits.length === 0) return flow;
+  return { ...flow, lanes: { ...flow.lanes, ...Object.fromEntries(limits) } };
+}
+
 function checkLaneOptions(lane: Lane): Lane {
   checkOptions("lane option", lane, ["rate", "concurrency", "weight"]);
   const { rate, concurrency, weight } = lane;
@@ -190,6 +216,36 @@ export async function storeFlow(
   flow: FlowOptions | undefined,
   call?: Call & { readonly isEmpty?: boolean },
 ): Promise<void> {
+  const { args, rows } = argumentsOf(queue, flow, call?.isEmpty);
+  const doing = flow === undefined ? "clear the flow of" : "set the flow of";
+  await queue.read(doing, setFlow, args, { ...call, rows });
+}
+
+/**
+ * Pins what a lane may, or ends that (`pin` undefined). Returns whether the queue has lanes; if not, nothing has changed.
+ */
+export async function storePin(
+  queue: Queue,
+  lane: string,
+  pin: PinnedLane | undefined,
+  call?: Call,
+): Promise<boolean> {
+  const words = pin === undefined ? "" : "paused" in pin ? "paused" : wordsOf(pin);
+  const text = pin === undefined ? "" : `${words} ${JSON.stringify(pin)}`;
+  for (;;) {
+    // Again if another process has set another flow meanwhile.
+    // oxlint-disable-next-line no-await-in-loop
+    const flow = await readFlow(queue, call);
+    if (flow === undefined || !hasLanes(flow)) return false;
+    const { args, rows } = argumentsOf(queue, flow);
+    const all = { ...args, pinned: lane, pin: text };
+    // oxlint-disable-next-line no-await-in-loop
+    if (await queue.read("pin a lane of", pinLane, all, { ...call, rows })) return true;
+  }
+}
+
+/** A flow as scripts read it. */
+function argumentsOf(queue: Queue, flow: FlowOptions | undefined, isEmpty = false) {
   const { channel } = queue.keys;
   const { rate, concurrency = 0, lane = {}, lanes = {}, ahead = AHEAD } = flow ?? {};
   const args = {
@@ -197,7 +253,7 @@ export async function storeFlow(
     kind: flow === undefined ? "none" : hasLanes(flow) ? "lanes" : "paced",
     ...(rate === undefined ? NO_PACE : paceOf(rate)),
     declared: flow === undefined ? "" : JSON.stringify(flow),
-    isEmpty: call?.isEmpty === true ? 1 : 0,
+    isEmpty: isEmpty ? 1 : 0,
     ahead,
     most: concurrency,
     lane: wordsOf(lane),
@@ -205,8 +261,7 @@ export async function storeFlow(
     slots: flow !== undefined && limitsLanes(flow, "concurrency") ? 1 : 0,
   };
   const rows = Object.entries(lanes).map(([name, own]) => ({ name, own: wordsOf(own) }));
-  const doing = flow === undefined ? "clear the flow of" : "set the flow of";
-  await queue.read(doing, setFlow, args, { ...call, rows });
+  return { args, rows };
 }
 
 /** The flow of a queue, as it was set; undefined without one, or if a later release has set one that this one cannot read. */

@@ -12,6 +12,7 @@ import {
 } from "../lua/queue/lanes.ts";
 import type { Script } from "../lua/script.ts";
 import type { Call } from "./call.ts";
+import { checkPin, type PinnedLane } from "./flow.ts";
 import type { Queue } from "./queue.ts";
 
 /** Messages that fall due in a lane, and when (epoch ms). */
@@ -43,24 +44,37 @@ export interface LaneNow {
   readonly running: number;
   /** Until when none of those that wait becomes ready (epoch ms). */
   readonly restsUntil: number | undefined;
+  /** What is pinned of it. */
+  readonly pinned: PinnedLane | undefined;
 }
 
-/** The lanes of a queue in which somebody waits, of which messages are in hand where that is limited, or that are held. */
+/**
+ * The lanes of a queue in which somebody waits, of which messages are in hand where that is limited, or that are held or
+ * pinned. One that is paused has no instant until which it rests.
+ */
 export async function lanesNow(queue: Queue, call?: Call): Promise<LaneNow[]> {
-  const [waiting, running, holds] = await Promise.all([
+  const [waiting, running, { holds, pins }] = await Promise.all([
     pagesOf(queue, lanePage, call),
     pagesOf(queue, handPage, call),
-    holdsOf(queue, call),
+    steeredLanes(queue, call),
   ]);
   const rests = new Map(waiting.map(({ lane, restsUntil }) => [lane, restsUntil]));
   return mergeLanes([
-    ...waiting.map((one) => ({ ...one, running: 0 })),
-    ...running.map((one) => ({ ...one, waiting: 0, restsUntil: undefined })),
-    ...holds.map(({ lane, heldUntil }) => ({
+    ...waiting.map((one) => ({ ...one, running: 0, pinned: undefined })),
+    ...running.map((one) => ({ ...one, waiting: 0, restsUntil: undefined, pinned: undefined })),
+    ...Array.from(pins, ([lane, pinned]) => ({
+      lane,
+      waiting: 0,
+      running: 0,
+      restsUntil: undefined,
+      pinned,
+    })),
+    ...Array.from(holds, ([lane, heldUntil]) => ({
       lane,
       waiting: 0,
       running: 0,
       restsUntil: Math.max(heldUntil, rests.get(lane) ?? 0),
+      pinned: undefined,
     })),
   ]);
 }
@@ -71,11 +85,14 @@ export function mergeLanes(all: readonly LaneNow[]): LaneNow[] {
   for (const one of all) {
     const other = byName.get(one.lane);
     const ends = [other?.restsUntil, one.restsUntil].filter((end) => end !== undefined);
+    const latest = ends.length > 0 ? Math.max(...ends) : undefined;
+    const pinned = one.pinned ?? other?.pinned;
     byName.set(one.lane, {
       lane: one.lane,
       waiting: one.waiting + (other?.waiting ?? 0),
       running: one.running + (other?.running ?? 0),
-      restsUntil: ends.length > 0 ? Math.max(...ends) : undefined,
+      restsUntil: pinned && "paused" in pinned ? undefined : latest,
+      pinned,
     });
   }
   return [...byName.values()].toSorted((a, b) => b.waiting - a.waiting || b.running - a.running);
@@ -103,25 +120,38 @@ interface LanePage<Lane> {
   readonly next: Buffer | undefined;
 }
 
-/** A lane that is held. */
-interface HeldLane {
-  readonly lane: string;
-  /** Epoch ms. */
-  readonly heldUntil: number;
-  /** For how many milliseconds more. */
-  readonly left: number;
+/** Lanes that somebody steers. */
+export interface SteeredLanes {
+  /** Now (epoch ms). */
+  now: number;
+  /** Until when lanes are held (epoch ms). */
+  readonly holds: Map<string, number>;
+  readonly pins: Map<string, PinnedLane>;
 }
 
-/** The lanes of a queue that are held. */
-export async function holdsOf(queue: Queue, call?: Call): Promise<HeldLane[]> {
-  const found: HeldLane[] = [];
+/** The lanes of a queue that are held or pinned. A pin that this release cannot read is left out. */
+export async function steeredLanes(queue: Queue, call?: Call): Promise<SteeredLanes> {
+  const found: SteeredLanes = { now: 0, holds: new Map(), pins: new Map() };
   let cursor = "0";
   do {
     const page = await queue.read("look at the lanes of", heldLanes, { cursor }, call);
-    for (const one of page.lanes) found.push({ ...one, left: one.heldUntil - page.now });
+    found.now = page.now;
+    for (const { lane, heldUntil } of page.lanes) found.holds.set(lane, heldUntil);
+    for (const { lane, pin } of page.pinned) {
+      const known = pinOf(pin);
+      if (known !== undefined) found.pins.set(lane, known);
+    }
     cursor = page.cursor;
   } while (cursor !== "0");
   return found;
+}
+
+function pinOf(text: string): PinnedLane | undefined {
+  try {
+    return checkPin(JSON.parse(text) as PinnedLane);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Looks at what waits in the lanes of a queue, and at what falls due by `until` (epoch ms): at `most` messages, and as many retries. */
@@ -137,8 +167,7 @@ export async function lanesAhead(
   const messages = await dueOf(queue, dueLanes, look, call);
   const retries = await dueOf(queue, retryLanes, look, call);
   const waiting = await pagesOf(queue, lanePage, call);
-  const held = await holdsOf(queue, call);
-  const holds = new Map(held.map(({ lane, heldUntil }) => [lane, heldUntil]));
+  const { holds } = await steeredLanes(queue, call);
   const ends = [messages.seenUntil, retries.seenUntil].filter((end) => end !== undefined);
   const seenUntil = ends.length === 0 ? undefined : Math.min(...ends);
   const due = [...messages.found, ...retries.found].toSorted((a, b) => a.due - b.due);

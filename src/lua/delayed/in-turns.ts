@@ -238,7 +238,7 @@ local function inTurns(due, now, latest, pace, useUp)
     return reply({ 0, 0, now, nextOf(look), isOutrun, 0, 0, false, {}, last, [17] = 1, [18] = 0 })
   end
 
-  if found[10] and (tonumber(found[10]) or 0) <= nowMs then dropHolds() end
+  if found[10] and (tonumber(found[10]) or 0) <= nowMs then dropHolds(now) end
   endRests(now)
   local tokens = pace and pace.tokens or math.huge
   local space = math.max(0, ahead - readyCount(-1))

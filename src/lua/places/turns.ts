@@ -16,6 +16,12 @@ import { turnBytes } from "./room.ts";
 /** What is added to the virtual time of a lane that rests. */
 const RESTS = 1e12;
 
+/** Until when a lane is held that is paused: the last instant of a `Date` (epoch ms). */
+export const PAUSED = 8.64e15;
+
+/** Milliseconds until holds are looked through again, if some are not over. */
+const LOOK_THROUGH = 3_600_000;
+
 /** Milliseconds for which a lane rests that has as much in hand as it may, unless somebody lets it go on. */
 const LOOK_AGAIN = 1000;
 
@@ -157,8 +163,9 @@ end
 
 /**
  * A lane that is held rests until then, whether messages wait in it or not: the fields `hold:<lane>` of `flow` (epoch ms), and
- * `holds`, the latest of them.
+ * `holds`, when to look whether they are over. One that is paused is held until `PAUSED`.
  *
+ * `restUntil(lane, till)`: lets a lane rest, if messages wait in it.
  * `holdLane(lane, till)`: holds it. A longer hold stays.
  * `goOn(lane, now)`: lets a lane go on that rests, or, if it is held, at the end of the hold; `now` in microseconds. Returns
  * whether it goes on now.
@@ -166,15 +173,18 @@ end
 export const holding = defineFragment({
   keys: ["flow", "lanes", "resting"],
   lua: /* lua */ `
+local function restUntil(lane, till)
+  local at = tonumber(redis.call("ZSCORE", lanes, lane) or nil)
+  if not at then return end
+  local rests = tonumber(redis.call("ZSCORE", resting, lane) or nil) or 0
+  redis.call("ZADD", resting, math.max(rests, till), lane)
+  if at < ${RESTS} then redis.call("ZADD", lanes, "XX", at + ${RESTS}, lane) end
+end
 local function holdLane(lane, till)
   local found = redis.call("HMGET", flow, "hold:" .. lane, "holds")
   till = math.max(till, tonumber(found[1] or nil) or 0)
-  local at = tonumber(redis.call("ZSCORE", lanes, lane) or nil)
-  if at then
-    local rests = tonumber(redis.call("ZSCORE", resting, lane) or nil) or 0
-    redis.call("ZADD", resting, math.max(rests, till), lane)
-    if at < ${RESTS} then redis.call("ZADD", lanes, "XX", at + ${RESTS}, lane) end
-  end
+  restUntil(lane, till)
+  if till >= ${PAUSED} then return end
   local holds = math.max(till, tonumber(found[2] or nil) or 0)
   redis.call("HSET", flow, "hold:" .. lane, string.format("%.0f", till), "holds", string.format("%.0f", holds))
 end
@@ -213,16 +223,18 @@ end
 `,
 });
 
-/** `dropHolds()`: removes the holds, which are over; a thousand at most. */
+/** `dropHolds(now)`: removes the holds that are over; `now` in microseconds. */
 export const dropHolds = defineFragment({
   keys: ["flow"],
   lua: /* lua */ `
-local function dropHolds()
-  local page = redis.call("HSCAN", flow, "0", "MATCH", "hold:*", "COUNT", 1000)
-  local names = {}
-  for i = 1, #page[2], 2 do names[#names + 1] = page[2][i] end
-  if page[1] == "0" then names[#names + 1] = "holds" end
-  if #names > 0 then redis.call("HDEL", flow, unpack(names)) end
+local function dropHolds(now)
+  local page, names, areLeft = redis.call("HSCAN", flow, "0", "MATCH", "hold:*", "COUNT", 100000)[2], {}, false
+  for i = 1, #page, 2 do
+    if (tonumber(page[i + 1]) or 0) <= now / 1000 then names[#names + 1] = page[i] else areLeft = true end
+  end
+  if areLeft then redis.pcall("HSET", flow, "holds", string.format("%.0f", math.floor(now / 1000) + ${LOOK_THROUGH}))
+  else names[#names + 1] = "holds" end
+  for from = 1, #names, 1000 do redis.call("HDEL", flow, unpack(names, from, math.min(from + 999, #names))) end
 end
 `,
 });

@@ -243,8 +243,8 @@ return { math.floor(now / 1000), string.format("%.17g", used), lanes }
 const asDecimal = (raw: RawReply | undefined) => Number(asText(raw));
 
 /**
- * Returns the lanes that are held, and until when, from some of the fields of the flow; `now` (epoch ms); and the `cursor` of the
- * next call, as HSCAN does: "0" at first, and after the last. Reads only.
+ * Returns the lanes that are held, and until when, and those that are pinned, from some of the fields of the flow; `now` (epoch
+ * ms); and the `cursor` of the next call, as HSCAN does: "0" at first, and after the last. Reads only.
  */
 export const heldLanes = defineScript({
   name: "held-lanes",
@@ -252,15 +252,27 @@ export const heldLanes = defineScript({
   args: ["cursor"],
   needs: [clock],
   lua: /* lua */ `
-local now, page, found = clock() / 1000, redis.call("HSCAN", flow, cursor, "MATCH", "hold:*", "COUNT", 500), {}
+local now, page, held, pinned = clock() / 1000, redis.call("HSCAN", flow, cursor, "COUNT", 500), {}, {}
 for i = 1, #page[2], 2 do
-  local hold = tonumber(page[2][i + 1])
-  if hold and hold > now then found[#found + 1], found[#found + 2] = page[2][i]:sub(6), hold end
+  local name, value = page[2][i], page[2][i + 1]
+  local hold = name:sub(1, 5) == "hold:" and tonumber(value)
+  if hold and hold > now then held[#held + 1], held[#held + 2] = name:sub(6), hold end
+  if name:sub(1, 4) == "pin:" then pinned[#pinned + 1], pinned[#pinned + 2] = name:sub(5), value:match("{.*$") or "" end
 end
-return { page[1], found, math.floor(now) }
+return { page[1], held, pinned, math.floor(now) }
 `,
   reply: (raw) => {
-    const { cursor, rows, now } = asRow(raw, { cursor: asText, rows: asArray, now: asNumber });
-    return { cursor, now, lanes: asRows(rows, { lane: asText, heldUntil: asNumber }) };
+    const { cursor, held, pinned, now } = asRow(raw, {
+      cursor: asText,
+      held: asArray,
+      pinned: asArray,
+      now: asNumber,
+    });
+    return {
+      cursor,
+      now,
+      lanes: asRows(held, { lane: asText, heldUntil: asNumber }),
+      pinned: asRows(pinned, { lane: asText, pin: asText }),
+    };
   },
 });

@@ -9,9 +9,10 @@ import {
   hasLanes,
   readFlow,
   storeFlow,
+  storePin,
   type FlowOptions,
 } from "../../queue/flow.ts";
-import { holdsOf } from "../../queue/lanes.ts";
+import { steeredLanes, type SteeredLanes } from "../../queue/lanes.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { formatFact, hasOrdinary, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
@@ -52,12 +53,11 @@ export async function prepare(
     flow = await readFlow(pausedAs.queue, call);
     checkForPartitions(pausedAs.queue.name, flow);
     if (pausedAs.partition === ORDINARY) await checkNoOwnLanes(pausedAs.queue, call);
-    const held = flow !== undefined && hasLanes(flow) ? await holdsOf(pausedAs.queue, call) : [];
+    const isInLanes = flow !== undefined && hasLanes(flow);
+    const steered = isInLanes ? await steeredLanes(pausedAs.queue, call) : undefined;
     for (const { queue } of paused) {
       await setFlowOf(queue, flow, guarded);
-      for (const { lane: name, left: duration } of held) {
-        await queue.read("hold a lane of", holdLane, { name, duration }, guarded);
-      }
+      if (steered !== undefined) await steerAs(steered, queue, guarded);
     }
   } while (!isSame(flow, await readFlow(pausedAs.queue, call)));
   for (const model of models) {
@@ -90,6 +90,20 @@ async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, call: Cal
 async function setFlowOf(queue: Queue, flow: FlowOptions | undefined, call: Call): Promise<void> {
   if (isSame(flow, await readFlow(queue, call))) return;
   await storeFlow(queue, flow, { ...call, isEmpty: true });
+}
+
+/** Holds and pins the lanes of a part as those of another one are. */
+async function steerAs(
+  { now, holds, pins }: SteeredLanes,
+  queue: Queue,
+  call: Call,
+): Promise<void> {
+  for (const [lane, pin] of pins) await storePin(queue, lane, pin, call);
+  for (const [name, until] of holds) {
+    const pin = pins.get(name);
+    if (pin !== undefined && "paused" in pin) continue;
+    await queue.read("hold a lane of", holdLane, { name, duration: until - now }, call);
+  }
 }
 
 function isSame(a: FlowOptions | undefined, b: FlowOptions | undefined): boolean {

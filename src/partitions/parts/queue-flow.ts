@@ -8,7 +8,9 @@ import {
   hasLanes,
   readFlow,
   storeFlow,
+  storePin,
   type FlowOptions,
+  type PinnedLane,
 } from "../../queue/flow.ts";
 import {
   lanesAhead,
@@ -16,6 +18,8 @@ import {
   mergeLanes,
   type LaneNow,
   type LanesAhead,
+  steeredLanes,
+  type SteeredLanes,
 } from "../../queue/lanes.ts";
 import type { Parts } from "./parts.ts";
 
@@ -48,6 +52,30 @@ export class QueueFlow {
       if (await queue.read("hold a lane of", holdLane, args, call)) isInLanes = true;
     }, call);
     return isInLanes;
+  }
+
+  /** Pins what a lane may, or ends that; returns whether the flow has lanes. */
+  async pin(lane: string, pin: PinnedLane | undefined, call?: Call): Promise<boolean> {
+    const had = pin === undefined && !(await this.steered(call)).pins.has(lane);
+    const flags: boolean[] = [];
+    await this.#parts.changeAll(async ({ queue }) => {
+      flags.push(await storePin(queue, lane, pin, call));
+    }, call);
+    if (!flags.includes(true)) return false;
+    const what = pin === undefined ? "lane unpinned" : "lane pinned";
+    const detail = pin === undefined ? lane : `${lane}: ${JSON.stringify(pin)}`;
+    if (!had) await this.#parts.activity.note({ what, detail });
+    return true;
+  }
+
+  /** The lanes that are held or pinned. */
+  async steered(call?: Call): Promise<SteeredLanes> {
+    const all = await this.#parts.onAll(({ queue }) => steeredLanes(queue, call), call);
+    return {
+      now: Math.max(...all.map(({ now }) => now)),
+      holds: new Map(all.flatMap(({ holds }) => [...holds])),
+      pins: new Map(all.flatMap(({ pins }) => [...pins])),
+    };
   }
 
   async clear(call?: Call): Promise<void> {

@@ -68,5 +68,7 @@ const WORDS: Readonly<Record<Activity["what"], (count: number, detail: string) =
   "made plain": () => "made plain",
   "flow set": (_, rate) => `set the flow to ${rate}`,
   "flow cleared": () => "cleared the flow",
+  "lane pinned": (_, what) => `pinned lane ${what}`,
+  "lane unpinned": (_, name) => `unpinned lane ${name}`,
   restored: (_, to) => `Redis went back to an older copy${to === "" ? "" : `, ${to}`}`,
 };

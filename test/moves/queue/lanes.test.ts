@@ -257,6 +257,8 @@ test("held-lanes tells which lanes are held, and until when", async () => {
       holds: `${NOW + 1000}`,
       "hold:over": `${NOW}`,
       "hold:": `${NOW + 5}`,
+      "pin:gold": '0 0 3 2 {"weight":3,"concurrency":2}',
+      "pin:": 'paused {"paused":true}',
       ...Object.fromEntries(held),
     },
   });
