@@ -15,7 +15,7 @@ export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type NextWithinOptions } from "./handles/next-within.ts";
 export type { Flow, FlowPreview, FlowState, LaneState } from "./handles/flow.ts";
-export type { FlowOptions, Lane, Rate } from "./queue/flow.ts";
+export type { FlowOptions, Lane, PinnedLane, Rate } from "./queue/flow.ts";
 export type { QueueForecast } from "./handles/forecast.ts";
 export type { QueueNumbers } from "./nouns/numbers.ts";
 export type { QueueStats } from "./observe/queue-stats.ts";

@@ -147,7 +147,7 @@ function checkRate(rate: Rate): Rate {
 export function checkPin(pin: PinnedLane): PinnedLane {
   if (typeof pin === "object" && pin !== null && "paused" in pin) {
     checkOptions("pin option", pin, ["paused"]);
-    if ((pin.paused as boolean) !== true) {
+    if ((pin.paused as unknown) !== true) {
       throw new TypeError("paused must be true; to end it, call unpin()");
     }
     return { paused: true };

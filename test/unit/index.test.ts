@@ -70,6 +70,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "OpenQueueOptions",
       "PartitionInfo",
       "PayloadOf",
+      "PinnedLane",
       "PlainHandler",
       "PlainQueue",
       "Quarantine",

@@ -1,4 +1,4 @@
-import type { FlowOptions, Lane, Rate } from "../../index.ts";
+import type { FlowOptions, Lane, PinnedLane, Rate } from "../../index.ts";
 import { hasLanes } from "../../inside.ts";
 import { formatCount, formatDuration } from "./words.js";
 
@@ -27,6 +27,12 @@ export function laneInWords({ rate, concurrency, weight }: Lane): string {
     ...(concurrency === undefined ? [] : [`${formatCount(concurrency)} in hand`]),
     ...(weight === undefined ? [] : [`weight ${weight}`]),
   ].join(", ");
+}
+
+/** What is pinned of a lane, in words: `paused`, or its limits. */
+export function pinInWords(pin: PinnedLane): string {
+  if ("paused" in pin) return "paused";
+  return laneInWords(pin) || "no limit";
 }
 
 function rateInWords({ limit, per, burst }: Rate): string {

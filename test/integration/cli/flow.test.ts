@@ -200,3 +200,49 @@ test("flow shows what is in hand of lanes where that is limited, and lanes that 
   expect(stdout).toMatch(/LANE +WAITING +IN HAND +GOES ON\n/);
   expect(stdout).toMatch(/\nbusy +3 +2 +.*\nidle +0 +1 +-\nheld +0 +0 +in (1 h|59 min.*)\n$/);
 });
+
+test("flow pins lanes, shows what is pinned, and unpins them", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getDelayedQueue(name, { transfer: false });
+  await queue.flow.set({ lane: {} });
+  await queue.offer("a", 3_600_000);
+  const pinned = await cli([
+    "flow",
+    name,
+    "--pin",
+    "a=b=paused",
+    "--pin",
+    "gold=5/s,concurrency=2",
+    "--yes",
+  ]);
+  expect(pinned.code).toBe(0);
+  await queue.flow.set({ lane: { weight: 2 } });
+  const { lanes } = await queue.flow.state();
+  expect(Object.fromEntries(lanes.map(({ lane, pinned: pin }) => [lane, pin]))).toEqual({
+    "a=b": { paused: true },
+    gold: { rate: { limit: 5, per: 1000 }, concurrency: 2 },
+  });
+  const { stdout } = await cli(["flow", name]);
+  expect(stdout).toMatch(/LANE +WAITING +IN HAND +GOES ON +PINNED\n/);
+  expect(stdout).toMatch(/\na=b +0 +- +- +paused\n/);
+  expect(stdout).toMatch(/\ngold +0 +0 +- +5 messages in 1 s, 2 in hand\n/);
+  const dry = await cli(["flow", name, "--unpin", "a=b", "--dry-run"]);
+  expect(dry.stderr).toBe(
+    `Would unpin lane "a=b" in the flow of queue "${name}". Nothing was changed.\n`,
+  );
+  expect((await cli(["flow", name, "--unpin", "a=b", "--unpin", "gold", "--yes"])).code).toBe(0);
+  expect((await queue.flow.state()).lanes).toEqual([]);
+});
+
+test.each([
+  [["--pin", "gold"], "--pin must be such as gold=20/s, gold=weight=3 or gold=paused"],
+  [["--pin", "gold=none"], "--pin has no none: give --unpin gold"],
+  [["--pin", "gold=paused", "--clear"], "--pin and --clear exclude each other"],
+  [["--unpin", "gold", "--rate", "5/s"], "--rate and --unpin exclude each other"],
+])("flow refuses %j", async (options, message) => {
+  const name = uniqueName("flow");
+  await newLine().getDelayedQueue(name, { transfer: false }).flow.set({ lane: {} });
+  const { code, stderr } = await cli(["flow", name, ...options, "--yes"]);
+  expect(code).toBe(2);
+  expect(stderr).toContain(message);
+});

@@ -42,7 +42,7 @@ import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { noteActivity } from "../../../src/lua/queue/activity.ts";
 import { noteHistory } from "../../../src/lua/queue/history.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
-import { freeSlots, holdLane, setFlow } from "../../../src/lua/queue/flow.ts";
+import { freeSlots, holdLane, pinLane, setFlow } from "../../../src/lua/queue/flow.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
 import {
   clearQuarantine,
@@ -968,6 +968,33 @@ const whole: Scenario[] = [
           lane: "0 0 1 0",
           rates: 0,
           slots: 0,
+        },
+      },
+    ),
+    rules: ["rests"],
+  },
+  {
+    script: pinLane,
+    seed: seeded(
+      {
+        ...waitingState,
+        flow: { ...LANES, declared: "text", "pin:c": "5 1 1 0 {}", "lane:c": "5 1 1 0" },
+      },
+      {
+        args: {
+          ...CHANNEL,
+          kind: "lanes",
+          step: 0,
+          burst: 0,
+          declared: "text",
+          isEmpty: 0,
+          ahead: 100,
+          most: 0,
+          lane: "1000 5 1 0",
+          rates: 1,
+          slots: 0,
+          pinned: "b",
+          pin: 'paused {"paused":true}',
         },
       },
     ),

@@ -1,6 +1,13 @@
-import type { FlowOptions, FlowPreview, Lane, LaneState, Rate } from "../../../index.ts";
+import type {
+  FlowOptions,
+  FlowPreview,
+  Lane,
+  LaneState,
+  PinnedLane,
+  Rate,
+} from "../../../index.ts";
 import { hasLanes } from "../../../inside.ts";
-import { flowInWords, laneInWords } from "../../view/flow-words.ts";
+import { flowInWords, laneInWords, pinInWords } from "../../view/flow-words.ts";
 import { formatInstant } from "../../view/instants.ts";
 import { formatCount, formatDistance } from "../../view/words.js";
 import { parseChoice, parseCount, parseDuration, UsageError } from "../session/arguments.ts";
@@ -20,7 +27,8 @@ every process, at once and across restarts; what they do not name stays as it is
   delayline flow coupons --rate 50/s        sets it
   delayline flow notices --lane-rate 10/s   lanes take turns, each 10 a second
   delayline flow notices --order turns      lanes and priorities without a rate
-  delayline flow notices --lane gold=weight=3 --lane trial=1/s`,
+  delayline flow notices --lane gold=weight=3 --lane trial=1/s
+  delayline flow notices --pin acme=paused   whatever code sets, until --unpin`,
   words: [1, 1],
   options: {
     rate: { type: "string", value: "<rate>" },
@@ -31,6 +39,8 @@ every process, at once and across restarts; what they do not name stays as it is
     lane: { type: "string", value: "<name=what>", multiple: true },
     ahead: { type: "string", value: "<count>" },
     order: { type: "string", value: "<order>", choices: ["turns"] },
+    pin: { type: "string", value: "<name=what>", multiple: true },
+    unpin: { type: "string", value: "<name>", multiple: true },
     clear: { type: "boolean" },
     ...LIMIT,
     ...CHANGING,
@@ -48,16 +58,20 @@ every process, at once and across restarts; what they do not name stays as it is
     ahead:
       "lets so many messages be ready before more wait for their turn, in a queue with lanes; defaults to 100",
     order: "gives the queue lanes without limits, for priorities: turns",
-    clear: "ends the flow: what waits becomes ready",
+    pin: "fixes what one lane may, whatever code sets: acme=paused, or limits such as acme=1/s,concurrency=2; repeat it for several",
+    unpin: "lets the flow say again what one lane may; repeat it for several",
+    clear: "ends the flow, and all pins: what waits becomes ready",
     limit: "lists no more lanes than this, 1 to 1000; defaults to 20",
     ...CHANGING_HELP,
   },
   async run(session, [name = ""], values) {
     const { clear = false, limit: most = "20" } = values;
     const change = changeOf(values);
-    if (change !== undefined && clear) {
-      throw new UsageError(`--${change.option} and --clear exclude each other`);
-    }
+    const pins = pinsOf(values);
+    const [first, other] = [change?.option, pins[0]?.option, clear ? "clear" : undefined].filter(
+      (option) => option !== undefined,
+    );
+    if (other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
     const limit = parseCount("--limit", most, 1, MOST_LANES);
     const { messages } = await session.open(name);
     const { output, isJson, signal } = session;
@@ -72,6 +86,22 @@ every process, at once and across restarts; what they do not name stays as it is
       if (!(await confirm(session, doing, values))) return EXIT.done;
       if (wanted === undefined) await messages.flow.clear({ signal });
       else await messages.flow.set(wanted, { signal });
+    }
+    if (pins.length > 0) {
+      const doing = pins.map(({ lane, pin }) =>
+        pin === undefined
+          ? `unpin lane ${quoted(lane)}`
+          : `pin lane ${quoted(lane)}: ${pinInWords(pin)}`,
+      );
+      const all = `${doing.join(", ")} in the flow of queue ${quoted(name)}`;
+      if (!(await confirm(session, all, values))) return EXIT.done;
+      for (const { lane, pin } of pins) {
+        // One after the other: each sets the flow again.
+        // oxlint-disable-next-line no-await-in-loop
+        if (pin === undefined) await messages.flow.unpin(lane, { signal });
+        // oxlint-disable-next-line no-await-in-loop
+        else await messages.flow.pin(lane, pin, { signal });
+      }
     }
     const now = await messages.flow.get({ signal });
     const { waiting, lanes } = await messages.flow.state({ limit: MOST_LANES, signal });
@@ -108,13 +138,15 @@ async function printLanes(
   now: number,
 ): Promise<void> {
   const hasOwn = waiting.some(({ lane }) => Object.hasOwn(named, lane));
+  const hasPinned = waiting.some(({ pinned }) => pinned !== undefined);
   const hasRunning = waiting.some(({ running }) => running !== undefined);
-  const rows = waiting.map(({ lane, waiting: count, running, restsUntil }) => [
+  const rows = waiting.map(({ lane, waiting: count, running, restsUntil, pinned }) => [
     lane === "" ? "(no lane)" : lane,
     formatCount(count),
     ...(hasRunning ? [running === undefined ? "-" : formatCount(running)] : []),
     restsUntil === undefined ? "-" : formatDistance(restsUntil, now),
     ...(hasOwn ? [Object.hasOwn(named, lane) ? laneInWords(named[lane] ?? {}) : "-"] : []),
+    ...(hasPinned ? [pinned === undefined ? "-" : pinInWords(pinned)] : []),
   ]);
   const columns: readonly Column[] = [
     { title: "LANE", canShrink: true },
@@ -122,6 +154,7 @@ async function printLanes(
     ...(hasRunning ? [IN_HAND] : []),
     { title: "GOES ON" },
     ...(hasOwn ? [OWN] : []),
+    ...(hasPinned ? [PINNED] : []),
   ];
   await output.table(columns, rows);
 }
@@ -129,6 +162,8 @@ async function printLanes(
 const IN_HAND: Column = { title: "IN HAND", align: "right" };
 
 const OWN: Column = { title: "OF ITS OWN", canShrink: true };
+
+const PINNED: Column = { title: "PINNED", canShrink: true };
 
 /** The most lanes of a list. */
 const MOST_LANES = 1000;
@@ -150,6 +185,8 @@ interface FlowValues {
   readonly lane?: readonly string[];
   readonly ahead?: string;
   readonly order?: string;
+  readonly pin?: readonly string[];
+  readonly unpin?: readonly string[];
 }
 
 /**
@@ -164,7 +201,7 @@ function changeOf(values: FlowValues): FlowChange | undefined {
   if (option === undefined) return undefined;
   const isEnded = rate === "none";
   if (isEnded && burst !== undefined) throw new UsageError("--burst needs --rate");
-  const own = lane.map(parseLane);
+  const own = lane.map((text) => parseLane(text));
   const changes = {
     ...((rate !== undefined || burst !== undefined) && {
       rate: isEnded ? undefined : flowOf(rate, burst)?.rate,
@@ -203,6 +240,29 @@ function changeOf(values: FlowValues): FlowChange | undefined {
   return { option, of };
 }
 
+/**
+ * What options pin, and unpin.
+ *
+ * @throws {UsageError} that names the option, the rule and the value.
+ */
+function pinsOf({ pin = [], unpin = [] }: FlowValues): {
+  readonly option: "pin" | "unpin";
+  readonly lane: string;
+  readonly pin: PinnedLane | undefined;
+}[] {
+  return [
+    ...pin.map((text) => {
+      const [, paused] = /^(.+)=paused$/s.exec(text) ?? [];
+      if (paused !== undefined)
+        return { option: "pin", lane: paused, pin: { paused: true } } as const;
+      const [lane, what] = parseLane(text, "--pin");
+      if (what === undefined) throw new UsageError(`--pin has no none: give --unpin ${lane}`);
+      return { option: "pin", lane, pin: what } as const;
+    }),
+    ...unpin.map((lane) => ({ option: "unpin", lane, pin: undefined }) as const),
+  ];
+}
+
 /** The options that change a flow. */
 const OPTIONS = [
   "rate",
@@ -228,11 +288,14 @@ function withoutUnset<Options extends object>(options: {
 }
 
 /** What a lane may, by an option such as `gold=20/s,weight=3`; undefined after the name for `gold=none`. */
-function parseLane(text: string): readonly [name: string, what: Lane | undefined] {
+function parseLane(
+  text: string,
+  option = "--lane",
+): readonly [name: string, what: Lane | undefined] {
   const [, name, what = ""] = LANE.exec(text) ?? [];
   if (name === undefined) {
     throw new UsageError(
-      `--lane must be such as gold=20/s, gold=weight=3 or gold=none, got ${JSON.stringify(text)}`,
+      `${option} must be such as gold=20/s, gold=weight=3 or gold=${option === "--pin" ? "paused" : "none"}, got ${JSON.stringify(text)}`,
     );
   }
   if (what === "none") return [name, undefined];
@@ -240,9 +303,9 @@ function parseLane(text: string): readonly [name: string, what: Lane | undefined
     const [word = "", number = ""] = part.split("=");
     if (word === "weight") return { weight: Number(number) };
     if (word === "concurrency") {
-      return { concurrency: parseCount("--lane", number, 1, MOST_SLOTS) };
+      return { concurrency: parseCount(option, number, 1, MOST_SLOTS) };
     }
-    return { rate: parseRate("--lane", part) };
+    return { rate: parseRate(option, part) };
   });
   return [name, Object.assign({}, ...limits) as Lane];
 }
