@@ -357,6 +357,20 @@ inBrowser("the histogram and the plots have summaries and tables", async () => {
     .waitFor();
 });
 
+inBrowser("a rate that is typed in is drawn beside what falls due, and sets nothing", async () => {
+  const { url, line } = await openBoard(seedWithFlow);
+  const page = await visit(`${url}#/queue/notices`);
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  const present = page.getByRole("figure", { name: /^With lanes in turns, each 1 message in 1 h/ });
+  await present.getByText(/^48 due, \d+ ready, \d+ messages waiting at the end\.$/).waitFor();
+  await page.getByLabel("Messages that may become ready").fill("50");
+  await page.getByLabel("In each").selectOption("minute");
+  await page.getByRole("button", { name: "Show", exact: true }).click();
+  const tried = page.getByRole("figure", { name: /together 50 messages in 1 min/ });
+  await tried.locator("canvas").waitFor();
+  expect(await line.getDelayedQueue("notices").flow.get()).not.toHaveProperty("rate");
+});
+
 inBrowser("the forecast of a month names UTC days in every time zone", async () => {
   const day = new Date(Date.now() + 5 * 24 * 60 * MINUTE).toISOString().slice(0, 10);
   const { url } = await openBoard(async (line) => {

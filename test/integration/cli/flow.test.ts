@@ -246,3 +246,29 @@ test.each([
   expect(code).toBe(2);
   expect(stderr).toContain(message);
 });
+
+test("due shows what becomes ready with the flow that is set, and with a rate in place of its own", async () => {
+  const name = uniqueName("flow");
+  const queue = newLine().getDelayedQueue(name, { transfer: false });
+  await queue.offerMany([
+    ...ofLane(20, "a").map((one) => ({ ...one, delay: 90_000 })),
+    ...ofLane(20, "b").map((one) => ({ ...one, delay: 90_000 })),
+  ]);
+  const rate = { limit: 10, per: 60_000, burst: 1 };
+  await queue.flow.set({ lane: { rate } });
+  const spans = ["--at", "now", "--step", "1m", "--count", "6", "--json"];
+  const foresee = async (...options: string[]) => {
+    const { json } = await cli(["due", name, ...spans, ...options]);
+    const [{ spans: all, flow }] = json as [{ spans: { ready: number }[]; flow: unknown }];
+    return { flow, ready: all.map(({ ready }) => ready) };
+  };
+  const present = await foresee("--flow");
+  expect(present.flow).toEqual({ lane: { rate } });
+  expect(present.ready.reduce((sum, count) => sum + count, 0)).toBe(40);
+  expect(Math.max(...present.ready)).toBe(20);
+  const both = await foresee("--flow", "--rate", "4/1m");
+  expect(both.flow).toEqual({ rate: { limit: 4, per: 60_000 }, lane: { rate } });
+  expect(Math.max(...both.ready)).toBeLessThanOrEqual(5);
+  expect((await foresee("--rate", "5/s")).flow).toEqual({ rate: { limit: 5, per: 1000 } });
+  expect((await cli(["due", "--flow"])).stderr).toContain("--flow needs a queue");
+});

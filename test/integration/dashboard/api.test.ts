@@ -807,3 +807,28 @@ test("a message that was dropped when it was due is told from one that is gone",
   const { body } = await get(`api/queues/${queue.name}/message?key=other`);
   expect(body).toMatchObject({ state: "gone" });
 });
+
+test("a preview tells what becomes ready with the present flow, or with a rate instead", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false }).getDelayedQueue<number>(name);
+  const { get } = newDashboard();
+  const path = `api/queues/${name}/preview`;
+  await queue.offerMany(upTo(100).map((i) => ({ payload: i, delay: 90_000, lane: "a" })));
+  const { body: plain } = await get(path);
+  expect(plain).toMatchObject({ flow: null, step: 60_000 });
+  expect(plain.spans).toHaveLength(60);
+  expect(plain.spans[1]).toMatchObject({ due: 100, ready: 100, waiting: 0 });
+  const { body: slow } = await get(`${path}?rate=1&per=60000`);
+  expect(slow.flow).toBe("1 message in 1 min");
+  expect(slow.spans[1]).toMatchObject({ due: 100, waiting: 99 });
+  expect(slow.endsAt).toBe(null);
+  await queue.flow.set({ lane: { rate: { limit: 1, per: 1000, burst: 1 } } });
+  const { body: lanes } = await get(path);
+  expect(lanes.flow).toBe("lanes in turns, each 1 message in 1 s, 1 at once");
+  expect(lanes.spans[1].waiting).toBeGreaterThan(60);
+  const { body: both } = await get(`${path}?rate=5&span=day`);
+  expect(both.flow).toContain("together 5 messages in 1 s");
+  expect(both.step).toBe(900_000);
+  expect((await get(`${path}?rate=0`)).status).toBe(400);
+  expect((await get(`${path}?span=year`)).status).toBe(400);
+});

@@ -17,6 +17,7 @@ Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
   delayline due orders --step 15m --count 96   one day, in quarter hours
   delayline due orders --step 1m --rate 50/s   and what that rate would do
+  delayline due orders --step 1m --flow        what becomes ready with the flow that is set
 Times are local; for another zone, begin the command with TZ=Europe/Berlin. Spans of whole
 days are calendar days there, of 23 or 25 hours where clocks change. O(log N) per span.`,
   words: [0, 1],
@@ -26,6 +27,7 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     count: { type: "string", value: "<count>" },
     rate: { type: "string", value: "<rate>" },
     burst: { type: "string", value: "<count>" },
+    flow: { type: "boolean" },
   },
   optionHelp: {
     at: "starts the first span at this time: 09:00 (the next nine o'clock), tomorrow 09:00, monday 09:00, 2026-11-22T09:00, now or 2h (from now); defaults to the start of the current span: of the hour, with --step 1h",
@@ -33,8 +35,10 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     count: "counts this many spans, 1 to 1000; defaults to 24",
     rate: "shows what would become ready in one queue at this rate, such as 50/s, and what would wait; sets nothing",
     burst: "lets so many go at once with --rate; defaults to what falls to 100 ms, at least 1",
+    flow: "shows what becomes ready in one queue with the flow that is set, and what waits; with --rate, with that rate in place of its own",
   },
-  async run(session, [name], { at, step: length = "1h", count: number = "24", rate, burst }) {
+  async run(session, [name], values) {
+    const { at, step: length = "1h", count: number = "24", rate, burst, flow: hasFlow } = values;
     const step = Math.round(parseDuration("--step", length));
     if (step < 1 || step > LONGEST) {
       throw new UsageError(`--step must be between 1ms and 3650d, got ${JSON.stringify(length)}`);
@@ -42,17 +46,23 @@ days are calendar days there, of 23 or 25 hours where clocks change. O(log N) pe
     const count = parseCount("--count", number, 1, 1000);
     const startAt = (now: number) =>
       at === undefined ? startOfSpan(now, step) : parseInstant("--at", at, now);
-    const flow = flowOf(rate, burst);
-    if (flow !== undefined && name === undefined) throw new UsageError("--rate needs a queue");
+    const tried = flowOf(rate, burst);
+    const isShaped = tried !== undefined || hasFlow === true;
+    if (isShaped && name === undefined) {
+      throw new UsageError(`${hasFlow === true ? "--flow" : "--rate"} needs a queue`);
+    }
     // Refuse an invalid time before connecting to Redis.
     startAt(Date.now());
     const { output, isJson, signal } = session;
     const inspector = await session.inspector();
     const from = startAt(Math.floor(await inspector.line.serverTime()));
-    if (flow !== undefined && name !== undefined) {
+    if (isShaped && name !== undefined) {
       const { messages } = await session.open(name);
-      const preview = await messages.flow.preview({ flow, from, step, count, signal });
-      if (isJson) await output.json({ queue: name, flow, ...preview });
+      const present = hasFlow === true ? await messages.flow.get({ signal }) : undefined;
+      const flow = present === undefined ? tried : { ...present, ...tried };
+      const spans = { from, step, count, signal };
+      const preview = await messages.flow.preview({ ...spans, ...(flow && { flow }) });
+      if (isJson) await output.json({ queue: name, flow: flow ?? null, ...preview });
       else await printPreview(output, preview);
       return EXIT.done;
     }

@@ -151,13 +151,34 @@ async function linesOf(
  * current minute, quarter of an hour, or day (UTC).
  */
 export async function forecast(call: ApiCall): Promise<unknown> {
-  const span = call.value("span") ?? "hour";
-  const intervals = Object.hasOwn(SPANS, span) ? SPANS[span] : undefined;
-  if (intervals === undefined) throw new HttpError(400, "span must be hour, day or month");
+  const intervals = spanOf(call);
   const { messages, stats } = await call.open();
   const current = Math.floor(stats.serverTime / intervals.step) * intervals.step;
   const from = call.whole("from", STARTS) ?? current;
   return await messages.forecast({ ...intervals, from, signal: call.signal });
+}
+
+function spanOf(call: ApiCall): { readonly step: number; readonly count: number } {
+  const span = call.value("span") ?? "hour";
+  const intervals = Object.hasOwn(SPANS, span) ? SPANS[span] : undefined;
+  if (intervals === undefined) throw new HttpError(400, "span must be hour, day or month");
+  return intervals;
+}
+
+/**
+ * `GET queues/:q/preview`: what becomes ready in the intervals of a forecast with the present flow of the queue, or, with `rate`
+ * messages in each `per` milliseconds, with that rate in place of its own. `flow`: that flow in words, null without one.
+ */
+export async function preview(call: ApiCall): Promise<unknown> {
+  const { step, count } = spanOf(call);
+  const limit = call.whole("rate", { least: 1, most: 1_000_000 });
+  const per = call.whole("per", { least: 1, most: 86_400_000 }) ?? 1000;
+  const { messages } = await call.open();
+  const { signal } = call;
+  const present = await messages.flow.get({ signal });
+  const flow = limit === undefined ? present : { ...present, rate: { limit, per } };
+  const foreseen = await messages.flow.preview({ ...(flow && { flow }), step, count, signal });
+  return { ...foreseen, flow: flow === undefined ? null : flowInWords(flow) };
 }
 
 /** `GET queues/:q/consumers`: the consumers of a reliable queue. */

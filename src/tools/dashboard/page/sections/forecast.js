@@ -7,6 +7,7 @@ import { COUNTS } from "../data/scale.js";
 import { Choice } from "../parts/choice.js";
 import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
+import { Preview } from "./preview.js";
 
 const SPANS = [
   ["hour", "Hour", "next hour"],
@@ -37,6 +38,7 @@ export function Forecast({ name, version }) {
     </div>
     <${StateLine} loaded=${loaded} />
     ${loaded.data && html`<${Histogram} key=${span} span=${span} ...${loaded.data} />`}
+    <${Preview} name=${name} span=${span} />
   </section>`;
 }
 
