@@ -216,7 +216,7 @@ class Case {
       ...more,
     ];
     if (random.once(25)) await this.#set();
-    else if (random.once(25)) await this.#hold();
+    else if (random.once(24)) await this.#hold();
     else if (random.once(60)) await this.#clear();
     else if (random.once(20)) await this.#turnFlag();
     else await random.pick(steps)();

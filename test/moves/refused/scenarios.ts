@@ -834,6 +834,7 @@ const migrations: Scenario[] = [
         ],
       },
     ),
+    rules: ["rests"],
   },
   {
     script: dropBatch,
