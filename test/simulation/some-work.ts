@@ -41,28 +41,32 @@ export async function someWork(
     const patience = random.magnitude(0.05, 20);
     const pause = random.pick([0, 1, 50, 400, 1500]);
     const ofLane = () => (lanes.length === 0 ? {} : laneTerms(sim, lanes));
-    const turn = ofLane();
+    const turn: { lane?: string } = ofLane();
     const chosen = known.length === 0 ? undefined : random.pick(known);
     if (!sim.wants()) continue;
     if (verb === "many") {
-      const all = Array.from({ length: size }, (_, n) => ({
-        delay,
-        partitionKey: `p${n % 3}`,
-        ...ofLane(),
-      }));
+      const all = Array.from({ length: size }, (_, n) =>
+        atHome(`p${n % 3}`, { delay, ...ofLane() }),
+      );
       const results = await clerk.offerMany(all, isImpatient ? patience : undefined);
       for (const [n, { id }] of results.entries())
-        known.push({ target: id, partitionKey: `p${n % 3}` });
+        known.push({ target: id, partitionKey: all[n]?.partitionKey ?? "" });
     } else if (verb === "offer" || chosen === undefined) {
       const key = `${clerk.process.name}-${i}`;
-      const terms = { ...(hasKey && { key }), partitionKey, ...turn };
+      const terms = atHome(partitionKey, { ...(hasKey && { key }), ...turn });
       const result = await clerk.offer(delay, terms);
-      if (result !== undefined) known.push({ target: hasKey ? key : result.id, partitionKey });
+      if (result !== undefined)
+        known.push({ target: hasKey ? key : result.id, partitionKey: terms.partitionKey });
     } else if (verb === "cancel") await clerk.cancel(chosen.target, chosen.partitionKey);
     else if (verb === "get") await clerk.get(chosen.target);
     else await clerk.reschedule(chosen.target, delay, chosen.partitionKey);
     if (pause > 0) await sim.sleep(pause);
   }
+}
+
+/** The terms of an offer with a partition key: its lane, if it has one. */
+function atHome<Terms extends { readonly lane?: string }>(partitionKey: string, terms: Terms) {
+  return { ...terms, partitionKey: terms.lane ?? partitionKey };
 }
 
 /** A lane, of which "" is none, and a priority or none. */

@@ -21,9 +21,10 @@ export const flow: World = {
       partitions: sim.random.pick([0, 0, 0, 2]),
       mayHoldLane: sim.random.chance(0.5),
     });
-    // A partitioned queue has no lanes. Of a single lane the rate is seen exactly.
-    const lanes =
-      setting.partitions > 0 ? [] : sim.random.pick([["a"], ["a", "b"], ["", "a", "b", "c"]]);
+    // Of a single lane the rate is seen exactly. The lane without a name is in every partition.
+    const lanes = sim.random
+      .pick([["a"], ["a", "b"], ["", "a", "b", "c"]])
+      .filter((lane) => lane !== "" || setting.partitions === 0);
     await runSetting(sim, setting, {
       work: (shop, clerk) => someWork(shop, clerk, { most: 20, longest: 1000, lanes }),
       meanwhile: async (shop, clerks) => {
@@ -83,7 +84,7 @@ function rateOf({ random }: Sim): Rate {
 }
 
 /** A flow with lanes, some of which have a rate or a weight of their own, and in a reliable queue a limit of what is in hand. */
-function lanesFlow(sim: Sim, { kind }: Setting, lanes: readonly string[]): FlowOptions {
+function lanesFlow(sim: Sim, { kind, partitions }: Setting, lanes: readonly string[]): FlowOptions {
   const { random } = sim;
   const isReliable = kind === "reliable";
   const lane = (): Lane => ({
@@ -94,7 +95,9 @@ function lanesFlow(sim: Sim, { kind }: Setting, lanes: readonly string[]): FlowO
   const named = lanes.filter((name) => name !== "" && random.chance(0.3));
   return {
     ...(random.chance(0.3) && { rate: rateOf(sim) }),
-    ...(isReliable && random.chance(0.3) && { concurrency: random.between(1, 3) }),
+    ...(isReliable &&
+      partitions === 0 &&
+      random.chance(0.3) && { concurrency: random.between(1, 3) }),
     lane: lane(),
     ...(named.length > 0 && { lanes: Object.fromEntries(named.map((name) => [name, lane()])) }),
     ...(random.chance(0.6) && { ahead: random.pick([1, 2, 5]) }),

@@ -28,8 +28,8 @@ export function Preview({ name, span }) {
   const show = (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
-    const rate = String(form.get("rate"));
-    setTried(rate === "" ? {} : { rate, per: String(form.get("per")) });
+    const rate = form.get("rate");
+    setTried(rate === "" ? {} : { rate, per: form.get("per") });
   };
   return html`<section aria-labelledby="preview">
     <h3 id="preview">What if</h3>
