@@ -17,7 +17,7 @@ Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
   delayline due orders --step 15m --count 96   one day, in quarter hours
   delayline due orders --step 1m --rate 50/s   and what that rate would do
-  delayline due orders --step 1m --flow        what becomes ready with the flow that is set
+  delayline due orders --step 1m --flow        and what its flow will do
 Times are local; for another zone, begin the command with TZ=Europe/Berlin. Spans of whole
 days are calendar days there, of 23 or 25 hours where clocks change. O(log N) per span.`,
   words: [0, 1],
