@@ -143,6 +143,7 @@ end
 local waiting = leftLane ~= "" and rare().runsIn(leftLane, ${AT_ONCE}) or {}
 if #waiting >= ${AT_ONCE} then
   rare().mayLeaveRoom()
+  redis.call("EXISTS", room)
   rare().withdrawRuns(waiting)
   return { 4, false, now }
 end
@@ -173,7 +174,10 @@ local freed = keysOf(leaving)
 
 if isWaking == "1" then wrote(nil, wakeUp(0)) else wrote(nil, wakeUp(first, head)) end
 attempt(may, "ZREM", timeouts)
-if #waiting > 0 then attempt(rare().mayLeaveRoom) end
+if #waiting > 0 then
+  attempt(rare().mayLeaveRoom)
+  attempt(redis.call, "EXISTS", room)
+end
 local function withdraw()
   if #leaving > 0 then
     dropDelayed(leaving, freed)

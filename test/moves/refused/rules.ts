@@ -28,6 +28,13 @@ export const RULES = {
   /** How much of the rate is used up: what was refused has used up its part. */
   flow: (state: State): State => omit(state, "flow"),
 
+  /** When to look again at those that wait: the next look says it anew. */
+  look: (state: State): State => {
+    const { flow } = state;
+    if (flow?.type !== "hash") return state;
+    return { ...state, flow: { ...flow, value: flow.value.filter(([name]) => name !== "look") } };
+  },
+
   /** Which lanes rest, and until when: they go on when that is over, or when somebody looks. */
   rests: (state: State): State =>
     ["flow", "lanes", "resting", "lanePaces"].reduce((left, key) => omit(left, key), state),

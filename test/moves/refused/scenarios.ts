@@ -1411,7 +1411,7 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
     script: planSchedule,
     elements,
     when: "the first time, with a lane of its own",
-    rules: ["dead", "keyless"],
+    rules: ["dead", "keyless", "look"],
     seed: seeded(delayedState(elements, far), {
       args: { ...PLANNED, expected: "", isWaking: 1, ownLane: OWN },
       rows: [placed(n)],
