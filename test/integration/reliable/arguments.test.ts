@@ -54,6 +54,17 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...NOT_IDS.filter((id) => id !== "order:42").map((id) => [id]),
     ...NOT_OPTIONS.map((options) => ["order:42", options]),
   ],
+  revoke: [
+    ...NOT_IDS.filter((id) => id !== "order:42").map((id) => [id]),
+    ...NOT_OPTIONS.map((options) => ["order:42", options]),
+    ...withOption("reason", [null, 7, "", {}]).map((options) => ["order:42", options]),
+    ...withOption("wait", NOT_DURATIONS).map((options) => ["order:42", options]),
+  ],
+  stage: [
+    ...NOT_IDS.filter((id) => id !== "order:42").map((id) => [id]),
+    ...NOT_OPTIONS.map((options) => ["order:42", options]),
+  ],
+  running: NOT_OPTIONS.map((options) => [options]),
   take: NOT_OPTIONS.map((options) => [options]),
   poll: [
     ...NOT_DURATIONS.map((timeout) => [timeout]),
