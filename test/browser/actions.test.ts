@@ -415,3 +415,24 @@ inBrowser("a schedule can be run, paused, resumed and removed", async () => {
   await page.getByText("No schedules: processes declare them").waitFor();
   expect(await schedules.get("nightly")).toBeUndefined();
 });
+
+inBrowser("a lane is paused, and unpinned", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const queue = seed.getDelayedQueue<number>("notices");
+    await queue.flow.set({ lane: { rate: { limit: 1, per: HOUR, burst: 1 } } });
+    await queue.offerMany(
+      Array.from({ length: 5 }, (_, i) => ({ payload: i, delay: 0, lane: "acme" })),
+    );
+    await eventually(async () => (await queue.flow.state()).waiting === 4);
+  });
+  const { flow } = line.getDelayedQueue("notices");
+  const page = await visit(`${url}#/queue/notices`);
+  await change(page, "Pause", "Pause", "Change: acme");
+  await says(page, "Lane acme was paused.");
+  expect((await flow.state()).lanes).toMatchObject([{ lane: "acme", pinned: { paused: true } }]);
+  await page.getByRole("cell", { name: "paused", exact: true }).waitFor();
+  expect(await audit(page)).toEqual([]);
+  await change(page, "Unpin", "Unpin", "Change: acme");
+  await says(page, "Lane acme was unpinned.");
+  expect((await flow.state()).lanes[0]?.pinned).toBeUndefined();
+});

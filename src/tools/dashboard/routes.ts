@@ -13,6 +13,7 @@ import { listPayloads } from "./calls/payload-calls.ts";
 import {
   forecast,
   history,
+  changeLane,
   pause,
   preview,
   resume,
@@ -75,6 +76,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/history": { GET: history },
   "queues/:q/forecast": { GET: forecast },
   "queues/:q/flow": { GET: showFlow },
+  "queues/:q/lanes/change": { POST: changeLane },
   "queues/:q/preview": { GET: preview },
   "queues/:q/consumers": { GET: showConsumers },
   "queues/:q/log": { GET: showLog },

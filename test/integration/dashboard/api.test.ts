@@ -458,6 +458,32 @@ test("the flow of a queue is told in words, with the lanes in which most message
   expect((await get(`${path}/flow`)).body.flow).toBe("5 messages in 1 s");
 });
 
+test("a lane can be paused, whatever code sets, and unpinned", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false }).getDelayedQueue<number>(name);
+  const { get, post } = newDashboard();
+  const path = `api/queues/${name}`;
+  const refused = await post(`${path}/lanes/change`, { name: "acme", verb: "pause" });
+  expect(refused.status).toBe(409);
+  expect(refused.body.error).toMatch(/has no lanes/);
+  await queue.flow.set({ lane: {} });
+  expect((await post(`${path}/lanes/change`, { name: "acme", verb: "pause" })).status).toBe(200);
+  await queue.flow.set({ lane: { rate: { limit: 5, per: 1000 } } });
+  expect((await get(`${path}/flow`)).body.lanes).toMatchObject([
+    { lane: "acme", waiting: 0, pinned: "paused" },
+  ]);
+  const { entries } = (await get(`${path}/log`)).body;
+  expect(entries[1].what).toMatch(/acme/);
+  expect((await post(`${path}/lanes/change`, { name: "acme", verb: "unpin" })).status).toBe(200);
+  expect((await get(`${path}/flow`)).body.lanes).toEqual([]);
+  for (const body of [
+    { verb: "pause" },
+    { name: "acme", verb: "hold" },
+    { name: "", verb: "pause" },
+  ])
+    expect((await post(`${path}/lanes/change`, body)).status).toBe(400);
+});
+
 test("the coming month is counted over all queues; an hour leads to its queues", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, transfer: false });

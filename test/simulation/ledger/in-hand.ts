@@ -1,5 +1,6 @@
 import { hasLanes } from "../../../src/queue/flow.ts";
 import { earliest, endOf, flowOf, flowsSet, laneOf, overlapping, turned } from "./flows.ts";
+import type { Until } from "./flows.ts";
 import {
   EXACT,
   LOSES_LEASE,
@@ -18,7 +19,7 @@ export const inHand: Rule = (story, promises) => {
   if (promises.kind !== "reliable") return [];
   return flowsSet(story).flatMap((set) => {
     const { concurrency, lane, lanes = {} } = flowOf(set);
-    const until = endOf(set, story);
+    const until = earliest([endOf(set, story), changesSince(set, story)]);
     const deliveries = story.deliveries.filter(
       ({ n, index }) =>
         index < until.index &&
@@ -42,6 +43,16 @@ export const inHand: Rule = (story, promises) => {
     });
   });
 };
+
+/** When the number of partitions began to change that was not certain when the call began: what is in flight stays behind. */
+function changesSince({ begun }: Call, story: Story): Until {
+  return earliest(
+    story
+      .callsOf("setPartitions")
+      .filter(({ ended, error }) => error !== undefined || (ended?.index ?? Infinity) > begun.index)
+      .map((change) => change.begun),
+  );
+}
 
 function tooMany(
   beside: readonly { readonly delivery: Delivery }[],

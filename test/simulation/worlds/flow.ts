@@ -1,4 +1,5 @@
 import type { FlowOptions, Lane, Rate } from "../../../src/index.ts";
+import { abandoned, changeNowAndThen, expectEndOfChanges } from "../changes.ts";
 import type { Clerk } from "../clerk.ts";
 import { checkSetting, drawSetting, runSetting, type Setting } from "../setting.ts";
 import type { Shop } from "../shop.ts";
@@ -8,7 +9,7 @@ import { pauseNowAndThen, resumeForGood } from "./pauses.ts";
 
 /**
  * A queue whose flow several processes set and clear, rates and mostly lanes, while others offer and take, and it is paused now
- * and then.
+ * and then, or its partitions change.
  */
 export const flow: World = {
   name: "flow",
@@ -30,16 +31,19 @@ export const flow: World = {
       meanwhile: async (shop, clerks) => {
         stopWatching = shop.ledger.watchMoves();
         const pausing = sim.random.chance(0.3) ? clerks.slice(0, 1) : [];
+        const changing = setting.partitions > 0 && sim.random.chance(0.5) ? clerks.slice(0, 1) : [];
         await Promise.all([
           ...clerks
             .slice(0, sim.random.between(1, 2))
             .map((clerk) => changeFlow(shop, clerk, setting, lanes)),
           ...pausing.map((clerk) => pauseNowAndThen(shop, clerk)),
+          ...changing.map((clerk) => changeNowAndThen(shop, clerk)),
         ]);
       },
       settle: async (shop, clerk) => {
         while (!(await clerk.clearFlow())) await sim.sleep(100);
         await resumeForGood(shop, clerk);
+        if (setting.partitions > 0) await expectEndOfChanges(shop, clerk, setting);
       },
     }).finally(() => stopWatching?.());
   },
@@ -47,9 +51,13 @@ export const flow: World = {
   check: async (sim) => {
     const noted = sim.history.find(({ event }) => "setting" in event);
     const setting = noted?.event["setting"] as Setting | undefined;
-    return await checkSetting(sim, { parts: Math.max(1, setting?.partitions ?? 0) });
+    const parts = (setting?.partitions ?? 0) > 0 ? MOST_PARTITIONS : 1;
+    return [...(await checkSetting(sim, { parts })), ...abandoned(sim)];
   },
 };
+
+/** The most partitions that a change makes. */
+const MOST_PARTITIONS = 4;
 
 /** Sets the flow a few times, and ends it now and then. */
 async function changeFlow(

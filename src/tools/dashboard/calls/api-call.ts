@@ -32,6 +32,9 @@ const MAX_VALUE = 1000;
 /** What can be done with a schedule. */
 const SCHEDULE_VERBS = ["run", "pause", "resume", "remove"] as const;
 
+/** What can be done with a lane. */
+const LANE_VERBS = ["pause", "unpin"] as const;
+
 /** The most messages to choose in a list. */
 const MOST_AT_ONCE = 100;
 
@@ -199,15 +202,24 @@ export class ApiCall {
 
   /** The schedule to change, and what to do with it, from the body. */
   get schedule(): { readonly name: string; readonly verb: (typeof SCHEDULE_VERBS)[number] } {
-    const { name, verb } = this.#body;
-    const known = SCHEDULE_VERBS.find((one) => one === verb);
-    if (known === undefined) {
-      throw new HttpError(400, `verb must be one of ${SCHEDULE_VERBS.join(", ")}`);
-    }
-    if (typeof name === "string" && name !== "" && name.length <= MAX_VALUE) {
-      return { name, verb: known };
-    }
-    throw new HttpError(400, "name must be that of a schedule");
+    return { name: this.#nameOf("schedule"), verb: this.#verbOf(SCHEDULE_VERBS) };
+  }
+
+  /** The lane to change, and what to do with it, from the body. */
+  get lane(): { readonly name: string; readonly verb: (typeof LANE_VERBS)[number] } {
+    return { name: this.#nameOf("lane"), verb: this.#verbOf(LANE_VERBS) };
+  }
+
+  #nameOf(what: string): string {
+    const { name } = this.#body;
+    if (typeof name === "string" && name !== "" && name.length <= MAX_VALUE) return name;
+    throw new HttpError(400, `name must be that of a ${what}`);
+  }
+
+  #verbOf<Verb extends string>(verbs: readonly Verb[]): Verb {
+    const known = verbs.find((one) => one === this.#body["verb"]);
+    if (known !== undefined) return known;
+    throw new HttpError(400, `verb must be one of ${verbs.join(", ")}`);
   }
 
   /** Whether the change is only to be counted, from the body. */

@@ -1,5 +1,5 @@
 import { checks, type past } from "../../../inside.ts";
-import { flowInWords } from "../../view/flow-words.ts";
+import { flowInWords, pinInWords } from "../../view/flow-words.ts";
 import { consumers } from "../../view/locate.ts";
 import { wordsOf } from "../../view/activity.ts";
 import { isEmpty } from "../../view/inspector.ts";
@@ -197,9 +197,28 @@ export async function showFlow(call: ApiCall): Promise<unknown> {
   return {
     flow: flow === undefined ? null : flowInWords(flow),
     waiting,
-    lanes: lanes.slice(0, MOST_LANES),
+    lanes: lanes.slice(0, MOST_LANES).map(({ pinned, ...lane }) => ({
+      ...lane,
+      pinned: pinned === undefined ? null : pinInWords(pinned),
+    })),
     isMore: lanes.length > MOST_LANES,
   };
+}
+
+/** `POST queues/:q/lanes/change`: pauses a lane, whatever code sets, or lets the flow say again what it may. */
+export async function changeLane(call: ApiCall): Promise<unknown> {
+  const { name, verb } = call.lane;
+  const { flow } = (await call.open()).messages;
+  const options = { signal: call.signal };
+  try {
+    if (verb === "pause") await flow.pin(name, { paused: true }, options);
+    else await flow.unpin(name, options);
+    return { done: true };
+  } catch (error) {
+    // A flow without lanes.
+    if (error instanceof TypeError) throw new HttpError(409, error.message);
+    throw error;
+  }
 }
 
 /** The lanes that the page of a queue shows. */
