@@ -44,10 +44,15 @@ test.each(allPages())("$path names no source file that is not there", (page) => 
   expect(names.filter((name) => !SOURCES.some((path) => path.endsWith(`/${name}`)))).toEqual([]);
 });
 
-test("every page of the guide is linked in the README", () => {
-  const linked = linksOf(readPage("README.md"));
-  const pages = readdirSync(`${ROOT}docs/guide`).map((file) => `docs/guide/${file}`);
-  expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+test("every page is linked in the index, and that in the README", () => {
+  expect(linksOf(readPage("README.md"))).toContain("docs/README.md");
+  const linked = linksOf(readPage("docs/README.md")).map((link) => `docs/${link}`);
+  const pages = ["guide", "operations", "redisson"].flatMap((folder) =>
+    readdirSync(`${ROOT}docs/${folder}`).map((file) => `docs/${folder}/${file}`),
+  );
+  const own = allPages().map(({ path }) => path);
+  const top = own.filter((path) => /^docs\/[^/]+\.md$/.test(path) && path !== "docs/README.md");
+  expect([...pages, ...top].filter((path) => !linked.includes(path))).toEqual([]);
 });
 
 test.each([
