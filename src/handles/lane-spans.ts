@@ -40,7 +40,7 @@ export async function playLanes(
     await new Promise<void>((resolve) => setImmediate(resolve));
     signal?.throwIfAborted();
   }
-  return play.end();
+  return play.result();
 }
 
 /** A rate, and up to when it is used up: as `lua/places/pace.ts` has it, in milliseconds. */
@@ -147,7 +147,7 @@ class Play {
     return false;
   }
 
-  end(): PlayedSpans {
+  result(): PlayedSpans {
     for (const { waiting } of this.#lanes.values()) this.#played.waiting += waiting;
     return this.#played;
   }

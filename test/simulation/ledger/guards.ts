@@ -9,7 +9,15 @@ import {
   type Rule,
 } from "./promises.ts";
 import type { FaultKind } from "../sim.ts";
-import { isList, type Drop, type KeyState, type Moment, type Offer, type Story } from "./story.ts";
+import {
+  isList,
+  type Drop,
+  type Fault,
+  type KeyState,
+  type Moment,
+  type Offer,
+  type Story,
+} from "./story.ts";
 
 /**
  * **Nothing comes against its guard**: a message with `onlyIf` is delivered only if the guard held at some instant between
@@ -88,13 +96,17 @@ export function mayBeDropped(offer: Offer, story: Story): boolean {
   if (guard === undefined && most === undefined) return false;
   if (story.drops.some(({ id }) => story.offerOf(id) === offer)) return true;
   // The id of one that is not known to be stored is not known either.
-  const mayBeUntold =
-    offer.id === undefined || story.faults.some(({ kind }) => UNTOLD.includes(kind));
+  const mayBeUntold = offer.id === undefined || story.faults.some(losesReply);
   if (!mayBeUntold) return false;
   return (
     (guard !== undefined && verdicts(offer, guard, story, story.end).includes(false)) ||
     (most !== undefined && mayBeLate(offer, most, story, story.end))
   );
+}
+
+/** Whether the reply of a move may be lost: with the connection, or since Redis refused the claim, which comes last. */
+function losesReply({ kind, command }: Fault): boolean {
+  return UNTOLD.includes(kind) || (kind === "rights" && command === "set");
 }
 
 function hasReason(offer: Offer, drop: Drop, story: Story): boolean {
