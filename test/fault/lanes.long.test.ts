@@ -15,7 +15,7 @@ const worker = new URL("../helpers/programs/reliable-worker.ts", import.meta.url
 const LANES = ["a", "b", "c", "d"];
 
 /** Milliseconds for which the machine may stop Redis within a script. */
-const STOPPED = 10;
+const STOPPED = 25;
 
 /** Messages of all lanes; the payload begins with the lane. */
 const inLanes = (count: number) =>
@@ -45,8 +45,9 @@ test("no lane has more in any window than its rate allows, while movers are kill
   await queue.offerMany(sent.map((message, i) => ({ ...message, delay: i / 2 })));
   for (const round of upTo(7)) {
     const before = await redis.xlen(stream);
-    // While it is paused nothing comes.
-    if (round !== 3) await eventually(async () => (await redis.xlen(stream)) >= before + 40);
+    // While it is paused nothing comes; and on a busy machine all may have come before the last round.
+    const wanted = Math.min(sent.length, before + 40);
+    if (round !== 3) await eventually(async () => (await redis.xlen(stream)) >= wanted);
     await movers[round % 3]?.kill("SIGKILL");
     movers[round % 3] = await start();
     if (round === 1) await queue.flow.set({ ...flow, rate: { limit: 120, per: 1000, burst: 5 } });

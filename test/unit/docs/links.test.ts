@@ -46,7 +46,7 @@ test.each(allPages())("$path names no source file that is not there", (page) => 
 
 test("every page is linked in the index, and that in the README", () => {
   expect(linksOf(readPage("README.md"))).toContain("docs/README.md");
-  const linked = linksOf(readPage("docs/README.md")).map((link) => `docs/${link}`);
+  const linked = linksOf(readPage("docs/README.md")).map((link) => normalize(`docs/${link}`));
   const pages = ["guide", "operations", "redisson"].flatMap((folder) =>
     readdirSync(`${ROOT}docs/${folder}`).map((file) => `docs/${folder}/${file}`),
   );
