@@ -47,7 +47,9 @@ export function lifeOf(seen: Sighting): Moment[] {
       ...(host !== undefined && { host }),
       ...(pid !== undefined && { pid }),
     };
-    moments.push({ what: "taken", at: takenAt, attempt: attempts, ...who, ...group });
+    // Redis rounds for how long a message has been taken: never before it was ready.
+    const at = Math.max(takenAt, readyAt ?? takenAt);
+    moments.push({ what: "taken", at, attempt: attempts, ...who, ...group });
   }
   const next = state === "retrying" ? deadline : heldBackUntil;
   if (next !== undefined) {

@@ -216,7 +216,7 @@ export class ApiCall {
     throw new HttpError(400, `name must be that of a ${what}`);
   }
 
-  #verbOf<Verb extends string>(verbs: readonly Verb[]): Verb {
+  #verbOf<One extends string>(verbs: readonly One[]): One {
     const known = verbs.find((one) => one === this.#body["verb"]);
     if (known !== undefined) return known;
     throw new HttpError(400, `verb must be one of ${verbs.join(", ")}`);
