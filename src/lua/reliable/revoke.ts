@@ -1,4 +1,4 @@
-import { defineFragment } from "../fragment.ts";
+import { defineFragment, type Fragment } from "../fragment.ts";
 import { deadlineOf } from "../fragments/address.ts";
 import { may } from "../fragments/may.ts";
 import { consumersOf, groupsOf, isAlive, streamId } from "../fragments/stream-info.ts";
@@ -139,53 +139,41 @@ const asSeekPage = (raw: RawReply): SeekPage =>
     found: (rows) => asRows(rows, { row: asNumber, entryId: asText }),
   });
 
-/** Looks for the messages of the rows, each an address or a business key, among the entries of the stream behind `after`. */
-export const seekStream = defineScript({
-  name: "seek-stream",
-  keys: ["stream"],
-  args: ["after", "limit", "maxBytes"],
-  each: ["id", "key"],
-  needs: [eachEntry, entryOf, wanting],
-  lua: /* lua */ `
+/**
+ * Looks for the messages of the rows, each an address or a business key, among the entries behind `after` of a stream; `reading` is
+ * the body of a function of an entry's id and fields that returns a table with its `a` and `t`, or nil.
+ */
+const seek = (name: string, key: "stream" | "dead", needs: readonly Fragment[], reading: string) =>
+  defineScript({
+    name,
+    keys: [key],
+    args: ["after", "limit", "maxBytes"],
+    each: ["id", "key"],
+    needs: [eachEntry, wanting, ...needs],
+    lua: /* lua */ `
 local at = 0
 for each row do
   want({ id = id, key = key, at = at })
   at = at + 1
 end
+local function read(entryId, fields) ${reading} end
 local found = {}
-local last, isMore = eachEntry(stream, after, tonumber(limit), tonumber(maxBytes), function(entryId, fields)
-  local entry = entryOf(fields)
+local last, isMore = eachEntry(${key}, after, tonumber(limit), tonumber(maxBytes), function(entryId, fields)
+  local entry = read(entryId, fields)
   if entry then
     eachWanting(entry.a, entry.t, function(one) found[#found + 1], found[#found + 2] = one.at, entryId end)
   end
 end)
 return { last, isMore and 1 or 0, found }
 `,
-  reply: asSeekPage,
-});
+    reply: asSeekPage,
+  });
 
-/** The same among the dead letters. */
-export const seekDead = defineScript({
-  name: "seek-dead",
-  keys: ["dead"],
-  args: ["after", "limit", "maxBytes"],
-  each: ["id", "key"],
-  needs: [eachEntry, letter, wanting],
-  lua: /* lua */ `
-local at = 0
-for each row do
-  want({ id = id, key = key, at = at })
-  at = at + 1
-end
-local found = {}
-local last, isMore = eachEntry(dead, after, tonumber(limit), tonumber(maxBytes), function(entryId, fields)
-  local letter = letterOf(entryId, fields)
-  eachWanting(letter.a, letter.t, function(one) found[#found + 1], found[#found + 2] = one.at, entryId end)
-end)
-return { last, isMore and 1 or 0, found }
-`,
-  reply: asSeekPage,
-});
+/** Looks among the entries of the stream. */
+export const seekStream = seek("seek-stream", "stream", [entryOf], "return entryOf(fields)");
+
+/** Looks among the dead letters. */
+export const seekDead = seek("seek-dead", "dead", [letter], "return letterOf(entryId, fields)");
 
 /**
  * `placesOf(one, take)`: where the message is that `one` looks for, as the rows of a reply: stage, address, group (false for

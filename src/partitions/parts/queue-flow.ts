@@ -56,7 +56,7 @@ export class QueueFlow {
 
   /** Pins what a lane may, or ends that; returns whether the flow has lanes. */
   async pin(lane: string, pin: PinnedLane | undefined, call?: Call): Promise<boolean> {
-    const had = pin === undefined && !(await this.steered(call)).pins.has(lane);
+    const isNothing = pin === undefined && !(await this.steered(call)).pins.has(lane);
     const flags: boolean[] = [];
     await this.#parts.changeAll(async ({ queue }) => {
       flags.push(await storePin(queue, lane, pin, call));
@@ -64,15 +64,14 @@ export class QueueFlow {
     if (!flags.includes(true)) return false;
     const what = pin === undefined ? "lane unpinned" : "lane pinned";
     const detail = pin === undefined ? lane : `${lane}: ${JSON.stringify(pin)}`;
-    if (!had) await this.#parts.activity.note({ what, detail });
+    if (!isNothing) await this.#parts.activity.note({ what, detail });
     return true;
   }
 
   /** The lanes that are held or pinned. */
-  async steered(call?: Call): Promise<SteeredLanes> {
+  async steered(call?: Call): Promise<Omit<SteeredLanes, "now">> {
     const all = await this.#parts.onAll(({ queue }) => steeredLanes(queue, call), call);
     return {
-      now: Math.max(...all.map(({ now }) => now)),
       holds: new Map(all.flatMap(({ holds }) => [...holds])),
       pins: new Map(all.flatMap(({ pins }) => [...pins])),
     };

@@ -242,6 +242,27 @@ test("retries that wait for their turn move with what they were due", async () =
   expect(again.toSorted()).toEqual([`${MOVING}/0`, `${MOVING}/2`]);
 });
 
+test("what is pinned of lanes holds in new partitions as well", async () => {
+  const name = uniqueName("lanes");
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name, { partitions: 2 });
+  await queue.flow.set({ lane: {} });
+  await queue.flow.pin(MOVING, { paused: true });
+  await queue.flow.pin("slow", SLOW.lane ?? {});
+  await line.setPartitions(name, 5);
+  const redis = newRedis();
+  for (const partition of upTo(5)) {
+    const { flow } = keysOf(name, partition);
+    const pins = await redis.hmget(flow, `pin:${MOVING}`, "pin:slow");
+    expect(pins, `partition ${partition}`).toEqual([expect.any(String), expect.any(String)]);
+  }
+  await queue.offerMany([...inLane(MOVING, 3), ...inLane("free", 2)]);
+  await eventually(async () => (await queue.stats()).ready === 2);
+  expect((await queue.stats()).waiting).toBe(3);
+  await queue.flow.unpin(MOVING);
+  await eventually(async () => (await queue.stats()).ready === 5);
+});
+
 test("lanes and exclusive consumers refuse each other", async () => {
   const name = uniqueName("lanes");
   const line = newLine();
