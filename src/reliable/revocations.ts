@@ -163,7 +163,7 @@ export class Revocations {
 
   /** Reads on behind `after` to the end, and notes what it finds; returns the id that was read last. */
   async #pass(
-    script: typeof seekStream | typeof seekDead,
+    script: typeof seekStream,
     after: string,
     sought: readonly Sought[],
     into: "entries" | "letters",
