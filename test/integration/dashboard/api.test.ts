@@ -299,7 +299,8 @@ test("all that a list's filter lets through is counted, and changed in batches",
         ...body,
       });
       expect(said.status).toBe(200);
-      told.push(said.body.count);
+      // A reply whose time was over before the next step has nothing new to tell.
+      if (said.body.count !== undefined) told.push(said.body.count);
       if (said.body.next === null) return told;
       after = `&after=${said.body.next}`;
     }
