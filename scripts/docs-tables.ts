@@ -18,7 +18,7 @@ type Make = () => string | Promise<string>;
 
 /** The tables and blocks of code of each page. Each stands behind a comment that names it, up to the next empty line. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
-  "docs/internals.md": { places, rooms, keys },
+  "docs/project/internals.md": { places, rooms, keys },
   "docs/guide/prometheus.md": { gauges },
   "docs/operations/setting-up.md": { access, commands },
 };

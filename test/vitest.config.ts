@@ -27,7 +27,7 @@ const INTEROP = "test/interop/**/*.test.ts";
 // Tests in a Chromium; without one they are skipped. Only `npm run test:all` runs them.
 const BROWSER = "test/browser/**/*.test.ts";
 
-// The models in docs/models, checked by TLC, which needs Java and Maven. Only `npm run test:all` runs them.
+// The models in docs/project/models, checked by TLC, which needs Java and Maven. Only `npm run test:all` runs them.
 const MODELS = "test/models/**/*.test.ts";
 
 const SERVER = "test/helpers/global-setup.ts";

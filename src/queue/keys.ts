@@ -11,7 +11,7 @@ export interface KeyOfQueue {
 }
 
 /**
- * The Redis keys of one queue, by their names in the code. `npm run docs` writes them into docs/internals.md.
+ * The Redis keys of one queue, by their names in the code. `npm run docs` writes them into docs/project/internals.md.
  *
  * The first four names are Redisson's (3.21.1 and later), so a Java service and a Node service can share the queue. The
  * others begin with `delayline_`. All keys of a queue have the same hash tag, and so are on one Cluster node. They are

@@ -2,7 +2,7 @@ import { describe, expect, inject, test } from "vitest";
 import { ALL_MODELS } from "./models.ts";
 import { check } from "./tlc.ts";
 
-// The models in docs/models hold, and break as they should: each mutant breaks the promise that it names, and each limit
+// The models in docs/project/models hold, and break as they should: each mutant breaks the promise that it names, and each limit
 // of a promise is one. `npm run soak` also checks what takes minutes.
 
 const isSoak = process.env["MODELS"] === "long";

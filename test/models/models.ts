@@ -18,7 +18,7 @@ export interface Limit {
   readonly configuration?: string;
 }
 
-/** A model in docs/models. */
+/** A model in docs/project/models. */
 export interface Model {
   readonly name: string;
   /** The files with its constants, and with what TLC checks. */

@@ -6,11 +6,11 @@ import { promisify } from "node:util";
 import { whyItFailed } from "../interop/java-build.ts";
 
 /*
- * TLC, the model checker of TLA+. Maven fetches it once per machine; the models are in docs/models.
+ * TLC, the model checker of TLA+. Maven fetches it once per machine; the models are in docs/project/models.
  */
 
 /** The folder of the models. */
-export const MODELS = fileURLToPath(new URL("../../docs/models/", import.meta.url));
+export const MODELS = fileURLToPath(new URL("../../docs/project/models/", import.meta.url));
 
 /** Fetches TLC if it is missing. Returns why it cannot run here, or undefined. */
 export async function fetchTlc(): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import type { Offer, Story } from "./story.ts";
 /**
  * **Offers arrive in the order in which they were made**: of two offers of one process with the same delay, the later
  * one is due no earlier. A step of the clock may turn that round, and so may `SCRIPT FLUSH` while another process offers:
- * see "The order of offers" in docs/internals/message.md.
+ * see "The order of offers" in docs/project/internals/message.md.
  */
 export const inTurn: Rule = (story, { areOffersInTurn = false }) => {
   if (!areOffersInTurn || story.faults.some(({ kind }) => kind === "clock-step")) return [];

@@ -4,9 +4,9 @@ import { ALL_MODELS } from "../../models/models.ts";
 import { MODELS } from "../../models/tlc.ts";
 import { readPage, ROOT } from "./pages.ts";
 
-// The models in docs/models say which script each of their actions is. TLC checks the rest: test/models.
+// The models in docs/project/models say which script each of their actions is. TLC checks the rest: test/models.
 
-const PAGE = readPage("docs/models/models.md").text;
+const PAGE = readPage("docs/project/models/models.md").text;
 
 /** Who acts, if it is no script. */
 const OTHERS = ["process", "environment", "mutant"];

@@ -74,7 +74,9 @@ test.each(Object.keys(TABLES))(
 );
 
 test("internals: every key has a row", () => {
-  expect(tableUnder(readPage("docs/internals.md"), "Keys")).toHaveLength(Object.keys(KEYS).length);
+  expect(tableUnder(readPage("docs/project/internals.md"), "Keys")).toHaveLength(
+    Object.keys(KEYS).length,
+  );
 });
 
 test("internals: the keys of every place are keys of a queue", () => {
