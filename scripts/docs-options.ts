@@ -27,7 +27,7 @@ export const SECTIONS = [
     heading: "A reliable queue",
     type: "GroupOptions",
     about:
-      "`getReliableQueue`, and `reliable` of [`defineQueue`](#a-definition), besides those of [any queue](#a-queue). More: [groups](groups.md), [retries](retries.md#retries), [one consumer per key](exclusive.md).",
+      "`getReliableQueue`, and `reliable` of [`defineQueue`](#a-definition), besides those of [any queue](#a-queue). More: [groups](reliable.md#groups), [retries](reliable.md#retries), [one consumer per key](exclusive.md).",
   },
   {
     heading: "A definition",
