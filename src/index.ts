@@ -9,8 +9,8 @@ export {
   type QueueDefinition,
 } from "./handles/queue-definition.ts";
 export type { InsertionOrder } from "./handles/insertion-order.ts";
-export type { DelayedMessage, NewMessage } from "./handles/delayed-message.ts";
-export type { OfferOptions } from "./handles/offer-options.ts";
+export type { DelayedMessage } from "./handles/delayed-message.ts";
+export type { NewMessage, OfferOptions } from "./queue/new-message.ts";
 export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type NextWithinOptions } from "./handles/next-within.ts";

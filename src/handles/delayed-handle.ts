@@ -16,6 +16,7 @@ import {
   checkWhole,
   type DurationHints,
 } from "../queue/checks.ts";
+import type { NewMessage, OfferOptions } from "../queue/new-message.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle } from "./queue-handle.ts";
@@ -25,7 +26,6 @@ import {
   type CancelWhereOptions,
   type CancelWhereResult,
   type DelayedMessage,
-  type NewMessage,
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
@@ -33,7 +33,7 @@ import type { PlainReach } from "../partitions/reach.ts";
 import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
 import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
-import { checkNewMessage, offerRule, spreadOver, type OfferOptions } from "./offer-options.ts";
+import { checkNewMessage, offerRule, spreadOver } from "./offer-options.ts";
 import { Delay } from "../time/delay.ts";
 import { queueTime } from "../time/runtime.ts";
 

@@ -1,12 +1,10 @@
 import type { CallOptions } from "../queue/call.ts";
-import type { InstantLike } from "../queue/instant.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
 import type { OnlyIf } from "../queue/message/only-if.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { DelayedBytes } from "../delayed/delayed-messages.ts";
-import type { OfferOptions } from "./offer-options.ts";
 
 /** A message that is still delayed. */
 export interface DelayedMessage<T> {
@@ -77,18 +75,3 @@ export type CancelWhereResult = {
 
 /** Keys that `cancelWhere` returns at most: a queue may have millions. */
 export const MOST_KEYS = 1000;
-
-/** One message of `offerMany`. One with headers, for a reliable queue, is a `NewMessage<T, MessageHeaders>`. */
-export type NewMessage<T, Headers extends MessageHeaders = never> = Omit<
-  OfferOptions<Headers>,
-  "signal"
-> & { readonly payload: T } & WhenDue;
-
-/** When a message is due: in `delay` milliseconds (fractions count), or at an instant. Exactly one of the two. */
-type WhenDue =
-  | { readonly delay: number; readonly at?: undefined }
-  | {
-      /** A date, or epoch milliseconds; fractions are rounded up. */
-      readonly at: InstantLike;
-      readonly delay?: undefined;
-    };

@@ -3,7 +3,7 @@ import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
 import type { Call } from "../queue/call.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
-import { slotOfKey } from "./ring/slot.ts";
+import { slotOfKey } from "../queue/slot.ts";
 
 /**
  * Offers to an ordinary queue, with what the part alone cannot know: a client that moves no messages asks now and then

@@ -1,7 +1,7 @@
 import { BUCKET_COUNT } from "../../queue/message/bucket.ts";
 import { otherNameOf } from "../../queue/keys.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
-import { crc16, SLOT_COUNT } from "./slot.ts";
+import { crc16, SLOT_COUNT } from "../../queue/slot.ts";
 
 /**
  * Twelve equal parts of the slots, in the order in which partitions take them. After any number of partitions,

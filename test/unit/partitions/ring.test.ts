@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { MAX_PARTITIONS } from "../../../src/queue/options.ts";
 import { PartitionNames, partitionName, tableOf } from "../../../src/partitions/ring/ring.ts";
-import { SLOT_COUNT, slotOfTag } from "../../../src/partitions/ring/slot.ts";
+import { SLOT_COUNT, slotOfTag } from "../../../src/queue/slot.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 
 const all = Array.from({ length: MAX_PARTITIONS }, (_, i) => i);

@@ -1,6 +1,6 @@
 import { Command } from "ioredis";
 import { expect, test } from "vitest";
-import { crc16, slotOfTag } from "../../../src/partitions/ring/slot.ts";
+import { crc16, slotOfTag } from "../../../src/queue/slot.ts";
 
 test.each([
   ["", 0],
