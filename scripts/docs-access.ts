@@ -64,7 +64,7 @@ const PURPOSES: readonly Purpose[] = [
 const NEEDED_BY = {
   all: "every queue",
   reliable: "reliable queues",
-  exclusive: "[exclusive consumption](../guide/exclusive.md)",
+  exclusive: "[exclusive consumption](../guide/partitions.md#one-consumer-per-key)",
 } as const;
 
 /** The rules as `ACL SETUSER` takes them, in a block of code. */

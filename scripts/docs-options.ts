@@ -27,7 +27,7 @@ export const SECTIONS = [
     heading: "A reliable queue",
     type: "GroupOptions",
     about:
-      "`getReliableQueue`, and `reliable` of [`defineQueue`](#a-definition), besides those of [any queue](#a-queue). More: [groups](reliable.md#groups), [retries](reliable.md#retries), [one consumer per key](exclusive.md).",
+      "`getReliableQueue`, and `reliable` of [`defineQueue`](#a-definition), besides those of [any queue](#a-queue). More: [groups](reliable.md#groups), [retries](reliable.md#retries), [one consumer per key](partitions.md#one-consumer-per-key).",
   },
   {
     heading: "A definition",
@@ -45,7 +45,7 @@ export const SECTIONS = [
     heading: "One offer",
     type: "OfferOptions",
     about:
-      "The last argument of `offer` and `offerAt`, and part of each message of `offerMany`. More: [business keys](business-keys.md), [partition keys](partitions.md#partition-keys).",
+      "The last argument of `offer` and `offerAt`, and part of each message of `offerMany`. More: [business keys](delayed-messages.md#business-keys), [partition keys](partitions.md#partition-keys).",
   },
   {
     heading: "Every call",
@@ -109,7 +109,7 @@ export const SECTIONS = [
   {
     heading: "Changing the number of partitions",
     type: "SetPartitionsOptions",
-    about: "`line.setPartitions`: [how](changing-partitions.md).",
+    about: "`line.setPartitions`: [how](partitions.md#changing-the-number).",
   },
   {
     heading: "Closing",

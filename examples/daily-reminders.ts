@@ -1,9 +1,9 @@
 /**
  * A reminder every morning at 9:00 in the customer's time zone, until it is switched off. Each reminder offers the next.
  *
- *   npx tsx examples/recipes/daily-reminders.ts
+ *   npx tsx examples/daily-reminders.ts
  *
- * The page: docs/recipes/daily-reminders.md.
+ * For some thousands of customers, use a schedule for each: docs/guide/schedules.md.
  */
 import assert from "node:assert/strict";
 import { Delayline } from "delayline";
