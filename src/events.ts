@@ -1,7 +1,7 @@
 /**
  * `delayline/events`: the types of what a client emits, and of what is published on diagnostics channels.
  *
- * @module
+ * @module delayline/events
  */
 export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { RecoveredEvent } from "./redis/troubles.ts";

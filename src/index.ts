@@ -1,3 +1,8 @@
+/**
+ * `delayline`: the client, its queues, and the errors.
+ *
+ * @module delayline
+ */
 export { Delayline } from "./client/delayline.ts";
 export type { DelayedQueue } from "./handles/delayed-queue.ts";
 export type { PlainQueue } from "./handles/plain-queue.ts";

@@ -2,7 +2,7 @@ import type { AnyDelaylineError } from "../errors.ts";
 import type { RestoredEvent } from "../observe/events.ts";
 import type { RecoveredEvent } from "../redis/troubles.ts";
 
-/** The events of a {@link Delayline}. A listener of another name is refused with a `TypeError`: it would wait for ever. */
+/** The events of a `Delayline`. A listener of another name is refused with a `TypeError`: it would wait for ever. */
 export interface DelaylineEvents {
   /**
    * Something failed that no caller awaits: a transfer, a wait for messages, a handler, the decoding of a message. No

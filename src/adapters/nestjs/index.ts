@@ -1,7 +1,7 @@
 /**
  * `delayline/nestjs`: queues in a Nest application.
  *
- * @module
+ * @module delayline/nestjs
  */
 export {
   DelaylineHealthIndicator,

@@ -3,7 +3,7 @@
  *
  * Needs `@opentelemetry/api`. Nothing is recorded unless an SDK is set up.
  *
- * @module
+ * @module delayline/opentelemetry
  */
 export { instrument, type Instrumented, type InstrumentOptions } from "./instrument.ts";
 export type { ObservedQueue } from "./queue-gauges.ts";

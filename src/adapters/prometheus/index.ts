@@ -1,7 +1,7 @@
 /**
  * `delayline/prometheus`: queues as metrics in a registry of prom-client.
  *
- * @module
+ * @module delayline/prometheus
  */
 export { collectMetrics, type MetricsCollection } from "./collect-metrics.ts";
 export type { CollectMetricsOptions, MetricsRegistry } from "./collect-metrics-options.ts";

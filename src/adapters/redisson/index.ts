@@ -4,7 +4,7 @@
  * Redisson codecs that a built-in codec covers are not repeated: `StringCodec` is `"string"`, `ByteArrayCodec` is
  * `"bytes"`, `TypedJsonJacksonCodec` is `"json"`, or `"msgpack"` over a `MessagePackFactory`.
  *
- * @module
+ * @module delayline/redisson
  */
 export type { JacksonOptions } from "./java-types.ts";
 export { JavaValue } from "./java-value.ts";

@@ -1,7 +1,7 @@
 /**
  * `delayline/testing`: a Redis for examples and tests, found or started, and a clock that tests turn.
  *
- * @module
+ * @module delayline/testing
  */
 export { startRedis, type RedisServer, type StartRedisOptions } from "./redis-server.ts";
 export { RedisStartError, type RedisStartErrorCode } from "./find-server.ts";

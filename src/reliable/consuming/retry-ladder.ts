@@ -3,7 +3,7 @@ import { checkDuration, checkOptions } from "../../queue/checks.ts";
 
 /**
  * How long a message waits after a failed attempt: an array of pauses in milliseconds, the last of which repeats; a
- * {@link Backoff}; or a function.
+ * `Backoff`; or a function.
  *
  * A function gets the number of the failed attempt (1, 2, ...) and the error. It returns a pause in milliseconds, or
  * `undefined` to make the message a dead letter. If it throws or returns anything else, the default ladder decides

@@ -1,7 +1,7 @@
 /**
  * `delayline/dashboard`: a web page that shows queues, to mount in an HTTP server.
  *
- * @module
+ * @module delayline/dashboard
  */
 export { dashboard, type Dashboard } from "./dashboard.ts";
 export type { DashboardOptions, ServeOptions } from "./dashboard-options.ts";

@@ -14,7 +14,7 @@ import {
 
 const REPOSITORY = "https://github.com/delayline/delayline/blob/main/";
 
-/** Made by `npm run docs`, and not committed. */
+/** Made by `npm run site`, and not committed. */
 const GENERATED = "docs/reference";
 
 /** The paths of all source files. A page names one by as many of its last folders as it likes. */
