@@ -96,7 +96,7 @@ export const SECTIONS = [
   },
   {
     heading: "Batches",
-    type: "BatchSubscribeOptions",
+    type: "BatchOptions",
     about: "`subscribeBatch`, besides those of [any queue](#subscribing).",
   },
   {

@@ -3,10 +3,12 @@ import {
   PLAIN_MESSAGE,
   takes,
   tracedQuietly,
+  type HandleEvent,
   type TakeEvent,
 } from "../observe/events.ts";
 import { checkCall, type Call, type CallOptions } from "../queue/call.ts";
 import { checkDuration, checkFunction, checkIterable, checkWhole } from "../queue/checks.ts";
+import { takeBatch, type BatchSource, type BatchWait } from "../queue/consuming/batch.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import { nameOf, type Named } from "../queue/keys.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -14,17 +16,22 @@ import {
   isCutShortBy,
   reportFailure,
   tracedHandling,
-  type PlainHandler,
+  type HandlerContext,
   type OnHandlerError,
+  type PlainBatchHandler,
+  type PlainHandler,
 } from "../queue/consuming/handler.ts";
-import { Subscription } from "../queue/consuming/subscription.ts";
+import { Subscription, type Handling } from "../queue/consuming/subscription.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { PlainReach } from "../partitions/reach.ts";
+import type { Taken } from "../ready/pops.ts";
 import type { ReadyList } from "../ready/ready-list.ts";
 import {
+  checkBatch,
   checkSubscribe,
   checkTakeMany,
+  type BatchOptions,
   type SubscribeOptions,
   type TakeManyOptions,
 } from "../queue/consuming/take-options.ts";
@@ -102,7 +109,9 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 
   /**
    * Takes up to `limit` messages, oldest first, as soon as there is at least one. Returns none if none came within
-   * `timeout`.
+   * `timeout`. With `wait` it waits for more from the first message on, until there are `limit` or that time is over. They
+   * have left Redis while it waits: if the process dies, they are lost. If it is aborted, all return to the head of the queue;
+   * if the client closes, it returns what there is.
    *
    * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    *
@@ -110,14 +119,14 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
    * @throws the signal's reason, if it is aborted.
    */
   async takeMany(options: TakeManyOptions): Promise<T[]> {
-    const { limit, timeout, signal } = checkTakeMany(options);
+    const { limit, timeout = Infinity, wait = 0, signal } = checkTakeMany(options);
     signal?.throwIfAborted();
-    return await this.#traced(async () => {
-      if (timeout === 0)
-        return await this.#payloads.decodeAllTaken(await this.#reach.ready.pop(limit, { signal }));
-      const taken = await this.#reach.ready.take(limit, { signal, timeout: timeout ?? Infinity });
-      return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
-    });
+    const giveBack = (batch: readonly Taken[]) => void this.#reach.ready.putBack(batch);
+    return await this.#traced(() =>
+      this.#takeBatch(limit, { signal, timeout, wait }, giveBack).then((batch) =>
+        this.#decodeAll(batch),
+      ),
+    );
   }
 
   /**
@@ -142,11 +151,17 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
       throw new TypeError(`queues must be an array, got ${typeof queues}`);
     }
     const names = (queues as readonly Named[]).map(nameOf);
-    const others = names.map((name) => this.#openNamed(name).plain);
-    const lists = [this.#reach, ...others].map(({ ready }) => ready.onlyList);
+    const open = [this.#open, ...names.map((name) => this.#openNamed(name))];
     const wait = { ...call, timeout };
+    const lists = open.map(({ plain }) => plain.ready.onlyList);
     const [taken] = await this.#traced(
-      () => this.#takeFromAny(wait, lists, names),
+      async () => {
+        const found = await this.#takeFromAny(wait, lists, [this.name, ...names]);
+        if (found === undefined) return [];
+        (open[found.at] as OpenQueue).counters.taken++;
+        const payload = await this.#payloads.decodeTaken(found.payload);
+        return [{ queue: found.queue, payload }];
+      },
       ({ queue }) => queue,
     );
     return taken;
@@ -164,22 +179,38 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   subscribe(handler: PlainHandler<T>, options: SubscribeOptions<T> = {}): Subscription {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
-    this.#reach.ready.checkTaking();
-    const { queue, joinTakes } = this.#open;
-    const handle = this.#handlingBy(handler, onError);
-    return this.#attend(
-      new Subscription({
-        queue: this.name,
-        take: (wait) => this.#takeOne(wait),
-        handle,
-        awaits: handle,
-        concurrency,
-        // A block returns one message; see `PopRhythm`.
-        perLoop: 1,
-        report: queue.report,
-        takes: joinTakes(),
-      }),
+    const handle = this.#handlingBy(handler, onError, () => ONE);
+    // A block returns one message, so each handler has a loop of its own; see `PopRhythm`.
+    return this.#subscribe({
+      take: (wait) => this.#takeOne(wait),
+      handle,
+      concurrency,
+      perLoop: 1,
+    });
+  }
+
+  /**
+   * Calls `handler` with up to `limit` payloads at a time: as many as are there, or with `wait` as many as come within that
+   * time of the first. They have left Redis while the batch waits, and while its handler runs: if the process dies, they are
+   * lost. What waits when the subscription closes returns to the head of the queue. Otherwise as {@link subscribe}.
+   *
+   * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
+   */
+  subscribeBatch(handler: PlainBatchHandler<T>, options: BatchOptions<readonly T[]>): Subscription {
+    checkFunction("handler", handler);
+    const { limit, wait, concurrency, onError } = checkBatch(options);
+    const take = async (within: WaitOptions) => {
+      // The subscription ends only when they are back.
+      const giveBack = (batch: readonly Taken[]) => this.#reach.ready.putBack(batch);
+      const batch = await this.#takeBatch(limit, { ...within, wait }, giveBack);
+      const payloads = await this.#decodeAll(batch);
+      return payloads.length === 0 ? [] : [payloads];
+    };
+    const handle = this.#handlingBy<readonly T[]>(handler, onError, (payloads) =>
+      payloads.map(() => PLAIN_MESSAGE),
     );
+    // Batches are filled one by one, so none waits for what another has.
+    return this.#subscribe({ take, handle, concurrency, perLoop: concurrency });
   }
 
   /**
@@ -254,51 +285,77 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   async #drain(limit: number, call: Call | undefined): Promise<T[]> {
-    const payloads: Buffer[] = [];
-    while (payloads.length < limit) {
-      const wanted = Math.min(limit - payloads.length, DRAIN_BATCH);
+    const taken: Taken[] = [];
+    while (taken.length < limit) {
+      const wanted = Math.min(limit - taken.length, DRAIN_BATCH);
       const batch = await this.#reach.ready.pop(wanted, call).catch((error: unknown) => {
         // Earlier batches have left Redis: return them rather than lose them.
-        if (payloads.length > 0) return [];
+        if (taken.length > 0) return [];
         throw error;
       });
-      payloads.push(...batch);
+      taken.push(...batch);
       if (batch.length < wanted) break;
     }
-    return await this.#payloads.decodeAllTaken(payloads);
+    return await this.#decodeAll(taken);
+  }
+
+  /** Takes a batch as {@link takeBatch} does. A message that leaves Redis counts as taken when it is handed out. */
+  #takeBatch(
+    limit: number,
+    options: BatchWait,
+    giveBack: BatchSource<Taken>["giveBack"],
+  ): Promise<readonly Taken[]> {
+    return takeBatch(limit, options, {
+      take: (max, wait) =>
+        wait.timeout === 0
+          ? this.#reach.ready.pop(max, { signal: wait.signal })
+          : this.#reach.ready.take(max, wait),
+      roomIn: (batch) => limit - batch.length,
+      giveBack,
+      endsWhole: true,
+    });
+  }
+
+  /** Decodes and counts what is handed out. */
+  async #decodeAll(taken: readonly Taken[]): Promise<T[]> {
+    this.#open.counters.taken += taken.length;
+    return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
   }
 
   /** Waits for one message; returns none if none came within the timeout. */
   async #takeOne(wait: WaitOptions): Promise<T[]> {
-    const [taken] = await this.#reach.ready.take(1, wait);
-    return taken === undefined ? [] : [await this.#payloads.decodeTaken(taken.payload)];
+    return await this.#decodeOne(await this.#reach.ready.take(1, wait));
   }
 
   /** Takes one message without waiting, if there is one. */
   async #popOne(call: Call | undefined): Promise<T[]> {
-    const [payload] = await this.#reach.ready.pop(1, call);
-    return payload === undefined ? [] : [await this.#payloads.decodeTaken(payload)];
+    return await this.#decodeOne(await this.#reach.ready.pop(1, call));
   }
 
+  async #decodeOne([taken]: readonly Taken[]): Promise<T[]> {
+    if (taken === undefined) return [];
+    this.#open.counters.taken++;
+    return [await this.#payloads.decodeTaken(taken.payload)];
+  }
+
+  /** Takes a payload from one of these LISTs, each of the queue with the name at its place. */
   async #takeFromAny(
     wait: WaitOptions,
     lists: readonly ReadyList[],
     names: readonly string[],
-  ): Promise<FromQueue<T>[]> {
+  ): Promise<{ at: number; queue: string; payload: Buffer } | undefined> {
     if (wait.timeout === 0) {
-      for (const [i, list] of lists.entries()) {
-        const [payload] = await list.pop(1, wait);
-        if (payload === undefined) continue;
-        const queue = names[i - 1] ?? this.name;
-        return [{ queue, payload: await this.#payloads.decodeTaken(payload) }];
+      for (const [at, list] of lists.entries()) {
+        const [taken] = await list.pop(1, wait);
+        if (taken !== undefined) return { at, queue: names[at] as string, payload: taken.payload };
       }
-      return [];
+      return undefined;
     }
     const [first, ...others] = lists as readonly [ReadyList, ...ReadyList[]];
     const [taken] = await first.takeAny(1, wait, others);
-    if (taken === undefined) return [];
-    const payload = await this.#payloads.decodeTaken(taken.payload);
-    return [{ queue: taken.source.ready, payload }];
+    if (taken === undefined) return undefined;
+    const queue = taken.source.ready;
+    return { at: Math.max(0, names.indexOf(queue)), queue, payload: taken.payload };
   }
 
   /** Takes messages, traced if anybody listens to the tracing channel. */
@@ -314,26 +371,54 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     });
   }
 
-  /** Returns what runs a handler on a payload, counts the outcome, and reports a failure. It never rejects. */
-  #handlingBy(
-    handler: PlainHandler<T>,
-    onError: OnHandlerError<T> | undefined,
-  ): (payload: T, closing: AbortSignal) => Promise<void> {
+  /**
+   * Returns what runs a handler on what it gets, counts the outcome, and reports a failure. It never rejects. `messagesOf`
+   * describes the messages in events.
+   */
+  #handlingBy<Input>(
+    handler: (input: Input, context: HandlerContext) => unknown,
+    onError: OnHandlerError<Input> | undefined,
+    messagesOf: (input: Input) => HandleEvent["messages"],
+  ): (input: Input, closing: AbortSignal) => Promise<void> {
     const { queue, counters } = this.#open;
-    return async (payload, closing) => {
+    return async (input, closing) => {
       const context = { signal: closing };
       const startedAt = queueTime.now();
       try {
         await (handlings.hasSubscribers
-          ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
-          : handler(payload, context));
+          ? tracedHandling(() => handler(input, context), counters, {
+              group: undefined,
+              messages: messagesOf(input),
+            })
+          : handler(input, context));
         counters.handlerEnded(startedAt);
       } catch (error) {
         counters.handlerEnded(startedAt);
         if (!isCutShortBy(closing, error)) counters.failed++;
-        await reportFailure(error, payload, { queue: this.name, onError, report: queue.report });
+        await reportFailure(error, input, { queue: this.name, onError, report: queue.report });
       }
     };
+  }
+
+  #subscribe<Item>({
+    handle,
+    ...how
+  }: Pick<Handling<Item>, "take" | "concurrency" | "perLoop"> & {
+    readonly handle: (item: Item, closing: AbortSignal) => Promise<void>;
+  }): Subscription {
+    this.#reach.ready.checkTaking();
+    const { queue, joinTakes } = this.#open;
+    const { name } = this;
+    return this.#attend(
+      new Subscription({
+        queue: name,
+        report: queue.report,
+        takes: joinTakes(),
+        handle,
+        awaits: handle,
+        ...how,
+      }),
+    );
   }
 
   /** Makes the client's `close()` wait for this consumer. */
@@ -349,6 +434,6 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 const PUT_BATCH = 100;
 const DRAIN_BATCH = 1000;
 
-const DESCRIBED = { group: undefined, messages: [PLAIN_MESSAGE] } as const;
+const ONE = [PLAIN_MESSAGE];
 
 const POLL = { call: "poll(timeout, options)", endless: "use take" };

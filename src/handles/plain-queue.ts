@@ -1,9 +1,13 @@
 import type { BlockingQueue } from "./blocking-queue.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { CallOptions } from "../queue/call.ts";
-import type { PlainHandler } from "../queue/consuming/handler.ts";
+import type { PlainBatchHandler, PlainHandler } from "../queue/consuming/handler.ts";
 import type { Subscription } from "../queue/consuming/subscription.ts";
-import type { SubscribeOptions, TakeManyOptions } from "../queue/consuming/take-options.ts";
+import type {
+  BatchOptions,
+  SubscribeOptions,
+  TakeManyOptions,
+} from "../queue/consuming/take-options.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { DelayedQueue } from "./delayed-queue.ts";
@@ -50,6 +54,11 @@ export class PlainQueue<T = unknown> extends DelayedQueue<T> {
   /** Calls `handler` with each message, as {@link BlockingQueue.subscribe} does. */
   subscribe(handler: PlainHandler<T>, options?: SubscribeOptions<T>): Subscription {
     return this.ready.subscribe(handler, options);
+  }
+
+  /** Calls `handler` with several payloads at a time, as {@link BlockingQueue.subscribeBatch} does. */
+  subscribeBatch(handler: PlainBatchHandler<T>, options: BatchOptions<readonly T[]>): Subscription {
+    return this.ready.subscribeBatch(handler, options);
   }
 
   /** Takes messages one by one, until the client is closed: `for await (const order of orders)`. */

@@ -179,7 +179,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   async take(options: CallOptions = {}): Promise<Delivery<T>> {
     const call = checkCall(options, "take option");
     for (;;) {
-      const [delivery] = await this.#consuming.take(1, { ...call, timeout: Infinity });
+      const [delivery] = await this.#consuming.take(1, { ...call, timeout: Infinity, wait: 0 });
       if (delivery !== undefined) return delivery;
     }
   }
@@ -192,12 +192,15 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
    */
   async poll(timeout = 0, options?: CallOptions): Promise<Delivery<T> | undefined> {
     checkDuration("timeout", timeout, { call: "poll(timeout, options)", endless: "use take" });
-    const [delivery] = await this.#consuming.take(1, { ...checkCall(options), timeout });
+    const [delivery] = await this.#consuming.take(1, { ...checkCall(options), timeout, wait: 0 });
     return delivery;
   }
 
   /**
-   * Takes up to `limit` messages as soon as there is at least one. Returns none if none came within `timeout`.
+   * Takes up to `limit` messages as soon as there is at least one. Returns none if none came within `timeout`. With `wait`
+   * it waits for more from the first message on, until there are `limit` or that time is over. The leases are kept meanwhile,
+   * and `leaseTimeout` begins when it returns. If it is aborted, or the client closes, all go back to the group as if they
+   * had never been taken.
    *
    * Each delivery is settled by itself. Settlements of one turn of the event loop share a round trip.
    *
@@ -205,8 +208,8 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
    * @throws the signal's reason, if it is aborted.
    */
   async takeMany(options: TakeManyOptions): Promise<Delivery<T>[]> {
-    const { limit, timeout = Infinity, signal } = checkTakeMany(options);
-    return await this.#consuming.take(limit, { signal, timeout });
+    const { limit, timeout = Infinity, wait = 0, signal } = checkTakeMany(options);
+    return await this.#consuming.take(limit, { signal, timeout, wait });
   }
 
   /**
@@ -224,8 +227,8 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Calls `handler` with up to `limit` deliveries at a time: as many as are there. If it returns, the deliveries that
-   * it has not settled are acknowledged together. If it throws, they are retried. Otherwise as {@link subscribe}.
+   * Calls `handler` with up to `limit` deliveries at a time: as many as are there, or with `wait` as many as come within that
+   * time of the first. If it returns, the deliveries that it has not settled are acknowledged together. If it throws, they are retried. Otherwise as {@link subscribe}.
    *
    * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */

@@ -64,7 +64,7 @@ export class ReadyList {
     return this;
   }
 
-  /** Waits for up to `max` payloads; see {@link Taker.wait}. */
+  /** Waits for up to `max` payloads; see {@link Taker.wait}. Callers count what they hand out. */
   async take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     this.checkTaking();
     this.#plainTakes.noteBegun();
@@ -75,11 +75,8 @@ export class ReadyList {
     }
   }
 
-  readonly #take = async (max: number, options: WaitOptions): Promise<readonly Taken[]> => {
-    const taken = await (this.#own ??= this.#taker([])).wait(max, options);
-    this.#queue.counters.taken += taken.length;
-    return taken;
-  };
+  readonly #take = (max: number, options: WaitOptions): Promise<readonly Taken[]> =>
+    (this.#own ??= this.#taker([])).wait(max, options);
 
   /** Waits for up to `max` payloads of this LIST, or of `others` if it has none; see {@link Taker.wait}. */
   async takeAny(
@@ -91,12 +88,7 @@ export class ReadyList {
     for (const one of all) one.checkTaking();
     for (const one of all) one.#plainTakes.noteBegun();
     try {
-      const taken = await this.#taker(others).wait(max, options);
-      for (const { source } of taken) {
-        const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
-        from.#queue.counters.taken++;
-      }
-      return taken;
+      return await this.#taker(others).wait(max, options);
     } finally {
       for (const one of all) one.#plainTakes.noteDone();
     }
@@ -114,26 +106,27 @@ export class ReadyList {
    * Takes up to `max` payloads without waiting; none while the queue is paused. Payloads that arrive after the call was
    * given up are given back.
    */
-  async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
+  async pop(max: number, call?: Call): Promise<readonly Taken[]> {
     this.#plainTakes.noteBegun();
     return await this.#pop(max, call).finally(() => this.#plainTakes.noteDone());
   }
 
-  async #pop(max: number, call?: Call): Promise<readonly Buffer[]> {
+  async #pop(max: number, call?: Call): Promise<readonly Taken[]> {
     this.#queue.isUsed = true;
     const pauses = this.#pauses;
     const take = async (redis: RedisClient, { ready }: QueueKeys) => {
       if (pauses.isPaused === undefined) await pauses.known();
       return pauses.isPaused ? [] : await redis.lpopBuffer(ready, max);
     };
-    const onLate = (payloads: Buffer[] | null) => {
-      this.#taker([]).putBack(
-        (payloads ?? []).map((payload) => ({ payload, source: this.#source })),
-      );
-    };
-    const taken = (await this.#queue.callOnce("take from", take, { ...call, onLate })) ?? [];
-    this.#queue.counters.taken += taken.length;
-    return taken;
+    const asTaken = (payloads: Buffer[] | null) =>
+      (payloads ?? []).map((payload) => ({ payload, source: this.#source }));
+    const onLate = (payloads: Buffer[] | null) => void this.putBack(asTaken(payloads));
+    return asTaken((await this.#queue.callOnce("take from", take, { ...call, onLate })) ?? []);
+  }
+
+  /** Puts payloads back to the head, oldest first. Never rejects; resolves once this process holds none of them. */
+  putBack(messages: readonly Taken[]): Promise<void> {
+    return this.#taker([]).putBack(messages);
   }
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */

@@ -78,9 +78,9 @@ export class Taker {
     this.#loop.dismiss(reason);
   }
 
-  /** Puts messages that nobody took, oldest first, back to the heads of their LISTs. */
-  putBack(messages: readonly Taken[]): void {
-    void this.#giveBack.putBack(messages);
+  /** Puts messages that nobody took, oldest first, back to the heads of their LISTs; see {@link GiveBack.putBack}. */
+  putBack(messages: readonly Taken[]): Promise<void> {
+    return this.#giveBack.putBack(messages);
   }
 
   /**

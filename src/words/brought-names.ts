@@ -147,6 +147,13 @@ export const BROUGHT: readonly Brought[] = [
     names: words("batchSize batch max maxMessages maxNumberOfMessages count size"),
     option: "limit",
   },
+  {
+    names:
+      words(`maxWait maxBatchWait batchWait batchTimeout batchInterval linger lingerMs flushInterval bufferTime
+      maximumBatchingWindowInSeconds`),
+    option: "wait",
+    wayOut: "use wait, an option of takeMany and subscribeBatch",
+  },
   { names: words("waitTimeSeconds waitTime block blockMs"), option: "timeout" },
   {
     names: words("gracePeriod gracefulShutdownTimeout shutdownTimeout timeout"),

@@ -1,4 +1,4 @@
-import { ClosedError } from "../../errors.ts";
+import { ClosedError, RedisError } from "../../errors.ts";
 import type { Call } from "../../queue/call.ts";
 import type { Taken } from "../../ready/pops.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
@@ -73,12 +73,10 @@ export class ReadyMessages implements Ready {
   /** Waits for up to `max` payloads; see {@link Taker.wait}. */
   async take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     this.checkTaking();
-    const { plainTakes, counters } = this.#parts;
+    const { plainTakes } = this.#parts;
     plainTakes.noteBegun();
     try {
-      const taken = await this.#taking.during(() => this.#take(max, options));
-      counters.taken += taken.length;
-      return taken;
+      return await this.#taking.during(() => this.#take(max, options));
     } finally {
       plainTakes.noteDone();
     }
@@ -97,20 +95,39 @@ export class ReadyMessages implements Ready {
   }
 
   /** Takes up to `max` payloads without waiting; see {@link ReadyList.pop}. */
-  async pop(max: number, call?: Call): Promise<readonly Buffer[]> {
-    const payloads: Buffer[] = [];
+  async pop(max: number, call?: Call): Promise<readonly Taken[]> {
+    const taken: Taken[] = [];
     let failure: unknown;
     for (const part of await this.#rotated(call)) {
-      if (payloads.length >= max) break;
+      if (taken.length >= max) break;
       try {
-        payloads.push(...(await part.ready.pop(max - payloads.length, call)));
+        taken.push(...(await part.ready.pop(max - taken.length, call)));
       } catch (error) {
         // Nobody else has the payloads taken so far, and other partitions may be reachable.
         failure ??= error;
       }
     }
-    if (payloads.length === 0 && failure !== undefined) throw failure;
-    return payloads;
+    if (taken.length === 0 && failure !== undefined) throw failure;
+    return taken;
+  }
+
+  /**
+   * Puts payloads back, oldest first, each to the head of its LIST; if the queue no longer has that partition, behind what is
+   * ready in another one. Never rejects; resolves once this process holds none of them.
+   */
+  async putBack(messages: readonly Taken[]): Promise<void> {
+    const bySource = grouped(messages, ({ source }) => source.ready);
+    const puts = Array.from(bySource, async ([ready, some]) => {
+      const part = this.#parts.active.find(({ queue: { keys } }) => keys.ready === ready);
+      if (part !== undefined) return await part.ready.putBack(some);
+      try {
+        await this.push(some.map(({ payload }) => payload));
+      } catch (error) {
+        const doing = `gave up giving back ${some.length} message(s) to ${this.#name}`;
+        this.#parts.first.queue.report(new RedisError(doing, error));
+      }
+    });
+    await Promise.all(puts);
   }
 
   /** Puts payloads at the end. A push that is sent again stores them twice. */
@@ -247,7 +264,7 @@ export class ReadyMessages implements Ready {
       parts,
       work: server.troubles.work(),
       wait: (max, options) => taker.wait(max, options),
-      putBack: (messages) => taker.putBack(messages),
+      putBack: (messages) => void taker.putBack(messages),
     };
   }
 }

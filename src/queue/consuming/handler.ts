@@ -15,6 +15,9 @@ export interface HandlerContext {
 /** Called with each payload. The next call follows once it has returned and its promise is settled. */
 export type PlainHandler<T> = (payload: T, context: HandlerContext) => unknown;
 
+/** Called with several payloads at once. */
+export type PlainBatchHandler<T> = (payloads: readonly T[], context: HandlerContext) => unknown;
+
 /** Called with what a handler threw, and with the handler's payload. */
 export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
 

@@ -14,6 +14,11 @@ export interface TakeManyOptions extends CallOptions {
    * refused. Defaults to no limit.
    */
   readonly timeout?: number;
+  /**
+   * How long to wait for more messages from the first one on, in milliseconds, until there are `limit`. A plain queue's
+   * messages have left Redis by then: if the process dies while it waits, they are lost. Defaults to 0: what is there.
+   */
+  readonly wait?: number;
 }
 
 /** Options of `subscribe`, which a reliable queue extends. `T` is what the handler gets. */
@@ -31,13 +36,27 @@ export interface SubscribeOptions<T = unknown> {
   readonly onError?: OnHandlerError<T>;
 }
 
+/** Options of `subscribeBatch`, which a reliable queue extends. `Input` is what the handler gets. */
+export interface BatchOptions<Input = unknown> extends SubscribeOptions<Input> {
+  /** The most messages per call of the handler: 1 to 10,000. */
+  readonly limit: number;
+  /**
+   * How long a batch waits to fill up, from its first message on, in milliseconds. The handler gets `limit` messages, or
+   * fewer when the time is over. One batch is filled at a time. Those of a plain queue have left Redis by then: if the
+   * process dies while it waits, they are lost. Each batch that is not full costs a few commands more. Defaults to 0: as many
+   * as are there.
+   */
+  readonly wait?: number;
+}
+
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
-  checkOptions("takeMany option", options, ["limit", "timeout", "signal"]);
-  const { limit, timeout, signal } = options;
+  checkOptions("takeMany option", options, ["limit", "timeout", "wait", "signal"]);
+  const { limit, timeout, wait, signal } = options;
   checkSignal(signal);
   checkWhole("limit", limit, 1, MAX_AT_ONCE);
   if (timeout !== undefined) checkDuration("timeout", timeout, { endless: "leave it out" });
+  if (wait !== undefined) checkDuration("wait", wait);
   return options;
 }
 
@@ -58,6 +77,22 @@ export function checkSubscribe<Options extends Pick<SubscribeOptions, "concurren
 }
 
 /**
+ * Checks the options of a subscription of batches, and adds the defaults.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
+export function checkBatch<Options extends BatchOptions<any>>(
+  options: Options,
+  more: readonly string[] = [],
+): Options & { readonly concurrency: number; readonly wait: number } {
+  const checked = checkSubscribe(options, ["limit", "wait", ...more]);
+  const { limit, wait = 0 } = options;
+  checkWhole("limit", limit, 1, MAX_AT_ONCE);
+  checkDuration("wait", wait);
+  return { ...checked, wait };
+}
+
+/**
  * Checks the options of a subscription that consumes exclusively.
  *
  * @throws {TypeError} if they set a concurrency: there is one handler for each partition that the process holds.
@@ -73,4 +108,4 @@ export function checkExclusiveSubscribe(
 }
 
 /** The largest number of messages that one call takes, which limits what a single pop costs Redis. */
-export const MAX_AT_ONCE = 10_000;
+const MAX_AT_ONCE = 10_000;

@@ -1,6 +1,7 @@
 import { ClosedError, type DecodeError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { takes, tracedQuietly, type TakeEvent } from "../../observe/events.ts";
+import { takeBatch, type BatchWait } from "../../queue/consuming/batch.ts";
 import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
@@ -107,9 +108,9 @@ export class Consuming<T> {
   }
 
   /** Takes deliveries that the caller settles within the lease timeout or extends; none if none came in time. */
-  async take(limit: number, wait: WaitOptions): Promise<Delivery<T>[]> {
+  async take(limit: number, options: BatchWait): Promise<Delivery<T>[]> {
     this.#checkShared();
-    const taken = await this.#takeForUser(limit, wait);
+    const taken = await this.#takeForUser(limit, options);
     for (const { held } of taken) {
       held.isGiven = true;
       held.isByHand = true;
@@ -134,7 +135,7 @@ export class Consuming<T> {
 
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     this.#checkShared();
-    const { limit, concurrency, onError } = checkBatchSubscribe(options);
+    const { limit, wait, concurrency, onError } = checkBatchSubscribe(options);
     this.#reach.group.checkTaking();
     const calls = handlingBy<T, readonly Delivery<T>[]>({
       ...this.#host,
@@ -142,7 +143,7 @@ export class Consuming<T> {
       call: handler,
       onError,
     });
-    return this.#attend(new Subscription(this.#handling(limit, calls, concurrency)));
+    return this.#attend(new Subscription(this.#handling(limit, calls, concurrency, wait)));
   }
 
   route(
@@ -175,7 +176,7 @@ export class Consuming<T> {
     const take = async (signal: AbortSignal) => {
       limitLast();
       for (;;) {
-        [last] = await this.#takeForUser(1, { timeout: Infinity, signal });
+        [last] = await this.#takeForUser(1, { timeout: Infinity, wait: 0, signal });
         if (last !== undefined) {
           last.held.isGiven = true;
           return last.delivery;
@@ -195,31 +196,55 @@ export class Consuming<T> {
   }
 
   /** As {@link #take}, for calls of the user; also publishes a {@link TakeEvent}. */
-  async #takeForUser(limit: number, wait: WaitOptions): Promise<readonly Delivered<T>[]> {
-    if (!takes.hasSubscribers) return await this.#take(limit, wait);
+  async #takeForUser(limit: number, options: BatchWait): Promise<readonly Delivered<T>[]> {
+    if (!takes.hasSubscribers) return await this.#take(limit, options);
     const event: TakeEvent = { queue: this.#open.queue.name, group: this.#settler.group };
     return await tracedQuietly(takes, event, async () => {
-      const taken = await this.#take(limit, wait);
+      const taken = await this.#take(limit, options);
       event.messages = taken.map(deliveredMessageOf);
       return taken;
     });
   }
 
   /**
-   * Takes up to `limit` messages as soon as there is one; none if none came in time. A message that the codec cannot
-   * decode becomes a dead letter, and one that another process has been given meanwhile is dropped; the wait goes on.
+   * Takes up to `limit` messages; none if the first did not come in time. A message that the codec cannot decode becomes a
+   * dead letter, and one that was revoked or that another process has been given meanwhile is dropped; if none is left, the
+   * wait goes on.
    */
-  async #take(limit: number, { signal, timeout }: WaitOptions): Promise<readonly Delivered<T>[]> {
+  async #take(
+    limit: number,
+    { signal, timeout, wait }: BatchWait,
+  ): Promise<readonly Delivered<T>[]> {
     const startedAt = timeout === Infinity ? 0 : queueTime.now();
     let left = timeout;
     for (;;) {
-      const taken = await this.#reach.group.take(limit, { signal, timeout: left });
-      let delivered: readonly Delivered<T>[] = this.#deliverAll(taken);
+      const taken = await this.#gather(limit, { signal, timeout: left, wait });
+      let delivered: readonly Delivered<T>[] = this.#deliverAll(
+        wait === 0 ? taken : taken.filter(isHeld),
+      );
       if (delivered.some(({ held }) => held.isInDoubt))
         delivered = await this.#settler.confirmed(delivered, { signal });
       if (delivered.length > 0 || taken.length === 0) return delivered;
       left = Math.max(0, timeout - (queueTime.now() - startedAt));
     }
+  }
+
+  /**
+   * Takes up to `limit` messages; with a `wait`, some may be held no more. While they wait they are in flight, and their leases
+   * are kept. If that is cut short, they go back as if they had never been taken.
+   */
+  #gather(limit: number, options: BatchWait): Promise<readonly Held[]> {
+    const { group } = this.#reach;
+    if (options.wait === 0) return group.take(limit, options);
+    return takeBatch(limit, options, {
+      take: (max, wait) => this.#reach.group.take(max, wait),
+      // A suspect is handed out alone, so nothing else comes.
+      roomIn: (batch) => (batch.some(isSuspect) ? 0 : limit - countHeld(batch)),
+      giveBack: (batch) => {
+        for (const held of batch) void held.group.settlements.release(held);
+      },
+      endsWhole: false,
+    });
   }
 
   #deliverAll(taken: readonly Held[]): readonly Delivered<T>[] {
@@ -288,18 +313,29 @@ export class Consuming<T> {
 
   /**
    * Calls `handle` with up to `size` deliveries at a time. They are made just before, so that Redis gets what the first
-   * of many has settled while the last are decoded.
+   * of many has settled while the last are decoded. Batches that wait are filled one by one, so none waits for what another has.
    */
-  #handling(size: number, { handle, awaits }: Calls<T>, concurrency: number): Handling<Piece> {
+  #handling(
+    size: number,
+    { handle, awaits }: Calls<T>,
+    concurrency: number,
+    wait = 0,
+  ): Handling<Piece> {
     const { name, report } = this.#open.queue;
+    const takeBatchOf = async (options: WaitOptions) => {
+      const batch = (await this.#gather(size, { ...options, wait })).filter(isHeld);
+      return batch.length === 0 ? [] : [batch];
+    };
     return {
       queue: name,
       report,
       concurrency,
       perLoop: concurrency,
       takes: this.#open.joinTakes(),
-      take: async ({ max, ...wait }) =>
-        inPieces(await this.#reach.group.take(max * size, wait), size),
+      take: async ({ max, ...options }) =>
+        wait > 0
+          ? await takeBatchOf(options)
+          : inPieces(await this.#reach.group.take(max * size, options), size),
       handle: (piece, closing) => {
         const delivered = this.#deliverAll(piece);
         return delivered.length === 0 ? DONE : handle(delivered, closing);
@@ -341,6 +377,18 @@ export class Consuming<T> {
     void consumer.ended.then(() => consumers.delete(consumer));
     return consumer;
   }
+}
+
+function isHeld(held: Held): boolean {
+  return held.isHeld;
+}
+
+function isSuspect(held: Held): boolean {
+  return held.isSuspect;
+}
+
+function countHeld(all: readonly Held[]): number {
+  return all.reduce((count, held) => count + (held.isHeld ? 1 : 0), 0);
 }
 
 /** Cuts a list into pieces of `size` elements, the last of which may be shorter. */

@@ -1,7 +1,8 @@
-import { checkFunction, checkWhole } from "../../queue/checks.ts";
+import { checkFunction } from "../../queue/checks.ts";
 import {
+  checkBatch,
   checkSubscribe,
-  MAX_AT_ONCE,
+  type BatchOptions,
   type SubscribeOptions,
 } from "../../queue/consuming/take-options.ts";
 import type { Delivery } from "./delivery.ts";
@@ -18,13 +19,8 @@ export interface ReliableSubscribeOptions<T = unknown> extends SubscribeOptions<
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }
 
-/** Options of `subscribeBatch`, besides those of any queue's `subscribe`. A handler gets several deliveries. */
-export interface BatchSubscribeOptions<T = unknown> extends SubscribeOptions<
-  readonly Delivery<T>[]
-> {
-  /** The most messages per call of the handler: 1 to 10,000. */
-  readonly limit: number;
-}
+/** Options of a reliable queue's `subscribeBatch`. Its handler gets several deliveries. */
+export interface BatchSubscribeOptions<T = unknown> extends BatchOptions<readonly Delivery<T>[]> {}
 
 /** Options of `route`. */
 export interface RouteOptions<T = unknown> extends ReliableSubscribeOptions<T> {
@@ -49,10 +45,8 @@ export function checkReliableSubscribe<T>(
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkBatchSubscribe<T>(
   options: BatchSubscribeOptions<T>,
-): BatchSubscribeOptions<T> & { readonly concurrency: number } {
-  const checked = checkSubscribe(options, ["limit"]);
-  checkWhole("limit", options.limit, 1, MAX_AT_ONCE);
-  return checked;
+): BatchSubscribeOptions<T> & Required<Pick<BatchSubscribeOptions<T>, "concurrency" | "wait">> {
+  return checkBatch(options);
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */

@@ -1509,6 +1509,16 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     (its) => its.reliable.subscribeBatch(() => {}, { max: 10 } as never),
     ["subscribe option", "must be one of concurrency", 'got "max"', "did you mean limit?"],
   ],
+  [
+    "maxWait of a batch",
+    (its) => its.blocking.subscribeBatch(() => {}, { limit: 10, maxWait: 500 } as never),
+    ["subscribe option", "must be one of concurrency", 'got "maxWait"', "did you mean wait?"],
+  ],
+  [
+    "a batch that waits for ever",
+    (its) => its.blocking.subscribeBatch(() => {}, { limit: 10, wait: Infinity }),
+    ["wait", "must be between 0 and 946728000000 ms (30 years)", "got Infinity"],
+  ],
   // Deliveries and dead letters.
   [
     "a delay for nack",

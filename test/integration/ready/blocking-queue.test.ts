@@ -332,7 +332,7 @@ describe("options", () => {
   test.each<[unknown, string]>([
     [
       { limit: 1, timeOut: 5 },
-      'takeMany option must be one of limit, timeout, signal, got "timeOut"; did you mean timeout?',
+      'takeMany option must be one of limit, timeout, wait, signal, got "timeOut"; did you mean timeout?',
     ],
     [undefined, "takeMany options must be an object, got undefined"],
     [10, "takeMany options must be an object, got 10"],

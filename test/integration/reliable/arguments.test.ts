@@ -77,6 +77,7 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
       "timeout",
       NOT_DURATIONS.filter((value) => value !== Infinity),
     ).map((options) => [{ limit: 1, ...options }]),
+    ...withOption("wait", NOT_DURATIONS).map((options) => [{ limit: 1, ...options }]),
   ],
   subscribe: [
     ...NOT_FUNCTIONS.map((handler) => [handler]),
@@ -90,6 +91,7 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...withOption("concurrency", NOT_COUNTS).map((options) => [nothing, { limit: 1, ...options }]),
     [nothing, { limit: 1, onError: "x" }],
     ...withOption("limit", NOT_COUNTS).map((options) => [nothing, options]),
+    ...withOption("wait", NOT_DURATIONS).map((options) => [nothing, { limit: 1, ...options }]),
     [nothing, { limit: 1, orderBy: nothing }],
   ],
   route: [

@@ -17,6 +17,7 @@ const RELIABLE = ["codec", "partitions", "group", "leaseTimeout", "maxAttempts",
 const CLIENT = ["redis", "codec", "callTimeout", "unreachableTimeout"];
 const SCHEDULE = ["every", "phase", "cron", "payload", "timeZone", "startAt", "endAt", "limit"];
 const BACKFILL = ["from", "to", "limit", "dryRun", "signal"];
+const BATCH = ["concurrency", "onError", "limit", "wait"];
 const RETRY = ["initial", "factor", "max", "jitter"];
 
 describe("an unknown option", () => {
@@ -81,6 +82,10 @@ describe("an unknown option", () => {
     ["start", CLIENT, "; start is an option of getReliableQueue"],
     ["endDate", SCHEDULE, "; did you mean endAt?"],
     ["until", BACKFILL, "; did you mean to?"],
+    ["maxWait", BATCH, "; did you mean wait?"],
+    ["lingerMs", BATCH, "; did you mean wait?"],
+    ["batchTimeout", CLIENT, "; use wait, an option of takeMany and subscribeBatch"],
+    ["maxWait", CLIENT, "; maxWait is an option of an offer"],
     ["keepHandled", CLIENT, "; keepHandled is an option of getReliableQueue"],
     ["onlyIf", SCHEDULE, "; onlyIf is an option of an offer"],
     ["groupId", RELIABLE, "; did you mean group?"],
@@ -108,10 +113,11 @@ test("each option that is suggested is one in docs/guide/options.md, as is each 
   ).toEqual([]);
 });
 
-test("no name is one of our own options, except delay, start and timeout, which have several places", () => {
+test("no name is one of our own options, except those that have several places", () => {
+  const several = ["start", "timeout", "maxwait"];
   const ours = Object.keys(OWNERS).map((name) => name.toLowerCase());
   const doubled = BROUGHT.flatMap(({ names }) =>
-    names.filter((name) => ours.includes(name) && name !== "start" && name !== "timeout"),
+    names.filter((name) => ours.includes(name) && !several.includes(name)),
   );
   expect(doubled).toEqual([]);
 });
