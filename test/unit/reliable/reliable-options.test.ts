@@ -88,7 +88,11 @@ describe("options of subscriptions", () => {
     expect(checkReliableSubscribe({})).toEqual({ concurrency: 1 });
     const all = { concurrency: 10_000, onError: nothing, orderBy };
     expect(checkReliableSubscribe(all)).toEqual(all);
-    expect(checkBatchSubscribe({ limit: 10_000 })).toEqual({ limit: 10_000, concurrency: 1 });
+    expect(checkBatchSubscribe({ limit: 10_000 })).toEqual({
+      limit: 10_000,
+      concurrency: 1,
+      wait: 0,
+    });
     expect(checkRoute({})).toEqual({ concurrency: 1, unknown: "reject" });
     for (const unknown of ["reject", "ack", "leave"] as const) {
       expect(checkRoute({ unknown, orderBy })).toEqual({ unknown, orderBy, concurrency: 1 });
