@@ -46,8 +46,10 @@ export interface Route {
   readonly POST?: CallHandler;
 }
 
-/** The API, by the path behind `api/`. `:q` stands for the name of a queue. */
-const ROUTES: Readonly<Record<string, Route>> = {
+/**
+ * The API, by the path behind `api/`. `:q` stands for the name of a queue. `docs/guide/dashboard-api.md` documents it.
+ */
+export const ROUTES: Readonly<Record<string, Route>> = {
   session: {
     GET: ({ running: { settings, inspector } }) => ({
       readOnly: settings.readOnly,
