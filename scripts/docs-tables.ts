@@ -7,6 +7,16 @@ import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
 import { access, commands } from "./docs-access.ts";
+import { aheadTable } from "./figures/ahead.ts";
+import { figuresPage, PATH as FIGURES } from "./figures/page.ts";
+import {
+  aloneTable,
+  clusterTable,
+  memoryTable,
+  restingTable,
+  speedTable,
+} from "./figures/sizing.ts";
+import { figureTable } from "./figures/tables.ts";
 
 // Writes the tables of the documentation that repeat the code. `npm run docs` calls it.
 
@@ -16,11 +26,35 @@ const FENCE = "```";
 
 type Make = () => string | Promise<string>;
 
+/** What most people compare: a reliable queue beside BullMQ. */
+const ACKNOWLEDGED = {
+  of: "compare acknowledged",
+  columns: { "delayline-reliable": "Delayline", bullmq: undefined },
+};
+
 /** The tables and blocks of code of each page. Each stands behind a comment that names it, up to the next empty line. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   "docs/project/internals.md": { places, rooms, keys },
   "docs/guide/prometheus.md": { gauges },
   "docs/operations/setting-up.md": { access, commands },
+  "docs/benchmarks.md": {
+    acknowledged: () => figureTable({ of: "compare acknowledged" }),
+    lateness: () => figureTable({ of: "compare lateness", rows: /^lateness/ }),
+    delayed: () => figureTable({ of: "compare delayed", rows: /^(?:script|lateness p99|longest)/ }),
+    burst: () => figureTable({ of: "compare burst" }),
+    offers: () => figureTable({ of: "compare offers" }),
+    memory: () => figureTable({ of: "compare memory" }),
+    ahead: aheadTable,
+  },
+  "docs/operations/sizing.md": {
+    memory: memoryTable,
+    speed: speedTable,
+    alone: aloneTable,
+    resting: restingTable,
+    cluster: clusterTable,
+  },
+  "README.md": { figures: () => figureTable({ ...ACKNOWLEDGED, rows: /^(?:handled|Redis)/ }) },
+  "docs/delayline-or-bullmq.md": { figures: () => figureTable(ACKNOWLEDGED) },
 };
 
 /** Returns a page as it has to be. */
@@ -77,4 +111,5 @@ function rooms(): string {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const path of Object.keys(TABLES)) writeFileSync(ROOT + path, await pageWithTables(path));
+  writeFileSync(ROOT + FIGURES, await figuresPage());
 }

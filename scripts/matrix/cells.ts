@@ -64,7 +64,7 @@ const REACHES = {
 
 export type AttackName = keyof typeof REACHES;
 
-export const ATTACKS = Object.keys(REACHES) as AttackName[];
+const ATTACKS = Object.keys(REACHES) as AttackName[];
 
 /** One run of the matrix, on some server. */
 export interface Cell {

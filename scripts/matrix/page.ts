@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { format, resolveConfig } from "prettier";
-import { allCells, ATTACKS, isOn, nameOf, type AttackName } from "./cells.ts";
+import { ABOUT } from "./about.ts";
+import { allCells, isOn, nameOf, type AttackName } from "./cells.ts";
 import type { Result } from "./results.ts";
 import { SERIES, seriesOf } from "./series.ts";
 
@@ -13,7 +14,11 @@ import { SERIES, seriesOf } from "./series.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** The pages that show results. */
-export const PAGES: readonly string[] = ["docs/reliability.md", "README.md"];
+export const PAGES: readonly string[] = [
+  "docs/reliability.md",
+  "docs/project/attacks.md",
+  "README.md",
+];
 
 /** Writes the results into all pages. */
 export async function writePages(results: readonly Result[]): Promise<void> {
@@ -32,22 +37,30 @@ export async function filledPage(path: string, results: readonly Result[]): Prom
 }
 
 function part(name: string, results: readonly Result[]): string {
-  if (name === "headline") return `**${headline(results)}**`;
-  if (name === "readme")
-    return `[A matrix of attacks](https://github.com/delayline/delayline/blob/main/docs/reliability.md): ${headline(results)}`;
-  if (name === "summary") return summary(results);
-  if (name === "faults") return faults(results);
-  if (name === "runs") return runs(results);
-  if (!ATTACKS.includes(name as AttackName)) throw new Error(`there is no attack "${name}"`);
-  return attackTable(name as AttackName, results);
+  const make = PARTS[name];
+  if (make === undefined) throw new Error(`there is no part "${name}"`);
+  return make(results);
 }
+
+const PARTS: Readonly<Record<string, (results: readonly Result[]) => string>> = {
+  headline: (results) => `**${headline(results)}**`,
+  readme: (results) =>
+    `[A matrix of attacks](https://github.com/delayline/delayline/blob/main/docs/reliability.md): ${headline(results)}`,
+  servers: byServer,
+  attacks: byAttack,
+  details,
+  faults,
+  runs,
+};
+
+const ALL = Object.keys(ABOUT) as AttackName[];
 
 /** The result of all cells in one sentence. */
 function headline(results: readonly Result[]): string {
   const { messages, strikes, lost, twice, early, unwanted, disordered } = sumOf(results);
   const attacks = unique(results.map(({ cell }) => cell.replace(/\/.*/, ""))).length;
   return (
-    `${results.length} runs (${daysOf(results)}), ${count(attacks)} kinds of attack, ${count(strikes)} strikes, ` +
+    `${results.length} runs (${daysOf(results)}, ${unique(results.map(({ commit }) => commit)).join(", ")}), ${count(attacks)} kinds of attack, ${count(strikes)} strikes, ` +
     `${count(messages)} messages: ${count(lost)} lost, ${count(twice)} delivered twice, ` +
     `${count(early)} early, ${count(unwanted)} against their condition, ` +
     `${count(disordered)} out of order that should not have been.`
@@ -61,8 +74,31 @@ function daysOf(results: readonly Result[]): string {
   return last === undefined ? first : `${first} to ${last}`;
 }
 
+/** A row for each attack, of all queues, topologies and servers together. */
+function byAttack(results: readonly Result[]): string {
+  const rows = ALL.map((attack) => {
+    const some = results.filter(({ cell }) => cell.startsWith(`${attack}/`));
+    const { title } = ABOUT[attack];
+    const anchor = title
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, "")
+      .replaceAll(" ", "-");
+    const link = `[${title.toLowerCase()}](project/attacks.md#${anchor})`;
+    return [link, count(some.length), count(sumOf(some).strikes), ...figuresOf(some)];
+  });
+  return table(["attack", "runs", "strikes", ...FIGURES], rows);
+}
+
+/** What each attack does, and a row for each queue and topology. */
+function details(results: readonly Result[]): string {
+  return ALL.map(
+    (attack) =>
+      `## ${ABOUT[attack].title}\n\n${ABOUT[attack].text}\n\n${attackTable(attack, results)}`,
+  ).join("\n\n");
+}
+
 /** A row for each server. */
-function summary(results: readonly Result[]): string {
+function byServer(results: readonly Result[]): string {
   const rows = SERIES.map((series) => {
     const some = results.filter((result) => seriesOf(result) === series);
     const versions = unique(some.map(({ server }) => server)).join(", ") || series;

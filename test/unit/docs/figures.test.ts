@@ -1,80 +1,119 @@
-import { existsSync, readFileSync } from "node:fs";
-import { expect, test } from "vitest";
-import type { Summary } from "../../../scripts/bench/figure.ts";
-import { format } from "../../../scripts/bench/table.ts";
-import { allPages, prose, readPage, ROOT, tableUnder } from "./pages.ts";
+import { readdirSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { ageOf, hasHistory, isCommit } from "../../../scripts/figures/history.ts";
+import { figuresPage, PATH } from "../../../scripts/figures/page.ts";
+import { FOLDER, newest, newestResults } from "../../../scripts/figures/results.ts";
+import { figureOf } from "../../../scripts/figures/tables.ts";
+import { readResults } from "../../../scripts/matrix/results.ts";
+import { allPages, prose, readPage, ROOT } from "./pages.ts";
 
-const PAGE = readPage("docs/benchmarks.md");
-const ORIGINS = tableUnder(PAGE, "When, and of which code");
+// The figures of the pages: tables.test.ts holds the tables against the results.
 
-test("every table of the benchmarks has a date, a commit and its raw results, if they were kept", () => {
-  const sections = PAGE.text.split(/^## /m).slice(1);
-  const measured = sections.filter((text) => /^\|.*-:/m.test(text));
-  const titles = measured.map((text) => text.slice(0, text.indexOf("\n")));
-  expect(ORIGINS.flatMap(([figures = ""]) => figures.split(", ")).toSorted()).toEqual(
-    titles.toSorted(),
+const BENCHMARKS = readPage("docs/benchmarks.md").text;
+const CONTESTS = [...newestResults().values()].filter(({ name }) => name.startsWith("compare "));
+
+/** Days by which the code may be newer than the figures of the README. */
+const MOST_DAYS = 14;
+
+test("the page of all figures is up to date: `npm run docs` writes it", async () => {
+  expect(readPage(PATH).text).toBe(await figuresPage());
+});
+
+test("each file of results is the newest of something", () => {
+  const shown = new Set([...newestResults().values()].map(({ file }) => file));
+  expect(readdirSync(ROOT + FOLDER).filter((file) => !shown.has(file))).toEqual([]);
+});
+
+test("no library lost a message, as the page says", () => {
+  const counts = CONTESTS.flatMap(({ name, columns }) =>
+    columns.flatMap(({ title, figures }) =>
+      figures
+        .filter((figure) => figure.name.startsWith("lost") && figure.median !== null)
+        .map(({ max }) => ({ name, title, max })),
+    ),
   );
-  for (const [, date, commits = "", raw = ""] of ORIGINS) {
-    expect(date).toMatch(/^\d{4}-\d\d-\d\d$/);
-    for (const commit of commits.split(", ")) expect(commit).toMatch(/^[\da-f]{7,8}$/);
-    const [, file] = /\((benchmarks\/results\/.*?)\)/.exec(raw) ?? [];
-    if (file === undefined) continue;
-    expect(existsSync(`${ROOT}docs/${file}`)).toBe(true);
-    expect(file).toContain(`-${date}-${commits}.json`);
-  }
+  expect(counts.length).toBeGreaterThan(20);
+  expect(counts.filter(({ max }) => max !== 0)).toEqual([]);
 });
 
-/** The contests, and the files of their raw results. */
-const CONTESTS = ORIGINS.flatMap(([figures = "", , , raw = ""]) => {
-  const [, file] = /\((benchmarks\/results\/compare-.*?)\)/.exec(raw) ?? [];
-  return file === undefined ? [] : figures.split(", ").map((contest) => [contest, file] as const);
+describe("what the benchmarks say in short", () => {
+  test("acknowledged work", () => {
+    const ours = medianOf("compare acknowledged", "handled", "delayline-reliable");
+    expect(BENCHMARKS).toMatch(/nine times .* as BullMQ's, and four times .* as bee-queue's/s);
+    expect(Math.round(ours / medianOf("compare acknowledged", "handled", "bullmq"))).toBe(9);
+    expect(Math.round(ours / medianOf("compare acknowledged", "handled", "bee-queue"))).toBe(4);
+  });
+
+  test("lateness", () => {
+    expect(BENCHMARKS).toContain("one to two milliseconds in the median");
+    for (const peer of ["delayline", "delayline-reliable"]) {
+      for (const rate of ["10/s", "200/s", "2,000/s"]) {
+        const { median } = figureOf("compare lateness", `lateness p50, ${rate}`, peer);
+        expect(median).toBeGreaterThan(1);
+        expect(median).toBeLessThan(2);
+      }
+    }
+  });
+
+  test("a million delayed", () => {
+    expect(BENCHMARKS).toMatch(
+      /\*\*A million delayed\*\* cost about as much per message as ten thousand/,
+    );
+    for (const peer of ["delayline", "delayline-reliable"]) {
+      const of = (delayed: string) =>
+        medianOf("compare delayed", `Redis processor time per message, ${delayed} delayed`, peer);
+      expect(of("1,000,000") / of("10,000")).toBeLessThan(1.1);
+    }
+  });
+
+  test("a burst", () => {
+    const pings = ["delayline", "delayline-reliable"].map((peer) =>
+      medianOf("compare burst", "longest PING", peer),
+    );
+    const [, said] = /another client of the same Redis by (\d+) ms at most/.exec(BENCHMARKS) ?? [];
+    expect(Number(said)).toBe(Math.ceil(Math.max(...pings)));
+  });
+
+  test("memory", () => {
+    const { median } = figureOf("compare memory", "payload of 100 B");
+    expect(BENCHMARKS).toContain(`${Math.round(median)} bytes for a delayed message of 100 bytes`);
+    expect(median / medianOf("compare memory", "payload of 100 B", "bullmq")).toBeCloseTo(1 / 3, 1);
+  });
 });
 
-test.each(CONTESTS)("the table of %s holds the medians of its raw results", (contest, file) => {
-  const { results } = JSON.parse(readFileSync(`${ROOT}docs/${file}`, "utf8")) as {
-    results: { name: string; figures: Record<string, Summary[]> }[];
-  };
-  const measured = results.filter(({ name }) => name === contest);
-  const all = measured.flatMap(({ figures }) => Object.values(figures).flat());
-  for (const [row = "", ...cells] of tableUnder(PAGE, contest)) {
-    // Without a median, a note says why.
-    const medians = all.filter(({ name, median }) => name === row && (median as unknown) !== null);
-    const told = medians.map(({ median, unit }) => format(median, unit));
-    const shown = cells
-      .filter((cell) => /^\d/.test(cell))
-      .map((cell) => cell.replace(/(?: \(|, \d[\d,]* falling).*/, ""));
-    expect(told).toEqual(expect.arrayContaining(shown));
-  }
-});
+describe.skipIf(!hasHistory())(
+  "the history (a clone without it, or with a part, cannot tell)",
+  () => {
+    test("every commit that a page names beside a date is there", () => {
+      const named = allPages().flatMap((page) =>
+        Array.from(
+          prose(page).matchAll(/\d{4}-\d\d-\d\d, ([\da-f]{7,10})\b/g),
+          ([, commit = ""]) => ({
+            page: page.path,
+            commit,
+          }),
+        ),
+      );
+      expect(named.length).toBeGreaterThan(10);
+      expect(named.filter(({ commit }) => !isCommit(commit))).toEqual([]);
+    });
 
-test.each([
-  ["README.md", "Delayline"],
-  ["docs/delayline-or-bullmq.md", "Figures"],
-])("the figures of %s are those of the benchmarks", (path, heading) => {
-  const rows = tableUnder(readPage(path), heading);
-  expect(rows.length).toBeGreaterThan(1);
-  expect(tableUnder(PAGE, "acknowledged")).toEqual(expect.arrayContaining(rows));
-});
+    test("a commit that is not there is found", () => {
+      expect(isCommit("0123456789")).toBe(false);
+      expect(ageOf("compare acknowledged", "0123456789")).toBeUndefined();
+    });
 
-test("the memory of a message is what was measured, wherever it is told", () => {
-  const { results } = JSON.parse(
-    readFileSync(`${ROOT}docs/benchmarks/results/goals-memory-2026-11-23-6dccfdf.json`, "utf8"),
-  ) as { results: { figures: { name: string; median: number }[] }[] };
-  const bytesOf = (place: string, size: number) => {
-    const figures = results.flatMap((one) => one.figures);
-    const found = figures.find(({ name }) => name === `${place}, payload ${size} B`);
-    return Math.round(found?.median ?? NaN);
-  };
-  const places = ["delayed", "ready", "retrying"];
-  const sizing = tableUnder(readPage("docs/operations/setting-up.md"), "Memory and sizing");
-  for (const [i, size] of [100, 1024].entries()) {
-    const measured = places.map((place) => bytesOf(place, size));
-    const [, delayed = "", , ready = "", retrying = ""] = sizing[i] ?? [];
-    expect(numbers([delayed, ready, retrying])).toEqual(measured);
-    const column = tableUnder(PAGE, "memory by place").map((row) => row[i + 1] ?? "");
-    expect(numbers(column)).toEqual(measured);
-  }
-});
+    test(`the README's figures are at most ${MOST_DAYS} days older than the code: \`npm run docs:figures\``, () => {
+      const matrix = new Set(readResults().map(({ commit }) => commit));
+      const commits = [newest("compare acknowledged").commit, ...matrix];
+      for (const commit of commits) {
+        expect(readPage("README.md").text).toContain(commit);
+        const { days } = ageOf("compare acknowledged", commit) ?? { days: Infinity };
+        expect([commit, days <= MOST_DAYS]).toEqual([commit, true]);
+      }
+    });
+  },
+);
 
 test("every page says the same about how soon other processes obey a pause", () => {
   const told = allPages().flatMap((page) =>
@@ -87,6 +126,6 @@ test("every page says the same about how soon other processes obey a pause", () 
   expect(new Set(told)).toEqual(new Set(["milliseconds"]));
 });
 
-function numbers(cells: readonly string[]): number[] {
-  return cells.map((cell) => Number(cell.replace(/,|[^\d,].*$/g, "")));
+function medianOf(of: string, name: string, peer: string): number {
+  return figureOf(of, name, peer).median;
 }

@@ -55,6 +55,15 @@ test("every page is linked in the index, and that in the README", () => {
   expect([...pages, ...top].filter((path) => !linked.includes(path))).toEqual([]);
 });
 
+test("every page for those who change it is linked in their index", () => {
+  const index = "docs/project/README.md";
+  const linked = linksOf(readPage(index)).map((link) => normalize(`docs/project/${link}`));
+  const own = allPages().map(({ path }) => path);
+  const pages = own.filter((path) => path.startsWith("docs/project/") && path !== index);
+  expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+  expect(pages.length).toBeGreaterThan(5);
+});
+
 test.each([
   ["a file that is not there", "[x](missing.md)", "missing.md"],
   ["a heading that is not there", "# Here\n\n[x](#there)", "#there"],

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
+import { ABOUT } from "../../../scripts/matrix/about.ts";
 import { allCells, isOn, nameOf } from "../../../scripts/matrix/cells.ts";
 import { filledPage, PAGES } from "../../../scripts/matrix/page.ts";
 import { readResults, type Result } from "../../../scripts/matrix/results.ts";
 import { seriesOf } from "../../../scripts/matrix/series.ts";
-import { readPage } from "./pages.ts";
+import { readPage, tableUnder } from "./pages.ts";
 
 const RESULTS = readResults();
 
@@ -11,14 +12,26 @@ test.each(PAGES)("%s shows the results that are kept", async (path) => {
   expect(await filledPage(path, RESULTS)).toBe(readPage(path).text);
 });
 
-test("each attack of the matrix has a table, and the README has its line", () => {
+test("each attack of the matrix has a row, and a section with a table", () => {
+  const attacks = new Set(allCells().map(({ attack }) => attack));
+  expect(new Set(Object.keys(ABOUT))).toEqual(attacks);
+  const details = readPage("docs/project/attacks.md");
+  for (const { title } of Object.values(ABOUT)) {
+    expect(tableUnder(details, title).length).toBeGreaterThan(0);
+    expect(readPage("docs/reliability.md").text).toContain(`| [${title.toLowerCase()}](`);
+  }
+});
+
+test("each page shows its parts", () => {
   const shown = PAGES.map((path) => {
     const names = readPage(path).text.matchAll(/<!-- matrix: (.*?) -->/g);
     return Array.from(names, ([, name]) => name);
   });
-  expect(shown[0]).toEqual(expect.arrayContaining(allCells().map(({ attack }) => attack)));
-  expect(shown[0]).toEqual(expect.arrayContaining(["headline", "summary", "faults", "runs"]));
-  expect(shown[1]).toEqual(["readme"]);
+  expect(shown).toEqual([
+    ["headline", "servers", "attacks", "faults"],
+    ["runs", "details"],
+    ["readme"],
+  ]);
 });
 
 test("a result belongs to a cell, and each cell has one for each server at most", () => {
