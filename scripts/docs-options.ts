@@ -100,6 +100,12 @@ export const SECTIONS = [
     about: "`subscribeBatch`, besides those of [any queue](#subscribing).",
   },
   {
+    heading: "A time limit",
+    type: "TimeLimitOptions",
+    about:
+      "`subscribe`, `subscribeBatch` and `route` of a reliable queue. More: [time limits](stopping.md#time-limits).",
+  },
+  {
     heading: "Routes",
     type: "RouteOptions",
     about: "`route`, besides those of [`subscribe`](#subscribing-to-a-reliable-queue).",

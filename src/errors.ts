@@ -24,7 +24,8 @@ export type ErrorCode =
   | "LEFT_RUNNING"
   | "WRONG_HANDLE"
   | "SCHEDULE"
-  | "REVOKED";
+  | "REVOKED"
+  | "TIME_LIMIT";
 
 /** Any of Delayline's errors: in a `switch (error.code)` TypeScript narrows it to the class with that code. */
 export type AnyDelaylineError =
@@ -40,7 +41,8 @@ export type AnyDelaylineError =
   | LeftRunningError
   | WrongHandleError
   | ScheduleError
-  | RevokedError;
+  | RevokedError
+  | TimeLimitError;
 
 /** The base class of Delayline's errors. */
 export class DelaylineError extends Error {
@@ -335,6 +337,31 @@ export class RevokedError extends DelaylineError {
   ) {
     const why = reason === undefined ? "" : `: ${reason}`;
     super("REVOKED", `the message of queue "${queue}" was revoked${why}`);
+  }
+}
+
+/**
+ * The reason of a delivery's signal when its handler has run for its `timeLimit`. A handler that throws it has failed, as with
+ * any other error. If it does not end within `grace` either, it is given up, and this error is reported with `isStuck`: the
+ * attempt has failed, and what the handler still does counts for nothing.
+ */
+export class TimeLimitError extends DelaylineError {
+  static override readonly name: string = "TimeLimitError";
+  declare readonly code: "TIME_LIMIT";
+  /** Whether the handler was given up, since it did not end. */
+  readonly isStuck: boolean;
+
+  /** @internal `grace` is given if it has passed, too. */
+  constructor(
+    readonly queue: string,
+    /** Milliseconds. */
+    readonly timeLimit: number,
+    grace?: number,
+  ) {
+    const what = `a handler of queue "${queue}" has run for its time limit of ${timeLimit} ms`;
+    const stuck = grace === undefined ? "" : ` and for ${grace} ms more, so it was given up`;
+    super("TIME_LIMIT", `${what}${stuck}`);
+    this.isStuck = grace !== undefined;
   }
 }
 

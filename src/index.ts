@@ -77,6 +77,7 @@ export {
   RedisError,
   RevokedError,
   ScheduleError,
+  TimeLimitError,
   WrongHandleError,
   type AnyDelaylineError,
   type ErrorCode,

@@ -27,10 +27,12 @@ export interface QueueCounters {
   /** Messages of a reliable queue that were revoked, wherever they were. */
   readonly revoked: number;
   /**
-   * Handlers that threw or rejected, except those that were cut short when their subscription closed, and those whose message
-   * was revoked.
+   * Handlers that threw or rejected, or did not end in time; except those that were cut short when their subscription closed,
+   * and those whose message was revoked or given to another consumer before it was settled.
    */
   readonly failed: number;
+  /** Handlers of a reliable queue that ran for their `timeLimit`. Those that did not end well after that count as failed, too. */
+  readonly timedOut: number;
   /**
    * Milliseconds from a message's deadline, or with a rate from its turn, until this client moved it. All messages of a
    * batch count as late as the oldest one.
@@ -65,6 +67,7 @@ export class Counters {
   cancelled = 0;
   revoked = 0;
   failed = 0;
+  timedOut = 0;
   readonly systemLateness = new Histogram();
   readonly waited = new Histogram();
   readonly backlogLateness = new Histogram();

@@ -32,6 +32,8 @@ export const OWNERS: Readonly<Record<string, string>> = {
   concurrency: "subscribe",
   onError: "subscribe",
   orderBy: "subscribe of a reliable queue",
+  timeLimit: "subscribe of a reliable queue",
+  grace: "subscribe of a reliable queue",
   unknown: "route",
   limit: "takeMany and subscribeBatch",
   timeout: "takeMany",
@@ -97,6 +99,13 @@ export const BROUGHT: readonly Brought[] = [
       ackTimeout expireInSeconds leaseTime leaseDuration lockLifetime jobTimeout`),
     option: "leaseTimeout",
   },
+  {
+    names:
+      words(`timeout jobTimeout handlerTimeout processTimeout taskTimeout taskTimeLimit softTimeLimit maxDuration maxRuntime
+      maxRunTime maxExecutionTime executionTimeout runTimeout expireInSeconds`),
+    option: "timeLimit",
+  },
+  { names: words("gracePeriod stuckTimeout stopTimeout softLimitGrace"), option: "grace" },
   {
     names: words("delay startAfter delaySeconds countdown delayMs wait"),
     option: "delay",

@@ -20,6 +20,7 @@ import {
   QuarantineError,
   RedisError,
   RevokedError,
+  TimeLimitError,
   ScheduleError,
   WrongHandleError,
   type AnyDelaylineError,
@@ -152,6 +153,12 @@ const samples = [
     error: new RevokedError("orders", "paid"),
     code: "REVOKED",
     message: 'the message of queue "orders" was revoked: paid',
+  },
+  {
+    type: TimeLimitError,
+    error: new TimeLimitError("orders", 1000),
+    code: "TIME_LIMIT",
+    message: 'a handler of queue "orders" has run for its time limit of 1000 ms',
   },
 ];
 
@@ -328,6 +335,8 @@ const told = (error: AnyDelaylineError) => {
       return error.queue;
     case "REVOKED":
       return error.reason;
+    case "TIME_LIMIT":
+      return error.isStuck;
     case "CLOSED":
     case "ENCODE":
       return error.message;

@@ -27,6 +27,7 @@ const NAMES: Readonly<Record<string, { values: readonly string[]; types: readonl
       "RejectError",
       "RevokedError",
       "ScheduleError",
+      "TimeLimitError",
       "WrongHandleError",
       "defineQueue",
       "nextWithin",

@@ -107,8 +107,13 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
   },
   {
     name: "handler_failures_total",
-    help: "Handlers of this process that threw or rejected.",
+    help: "Handlers of this process that threw or rejected, or were given up.",
     of: "failed",
+  },
+  {
+    name: "handler_timeouts_total",
+    help: "Handlers of this process that ran for their timeLimit.",
+    of: "timedOut",
   },
 ];
 

@@ -31,6 +31,7 @@ import {
   type ReliableSubscribeOptions,
   type RouteOptions,
 } from "./subscribe-options.ts";
+import type { TimeLimit } from "./time-limit.ts";
 import { queueTime } from "../../time/runtime.ts";
 
 /** The open queue of a handle. */
@@ -120,28 +121,29 @@ export class Consuming<T> {
   }
 
   subscribe(handler: ReliableHandler<T>, options: ReliableSubscribeOptions<T>): Subscription {
-    const { concurrency, onError, orderBy } = checkReliableSubscribe(options);
+    const { concurrency, onError, orderBy, time } = checkReliableSubscribe(options);
     const partitions = this.#partitions;
     if (partitions === undefined) {
-      const calls = this.#single(handler, onError, orderBy);
+      const calls = this.#single(handler, { onError, orderBy, time });
       return this.#attend(new Subscription(this.#handling(1, calls, concurrency)));
     }
     checkExclusiveSubscribe(this.#open.queue.name, options);
     partitions.check();
     // A partition has one handler, and needs no sequences.
-    const handling = this.#handling(1, this.#single(handler, onError), 1);
+    const handling = this.#handling(1, this.#single(handler, { onError, time }), 1);
     return this.#attend(new Subscription(this.#exclusively(partitions, handling)));
   }
 
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     this.#checkShared();
-    const { limit, wait, concurrency, onError } = checkBatchSubscribe(options);
+    const { limit, wait, concurrency, onError, time } = checkBatchSubscribe(options);
     this.#reach.group.checkTaking();
     const calls = handlingBy<T, readonly Delivery<T>[]>({
       ...this.#host,
       inputOf: (delivered) => delivered.map(({ delivery }) => delivery),
       call: handler,
       onError,
+      timeLimit: time,
     });
     return this.#attend(new Subscription(this.#handling(limit, calls, concurrency, wait)));
   }
@@ -151,9 +153,9 @@ export class Consuming<T> {
     options: RouteOptions<T>,
   ): RoutedSubscription {
     this.#checkShared();
-    const { unknown, concurrency, onError, orderBy } = checkRoute(options);
+    const { unknown, concurrency, onError, orderBy, time } = checkRoute(options);
     const routing = new RouteHandling(routes, unknown, this.#settler);
-    const { handle, awaits } = this.#single(routing.handler, onError, orderBy);
+    const { handle, awaits } = this.#single(routing.handler, { onError, orderBy, time });
     const calls = { handle: routing.around(handle), awaits };
     const handling = this.#handling(1, calls, concurrency);
     return this.#attend(new RoutedSubscription(handling, routing.unknown));
@@ -282,8 +284,15 @@ export class Consuming<T> {
 
   #single(
     handler: ReliableHandler<T>,
-    onError: ReliableSubscribeOptions<T>["onError"],
-    orderBy?: ReliableSubscribeOptions<T>["orderBy"],
+    {
+      onError,
+      orderBy,
+      time,
+    }: {
+      readonly onError: ReliableSubscribeOptions<T>["onError"];
+      readonly orderBy?: ReliableSubscribeOptions<T>["orderBy"];
+      readonly time: TimeLimit | undefined;
+    },
   ): Calls<T> {
     this.#reach.group.checkTaking();
     const calls = handlingBy<T, T>({
@@ -291,6 +300,7 @@ export class Consuming<T> {
       inputOf: ([first]) => (first as Delivered<T>).delivery.payload,
       call: (payload, [first]) => handler(payload, (first as Delivered<T>).delivery),
       onError,
+      timeLimit: time,
     });
     if (orderBy === undefined) return calls;
     const sequences = new Sequences();

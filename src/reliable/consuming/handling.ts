@@ -17,6 +17,7 @@ import {
   type Failure,
 } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
+import { LimitedCall, type TimeLimit } from "./time-limit.ts";
 import type { Held } from "../group/held.ts";
 import { textOfThrown } from "../../values/thrown.ts";
 import { queueTime } from "../../time/runtime.ts";
@@ -195,6 +196,7 @@ interface HandlingHost<T, Input> {
   /** Calls the handler. */
   readonly call: (input: Input, delivered: readonly Delivered<T>[]) => unknown;
   readonly onError: OnHandlerError<Input> | undefined;
+  readonly timeLimit: TimeLimit | undefined;
 }
 
 /**
@@ -219,11 +221,14 @@ export type Handle<T> = (
  * What was revoked meanwhile has nothing left to settle, and its handler does not count as failed. If it threw the reason with
  * which the delivery's signal was aborted, nothing is reported either.
  *
+ * A handler that has a time limit, and does not end in time, has failed with a `TimeLimitError`, and its slot is free. When it
+ * ends after all, nothing is left to settle. An error that it throws then is reported, unless it is its signal's reason.
+ *
  * Every message passes this, so a handler that returns at once costs neither an async frame, near a kilobyte, nor a
  * promise.
  */
 export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
-  const { settler, inputOf, call } = host;
+  const { settler, inputOf, call, timeLimit } = host;
   const { counters } = settler;
   const finish = (held: Held) => {
     held.doneWith();
@@ -239,14 +244,41 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
     input: Input,
     startedAt: number,
     closing: AbortSignal,
+    limited?: LimitedCall,
   ): Promise<unknown> => {
     try {
       await returned;
     } catch (error) {
+      done(delivered);
+      if (limited?.end() === true) return await reportUnlessTheirs(delivered, error, input, host);
       counters.handlerEnded(startedAt);
       return await settleFailed(delivered, error, input, closing, host);
     }
-    return await succeeded(delivered, startedAt);
+    const wasGivenUp = limited?.end() === true;
+    if (wasGivenUp) done(delivered);
+    return wasGivenUp ? undefined : await succeeded(delivered, startedAt);
+  };
+  const awaitsInTime = (
+    returned: unknown,
+    delivered: readonly Delivered<T>[],
+    input: Input,
+    startedAt: number,
+    closing: AbortSignal,
+    limit: TimeLimit,
+  ): Promise<unknown> => {
+    const limited = new LimitedCall(settler.queue, limit, {
+      onOver: (error) => {
+        counters.timedOut++;
+        for (const { held } of delivered) held.abort(error);
+      },
+      onStuck: (error) => {
+        counters.handlerEnded(startedAt);
+        // The user's code is not done with it: whoever revokes such a message, and waits, waits on.
+        return settleFailed(delivered, error, input, closing, host);
+      },
+    });
+    const settled = awaits(returned, delivered, input, startedAt, closing, limited);
+    return limited.within(startedAt, settled);
   };
   const handle: Handle<T> = (delivered, closing, refuse) => {
     // The subscription closed while this handler waited for another one of its sequence, or its partition was lost.
@@ -264,11 +296,13 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
         : (refuse ?? call)(input, delivered);
     } catch (error) {
       counters.handlerEnded(startedAt);
+      done(delivered);
       return settleFailed(delivered, error, input, closing, host);
     }
-    return returned === undefined
-      ? succeeded(delivered, startedAt)
-      : awaits(returned, delivered, input, startedAt, closing);
+    if (returned === undefined) return succeeded(delivered, startedAt);
+    return timeLimit === undefined
+      ? awaits(returned, delivered, input, startedAt, closing)
+      : awaitsInTime(returned, delivered, input, startedAt, closing, timeLimit);
   };
   const handleConfirmed: Handle<T> = async (delivered, closing, refuse) => {
     const ours = await settler.confirmed(delivered);
@@ -289,6 +323,11 @@ function traced(
   return tracedHandling(work, counters, { group, messages: delivered.map(deliveredMessageOf) });
 }
 
+/** The user's code is done with deliveries. */
+function done(delivered: readonly Delivered<unknown>[]): void {
+  for (const { held } of delivered) held.doneWith();
+}
+
 /** Settles deliveries whose handler threw, and reports the error. */
 async function settleFailed<T, Input>(
   delivered: readonly Delivered<T>[],
@@ -299,23 +338,40 @@ async function settleFailed<T, Input>(
 ): Promise<void> {
   const { settler } = host;
   const { counters } = settler;
-  for (const { held } of delivered) held.doneWith();
   const isCutShort = isCutShortBy(closing, error);
   if (delivered.every(({ held }) => held.isRevoked)) {
-    const isTheirs = delivered.some(({ held }) => isCutShortBy(held.signal, error));
-    if (!isRejection(error) && !isCutShort && !isTheirs) await reportFailure(error, input, host);
+    if (!isRejection(error) && !isCutShort) await reportUnlessTheirs(delivered, error, input, host);
     return;
   }
-  if (isRejection(error) || !isCutShort) counters.failed++;
+  const held = delivered.filter(isHeld);
   if (isRejection(error)) {
-    await each(delivered, (held) => settler.bury(held, textOfThrown(error)));
+    await each(delivered, (one) => settler.bury(one, textOfThrown(error)));
   } else if (isCutShort) {
-    await each(delivered, (held) => settler.release(held));
+    await each(delivered, (one) => settler.release(one));
   } else {
     const failure = { error, reason: textOfThrown(error) };
-    await each(delivered, (held) => settler.fail(held, failure));
-    await reportFailure(error, input, host);
+    await each(delivered, (one) => settler.fail(one, failure));
   }
+  // One that was revoked just now was in flight no more, and its notice may come later.
+  const wasGone = held.length > 0 && held.every(({ held: { isLost } }) => isLost);
+  const isFailure = isRejection(error) || !isCutShort;
+  if (isFailure && !wasGone) counters.failed++;
+  if (isFailure && !isRejection(error)) await reportFailure(error, input, host);
+}
+
+/** Reports what a handler threw whose deliveries have nothing left to settle, unless it is the reason of their signals. */
+async function reportUnlessTheirs<T, Input>(
+  delivered: readonly Delivered<T>[],
+  error: unknown,
+  input: Input,
+  host: HandlingHost<T, Input>,
+): Promise<void> {
+  const isTheirs = delivered.some(({ held }) => isCutShortBy(held.signal, error));
+  if (!isTheirs) await reportFailure(error, input, host);
+}
+
+function isHeld({ held }: Delivered<unknown>): boolean {
+  return held.isHeld;
 }
 
 /** Settles each delivery. Usually there is one, which costs no array. */

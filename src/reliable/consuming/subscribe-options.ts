@@ -6,9 +6,11 @@ import {
   type SubscribeOptions,
 } from "../../queue/consuming/take-options.ts";
 import type { Delivery } from "./delivery.ts";
+import { checkTimeLimit, type TimeLimit, type TimeLimitOptions } from "./time-limit.ts";
 
 /** Options of a reliable queue's `subscribe`, besides those of any queue. */
-export interface ReliableSubscribeOptions<T = unknown> extends SubscribeOptions<T> {
+export interface ReliableSubscribeOptions<T = unknown>
+  extends SubscribeOptions<T>, TimeLimitOptions {
   /**
    * Returns the sequence of a message. Messages of one sequence are handled one after another in this process, in the
    * order of their delivery; messages without a sequence (undefined) in no order.
@@ -20,7 +22,15 @@ export interface ReliableSubscribeOptions<T = unknown> extends SubscribeOptions<
 }
 
 /** Options of a reliable queue's `subscribeBatch`. Its handler gets several deliveries. */
-export interface BatchSubscribeOptions<T = unknown> extends BatchOptions<readonly Delivery<T>[]> {}
+export interface BatchSubscribeOptions<T = unknown>
+  extends BatchOptions<readonly Delivery<T>[]>, TimeLimitOptions {}
+
+/** The time that each call of a handler has, as its options say. */
+interface Timed {
+  readonly time: TimeLimit | undefined;
+}
+
+const TIMES = ["timeLimit", "grace"];
 
 /** Options of `route`. */
 export interface RouteOptions<T = unknown> extends ReliableSubscribeOptions<T> {
@@ -36,23 +46,25 @@ export interface RouteOptions<T = unknown> extends ReliableSubscribeOptions<T> {
 export function checkReliableSubscribe<T>(
   options: ReliableSubscribeOptions<T>,
   more: readonly string[] = [],
-): ReliableSubscribeOptions<T> & { readonly concurrency: number } {
-  const checked = checkSubscribe(options, ["orderBy", ...more]);
+): ReliableSubscribeOptions<T> & { readonly concurrency: number } & Timed {
+  const checked = checkSubscribe(options, ["orderBy", ...TIMES, ...more]);
   if (options.orderBy !== undefined) checkFunction("orderBy", options.orderBy);
-  return checked;
+  return { ...checked, time: checkTimeLimit(options) };
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkBatchSubscribe<T>(
   options: BatchSubscribeOptions<T>,
-): BatchSubscribeOptions<T> & Required<Pick<BatchSubscribeOptions<T>, "concurrency" | "wait">> {
-  return checkBatch(options);
+): BatchSubscribeOptions<T> &
+  Required<Pick<BatchSubscribeOptions<T>, "concurrency" | "wait">> &
+  Timed {
+  return { ...checkBatch(options, TIMES), time: checkTimeLimit(options) };
 }
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkRoute<T>(
   options: RouteOptions<T>,
-): RouteOptions<T> & Required<Pick<RouteOptions<T>, "concurrency" | "unknown">> {
+): RouteOptions<T> & Required<Pick<RouteOptions<T>, "concurrency" | "unknown">> & Timed {
   const checked = checkReliableSubscribe(options, ["unknown"]);
   const { unknown = "reject" } = options;
   if (unknown !== "reject" && unknown !== "ack" && unknown !== "leave") {

@@ -1510,6 +1510,36 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     ["subscribe option", "must be one of concurrency", 'got "max"', "did you mean limit?"],
   ],
   [
+    "a timeout of subscribe",
+    (its) => its.reliable.subscribe(() => {}, { timeout: 5000 } as never),
+    ["subscribe option", "must be one of concurrency", 'got "timeout"', "did you mean timeLimit?"],
+  ],
+  [
+    "a time limit of a plain queue",
+    (its) => its.blocking.subscribe(() => {}, { timeLimit: 5000 } as never),
+    [
+      "subscribe option",
+      "must be one of concurrency",
+      'got "timeLimit"',
+      "timeLimit is an option of subscribe of a reliable queue",
+    ],
+  ],
+  [
+    "no time at all",
+    (its) => its.reliable.subscribe(() => {}, { timeLimit: 0 }),
+    ["timeLimit", "must be above 0", "got 0"],
+  ],
+  [
+    "a time limit without end",
+    (its) => its.reliable.subscribe(() => {}, { timeLimit: Infinity }),
+    [
+      "timeLimit",
+      "must be between 0 and 946728000000 ms (30 years)",
+      "got Infinity",
+      "no limit? leave it out",
+    ],
+  ],
+  [
     "maxWait of a batch",
     (its) => its.blocking.subscribeBatch(() => {}, { limit: 10, maxWait: 500 } as never),
     ["subscribe option", "must be one of concurrency", 'got "maxWait"', "did you mean wait?"],

@@ -84,6 +84,9 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...NOT_SUBSCRIBE.map((options) => [nothing, options]),
     ...withOption("orderBy", [null, "key", {}]).map((options) => [nothing, options]),
     [nothing, { unknown: "ack" }],
+    ...withOption("timeLimit", [...NOT_DURATIONS, 0]).map((options) => [nothing, options]),
+    ...withOption("grace", NOT_DURATIONS).map((options) => [nothing, { timeLimit: 1, ...options }]),
+    [nothing, { grace: 5 }],
   ],
   subscribeBatch: [
     ...NOT_FUNCTIONS.map((handler) => [handler, { limit: 1 }]),
@@ -92,6 +95,11 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     [nothing, { limit: 1, onError: "x" }],
     ...withOption("limit", NOT_COUNTS).map((options) => [nothing, options]),
     ...withOption("wait", NOT_DURATIONS).map((options) => [nothing, { limit: 1, ...options }]),
+    ...withOption("timeLimit", [...NOT_DURATIONS, 0]).map((options) => [
+      nothing,
+      { limit: 1, ...options },
+    ]),
+    [nothing, { limit: 1, grace: 5 }],
     [nothing, { limit: 1, orderBy: nothing }],
   ],
   route: [
@@ -100,6 +108,7 @@ const OF_QUEUE: Readonly<Record<string, Calls>> = {
     ...["", ":a", "a:", "\ud800"].map((name) => [{ [name]: nothing }]),
     ...NOT_SUBSCRIBE.map((options) => [{ a: nothing }, options]),
     ...withOption("unknown", [null, "drop", 7]).map((options) => [{ a: nothing }, options]),
+    ...withOption("timeLimit", [...NOT_DURATIONS, 0]).map((options) => [{ a: nothing }, options]),
   ],
 };
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { RevokedError, type Delivery } from "../../../src/index.ts";
+import { RejectError, RevokedError, type Delivery, type MessageId } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { documentedRules, newAclUser } from "../../helpers/acl-user.ts";
-import { newLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -41,6 +41,69 @@ test.each(["the consumer", "who revokes"])(
     expect(held[0]?.signal.reason).toMatchObject({ reason: "paid" });
   },
 );
+
+test("a handler that throws before it hears of the revocation has not failed, and its error is told", async () => {
+  const name = uniqueName("revoke");
+  const rules = (await documentedRules(name)).filter((rule) => !rule.includes("_notices"));
+  const { url } = await newAclUser(newRedis(), rules);
+  // It hears of nothing before its next beat, in 20 s.
+  const line = newLineThatMayFail({ redis: url.href });
+  const queue = line.getReliableQueue<string>(name, { leaseTimeout: 600_000 });
+  const mayThrow = new Gate();
+  const told: unknown[] = [];
+  let running = 0;
+  queue.subscribe(
+    async (payload) => {
+      running++;
+      await mayThrow.opened;
+      throw payload === "rejected" ? new RejectError("mine") : new Error("mine");
+    },
+    { concurrency: 2, onError: (error) => void told.push(error) },
+  );
+  const other = newLine().getReliableQueue<string>(name);
+  const ids = await queue.offerMany(
+    ["thrown", "rejected"].map((payload) => ({ payload, delay: 0 })),
+  );
+  await eventually(() => running === 2);
+  for (const { id } of ids) expect(await other.revoke(id)).toMatchObject({ stage: "running" });
+  mayThrow.open();
+  await eventually(() => told.length === 1);
+  expect(told).toEqual([new Error("mine")]);
+  for (const { id } of ids) expect(await queue.stage(id)).toMatchObject({ stage: "gone" });
+  expect(queue.counters).toMatchObject({ failed: 0, retried: 0, dead: 0 });
+
+  // What was not revoked has failed.
+  await queue.offer("next", 3_600_000, { key: "next" });
+  await queue.promote("next");
+  await eventually(() => told.length === 2);
+  expect(queue.counters).toMatchObject({ failed: 1, retried: 1 });
+});
+
+test("in strict order each stage tells how many deliveries were made", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName("revoke"), {
+    exclusive: true,
+    strict: true,
+    partitions: 1,
+    retry: [200],
+  });
+  const told: unknown[] = [];
+  const look = async (id: MessageId) => {
+    const { places } = await queue.stage(id);
+    told.push(places.map(({ stage, attempts }) => `${stage} ${attempts}`).join());
+  };
+  queue.subscribe(
+    async (_, { id, attempt }) => {
+      await look(id);
+      if (attempt < 3) throw new Error("no");
+    },
+    { onError: (_error, payload) => look(ids.get(payload) as MessageId) },
+  );
+  const ids = new Map<string, MessageId>();
+  const { id } = await queue.offer("a", 500, { key: "k" });
+  ids.set("a", id);
+  await eventually(() => told.length === 5);
+  expect(told).toEqual(["running 1", "retrying 1", "running 2", "retrying 2", "running 3"]);
+});
 
 test("a subscriber that was away looks as soon as it is back", async () => {
   const name = uniqueName("revoke");

@@ -18,6 +18,7 @@ const CLIENT = ["redis", "codec", "callTimeout", "unreachableTimeout"];
 const SCHEDULE = ["every", "phase", "cron", "payload", "timeZone", "startAt", "endAt", "limit"];
 const BACKFILL = ["from", "to", "limit", "dryRun", "signal"];
 const BATCH = ["concurrency", "onError", "limit", "wait"];
+const SUBSCRIBE = ["concurrency", "onError", "orderBy", "timeLimit", "grace"];
 const RETRY = ["initial", "factor", "max", "jitter"];
 
 describe("an unknown option", () => {
@@ -82,6 +83,15 @@ describe("an unknown option", () => {
     ["start", CLIENT, "; start is an option of getReliableQueue"],
     ["endDate", SCHEDULE, "; did you mean endAt?"],
     ["until", BACKFILL, "; did you mean to?"],
+    ["timeout", SUBSCRIBE, "; did you mean timeLimit?"],
+    ["jobTimeout", SUBSCRIBE, "; did you mean timeLimit?"],
+    ["jobTimeout", RELIABLE, "; did you mean leaseTimeout?"],
+    ["jobTimeout", CLIENT, "; use leaseTimeout, an option of getReliableQueue"],
+    ["maxDuration", CLIENT, "; use timeLimit, an option of subscribe of a reliable queue"],
+    ["timeLimit", RELIABLE, "; timeLimit is an option of subscribe of a reliable queue"],
+    ["gracePeriod", SUBSCRIBE, "; did you mean grace?"],
+    ["gracePeriod", CLIENT, "; use close({ handlerTimeout })"],
+    ["lockDuration", SUBSCRIBE, "; use leaseTimeout, an option of getReliableQueue"],
     ["maxWait", BATCH, "; did you mean wait?"],
     ["lingerMs", BATCH, "; did you mean wait?"],
     ["batchTimeout", CLIENT, "; use wait, an option of takeMany and subscribeBatch"],
@@ -114,7 +124,7 @@ test("each option that is suggested is one in docs/guide/options.md, as is each 
 });
 
 test("no name is one of our own options, except those that have several places", () => {
-  const several = ["start", "timeout", "maxwait"];
+  const several = ["start", "timeout", "maxwait", "handlertimeout"];
   const ours = Object.keys(OWNERS).map((name) => name.toLowerCase());
   const doubled = BROUGHT.flatMap(({ names }) =>
     names.filter((name) => ours.includes(name) && !several.includes(name)),
