@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
-// The README's picture, docs/images/order-42.png: the light one that this test saves.
+// The README's pictures, docs/images/order-42.png and month.png: the light ones that these tests save.
 
 inBrowser("support types order:42 into the box, and sees where it is and why", async () => {
   const pauses = [300, 600_000];
@@ -35,4 +35,39 @@ inBrowser("support types order:42 into the box, and sees where it is and why", a
   const failed = page.locator(".life li", { hasText: "the bank does not answer" });
   await eventually(async () => expect(await failed.count()).toBe(2));
   await shoot(page, "readme-order-42");
+});
+
+const HOUR = 3_600_000;
+
+/** How many reminders come in each hour of a day, from midnight on. */
+const DAY = [2, 1, 1, 1, 2, 4, 9, 22, 41, 58, 52, 47, 38, 44, 49, 46, 40, 33, 24, 17, 12, 9, 6, 4];
+
+/** How many reminders come from an instant on, within an hour; with coupons that end at noon of the twelfth day. */
+function countAt(at: number, first: number): number {
+  if (at === first + (11 * 24 + 12) * HOUR) return 198;
+  const weekday = new Date(at).getUTCDay();
+  const hour = new Date(at).getUTCHours();
+  if (weekday === 1 && hour === 9) return 140;
+  return Math.ceil((DAY[hour] ?? 0) / (weekday === 0 || weekday === 6 ? 5 : 1));
+}
+
+inBrowser("the month shows what comes in each hour, and the herd in it", async () => {
+  const midnight = Math.floor(Date.now() / (24 * HOUR) + 1) * 24 * HOUR;
+  const { url } = await openBoard(async (line) => {
+    const reminders = line.getReliableQueue<number>("reminders");
+    for (let at = midnight; at < midnight + 30 * 24 * HOUR; at += HOUR) {
+      await reminders.offerMany(
+        Array.from({ length: countAt(at, midnight) }, (_, i) => ({
+          payload: i,
+          at: at + i * 1_000,
+        })),
+      );
+    }
+  });
+  const page = await visit(`${url}#/month`, {
+    viewport: { width: 1200, height: 640 },
+    timezoneId: "UTC",
+  });
+  await page.getByText("messages in the coming 31 days, at most 198 an hour").waitFor();
+  await shoot(page, "readme-month", false);
 });

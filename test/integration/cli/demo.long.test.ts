@@ -1,6 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { linesOf, shapeOf, storyOf } from "../../../scripts/demo-picture.ts";
 import { CliProcess, COMMAND_WORDS } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -44,6 +45,11 @@ test("on a Redis of the user's, the demo loses no order, and leaves no key and n
   expect(stdout).toContain("10 orders: 9 done, 1 paid in time, 0 lost.\n1 delivered twice:");
   expect(pidsIn(stdout).filter(isRunning)).toEqual([]);
   expect(await keyspaceOf(redis)).toEqual(before);
+  // The README's picture shows what the demo prints, but for its numbers.
+  const shown = linesOf(readFileSync("docs/images/demo.svg", "utf8")).map(shapeOf);
+  expect(shown.length).toBeGreaterThan(15);
+  const printed = new Set(storyOf(stdout).map(shapeOf));
+  expect(shown.filter((shape) => !printed.has(shape))).toEqual([]);
 });
 
 test("without a Redis the demo says what to install", async () => {

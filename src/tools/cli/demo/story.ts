@@ -106,7 +106,7 @@ export class Story implements CrewEvents {
         `Its lease on ${keyOf(holds)} ends within ${lease}, then another worker gets it.`,
       );
     }
-    if (isLast) this.#remark("Nobody is left. Due orders wait in Redis until w starts a worker.");
+    if (isLast) this.#remark("No worker is left. Due orders wait in Redis until w starts a worker.");
   }
 
   /** Places ten more orders. */
@@ -134,7 +134,7 @@ export class Story implements CrewEvents {
     for (const [number, fate] of open) {
       if (!(await this.#orders.cancel(keyOf(number)))) continue;
       fate.state = "paid";
-      this.#say(`${keyOf(number)} is paid in time: it is cancelled, and nobody gets it`);
+      this.#say(`${keyOf(number)} is paid in time: cancelled, and never delivered`);
       return await this.#settle();
     }
     this.#say("No order waits for its payment: o places ten more");
