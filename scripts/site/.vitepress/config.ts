@@ -34,6 +34,8 @@ export default defineConfig({
   markdown: {
     anchor: { slugify: anchorOf },
     config(md) {
+      // Pages hold no HTML but comments. A line that begins with `<queue>` goes on with the code of the line before.
+      md.block.ruler.disable("html_block");
       md.core.ruler.push("links", ({ tokens, env }) => {
         for (const token of tokens.flatMap(({ children }) => children ?? [])) {
           const link = token.attrGet("href");

@@ -106,7 +106,8 @@ export class Story implements CrewEvents {
         `Its lease on ${keyOf(holds)} ends within ${lease}, then another worker gets it.`,
       );
     }
-    if (isLast) this.#remark("No worker is left. Due orders wait in Redis until w starts a worker.");
+    if (isLast)
+      this.#remark("No worker is left. Due orders wait in Redis until w starts a worker.");
   }
 
   /** Places ten more orders. */
