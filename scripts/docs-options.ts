@@ -65,6 +65,17 @@ export const SECTIONS = [
     about:
       "`revoke`, besides those of [finding one](#finding-one): [stopping what runs](stopping.md).",
   },
+  {
+    heading: "Cancelling with an offer",
+    type: "CancelOptions",
+    about:
+      "`cancel`, besides those of [finding one](#finding-one): [a next step](next-step.md#cancel-and-offer).",
+  },
+  {
+    heading: "Acknowledging with an offer",
+    type: "AckOptions",
+    about: "`ack` of a delivery: [a next step](next-step.md).",
+  },
   { heading: "Cancelling many", type: "CancelWhereOptions", about: "`cancelWhere`." },
   { heading: "Forecasts", type: "ForecastOptions", about: "`forecast`." },
   {

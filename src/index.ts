@@ -4,6 +4,7 @@
  * @module delayline
  */
 export { Delayline } from "./client/delayline.ts";
+export type { CancelOptions } from "./handles/delayed-handle.ts";
 export type { DelayedQueue } from "./handles/delayed-queue.ts";
 export type { PlainQueue } from "./handles/plain-queue.ts";
 export {
@@ -16,7 +17,8 @@ export {
 export type { InsertionOrder } from "./handles/insertion-order.ts";
 export type { DelayedMessage } from "./handles/delayed-message.ts";
 export type { NewMessage, OfferOptions } from "./queue/new-message.ts";
-export type { OfferResult } from "./delayed/offering/offering.ts";
+export type { OfferResult } from "./queue/offering.ts";
+export type { Exchanged } from "./delayed/exchanges.ts";
 export type { Quarantine } from "./handles/quarantine.ts";
 export { nextWithin, type NextWithinOptions } from "./handles/next-within.ts";
 export type { Flow, FlowPreview, FlowState, LaneState } from "./handles/flow.ts";
@@ -36,7 +38,7 @@ export type { SubscribeOptions } from "./queue/consuming/take-options.ts";
 export type { ReliableQueue } from "./handles/reliable-queue.ts";
 export type { ReliableQueueOptions } from "./handles/reliable-options.ts";
 export type { RetryOptions } from "./reliable/consuming/retry-ladder.ts";
-export type { Delivery } from "./reliable/consuming/delivery.ts";
+export type { AckOptions, Delivery } from "./reliable/consuming/delivery.ts";
 export {
   RejectError,
   type BatchHandler,

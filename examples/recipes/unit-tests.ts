@@ -18,7 +18,10 @@ interface Invoice {
 const DAY = 86_400_000;
 
 // The application. It asks for the two methods that it uses, and for the part of a delivery that it reads.
-type Reminders = Pick<ReliableQueue<Invoice>, "offer" | "cancel">;
+interface Reminders extends Pick<ReliableQueue<Invoice>, "offer"> {
+  // One of the two ways to call `cancel`: a fake need not have the other.
+  cancel(key: string): Promise<boolean>;
+}
 
 class Billing {
   readonly sent: string[] = [];

@@ -25,8 +25,16 @@ import { DeadlineOrder } from "./deadline-order.ts";
 import { OrderReader, PAGE_BYTES, STEP } from "./order-reader.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
+import { Exchanges, type Exchanged } from "./exchanges.ts";
+import {
+  identify,
+  type Ground,
+  type Grounds,
+  type Landing,
+  type NextStep,
+} from "../queue/landing.ts";
 import { OfferBatch } from "./offering/offer-batch.ts";
-import { offerEach, type Due, type Offering, type OfferResult } from "./offering/offering.ts";
+import { offerEach, type Due, type Offering, type OfferResult } from "../queue/offering.ts";
 
 /** A delayed message, its payload still encoded. */
 export interface DelayedBytes {
@@ -51,7 +59,10 @@ export interface DelayedBytes {
 }
 
 /** Takes offers, to one part of a queue or to several. */
-export type Offers = Pick<DelayedMessages, "takesHeaders" | "checkOpen" | "offer" | "offerMany">;
+export type Offers = Pick<
+  DelayedMessages,
+  "takesHeaders" | "checkOpen" | "offer" | "offerMany" | "land" | "beside"
+>;
 
 /** Delayed messages, whether of one part or of several. */
 export type Delayed = Omit<DelayedMessages, "leave" | "done">;
@@ -64,10 +75,11 @@ export type Delayed = Omit<DelayedMessages, "leave" | "done">;
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.
  */
-export class DelayedMessages {
+export class DelayedMessages implements Grounds {
   readonly #queue: Queue;
   readonly #offers: OfferBatch;
   readonly #cancels: CancelBatch;
+  readonly #exchanges: Exchanges;
   readonly #order: OrderReader;
   readonly #deadlines: DeadlineOrder;
   readonly #lookup: Lookup;
@@ -76,6 +88,7 @@ export class DelayedMessages {
     this.#queue = queue;
     this.#offers = new OfferBatch(queue);
     this.#cancels = new CancelBatch(queue);
+    this.#exchanges = new Exchanges(queue);
     this.#order = new OrderReader(queue);
     this.#deadlines = new DeadlineOrder(queue);
     this.#lookup = new Lookup(queue);
@@ -120,6 +133,42 @@ export class DelayedMessages {
     // Not async, as `offer`.
     this.#queue.checkOpen();
     return this.#cancels.add(idOrKey, call);
+  }
+
+  /** See {@link Grounds.land}. */
+  async land<Result>(
+    landings: readonly Landing[],
+    act: (ground: Ground) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    this.#queue.checkOpen();
+    await identify(this.#queue, landings, call);
+    return await act({ queue: this.#queue });
+  }
+
+  /**
+   * Messages as they can land in the part of the message that they follow, if its id is known.
+   *
+   * @throws {TypeError} if they belong to another part.
+   */
+  async beside(
+    landings: readonly Landing[],
+    _id?: MessageId,
+    _call?: Call,
+  ): Promise<readonly Landing[]> {
+    return landings;
+  }
+
+  /** Cancels a message, and offers the one of the step in its place: both, or neither. */
+  async exchange(
+    idOrKey: string,
+    { landings, to = this }: NextStep,
+    call?: Call,
+  ): Promise<Exchanged> {
+    this.#queue.checkOpen();
+    const [landing] = landings as readonly [Landing];
+    const exchange = (ground: Ground) => this.#exchanges.add(idOrKey, landing, ground, call);
+    return await to.land(landings, exchange, call);
   }
 
   /** Gives a message a new deadline; returns its id and deadline then, or undefined if it is neither delayed nor retrying. */
@@ -246,7 +295,7 @@ export class DelayedMessages {
 
   /** Resolves once every offer and cancellation made so far is done. */
   async done(): Promise<void> {
-    await Promise.all([this.#offers.done(), this.#cancels.done()]);
+    await Promise.all([this.#offers.done(), this.#cancels.done(), this.#exchanges.done()]);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./order-reader.ts";
-import type { Due } from "./offering/offering.ts";
+import type { Due } from "../queue/offering.ts";
 
 /**
  * Finds delayed and retrying messages by id or business key, in O(log N) each, and by a prefix of their keys, which reads

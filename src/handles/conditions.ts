@@ -1,6 +1,6 @@
 import { checkDuration, checkOptions } from "../queue/checks.ts";
 import type { OnlyIf } from "../queue/message/only-if.ts";
-import type { Offering } from "../delayed/offering/offering.ts";
+import type { Offering } from "../queue/offering.ts";
 
 /**
  * Checks the conditions of an offer. `anyTime` accepts a `deliverWithin` that is nearly always a number of seconds.

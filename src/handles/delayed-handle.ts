@@ -1,5 +1,12 @@
 import { offers } from "../observe/events.ts";
-import { callOf, checkCall, checkFind, type CallOptions, type FindOptions } from "../queue/call.ts";
+import {
+  callOf,
+  checkCall,
+  checkFind,
+  type Call,
+  type CallOptions,
+  type FindOptions,
+} from "../queue/call.ts";
 import type { InstantLike } from "../queue/instant.ts";
 import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { MessageId } from "../queue/message/message.ts";
@@ -16,10 +23,15 @@ import {
   checkWhole,
   type DurationHints,
 } from "../queue/checks.ts";
-import type { NewMessage, OfferOptions } from "../queue/new-message.ts";
+import {
+  hasOffer,
+  type NewMessage,
+  type OfferOptions,
+  type OffersTo,
+} from "../queue/new-message.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { QueueHandle } from "./queue-handle.ts";
+import { partsOf, QueueHandle } from "./queue-handle.ts";
 import {
   decoded,
   MOST_KEYS,
@@ -30,12 +42,44 @@ import {
 } from "./delayed-message.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { PlainReach } from "../partitions/reach.ts";
-import type { Due, OfferResult, Offering } from "../delayed/offering/offering.ts";
+import type { Exchanged } from "../delayed/exchanges.ts";
+import type { Landing, NextStep } from "../queue/landing.ts";
+import type { Due, OfferResult, Offering } from "../queue/offering.ts";
+import type { AckOptions } from "../reliable/consuming/delivery.ts";
 import { Schedules } from "./schedules.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
-import { checkNewMessage, offerRule, spreadOver } from "./offer-options.ts";
+import { checkNewMessage, checkNext, offerRule, spreadOver } from "./offer-options.ts";
 import { Delay } from "../time/delay.ts";
 import { queueTime } from "../time/runtime.ts";
+
+/**
+ * Checks and encodes messages that are offered in the same step as something else is done in the queue of `handle`, and runs
+ * `act` with them. `isMany`: whether the caller gave a list of them. `id`: of the message that they follow, if it is known.
+ * Not for users: for handles.
+ */
+export let stepOf: <T, Headers extends MessageHeaders, Result>(
+  handle: DelayedHandle<T, Headers>,
+  options: Pick<AckOptions<never, never>, "offer" | "to">,
+  act: (step: NextStep) => Promise<Result>,
+  how: { readonly isMany?: boolean; readonly id?: MessageId; readonly call?: Call | undefined },
+) => Promise<Result>;
+
+/** Options of {@link DelayedHandle.cancel} that offer a message in the same step. */
+export interface CancelOptions<
+  T,
+  Headers extends MessageHeaders = MessageHeaders,
+> extends FindOptions {
+  /**
+   * The message, as in `offerMany`, but without `onDuplicate`: a key that a third message holds is left to that one. Costs some
+   * twelve commands.
+   */
+  readonly offer: NewMessage<NoInfer<T>, NoInfer<Headers>>;
+  /**
+   * The queue that it goes to: a handle of the same client, of a queue on the same Redis server, and in a Cluster in the same
+   * slot. Defaults to this queue.
+   */
+  readonly to?: OffersTo<T, Headers> | undefined;
+}
 
 /** What a handle of either kind reaches of its queue. */
 type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activity">;
@@ -52,6 +96,33 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   readonly #anyTime: boolean;
   /** How the check of a delay ends its error. */
   readonly #hints: DurationHints;
+
+  static {
+    const isHandle = (one: unknown): one is DelayedHandle<unknown, MessageHeaders> =>
+      typeof one === "object" && one !== null && #reach in one;
+    stepOf = async (handle, { offer, to }, act, { isMany = false, id, call }) => {
+      const target: unknown = to ?? handle;
+      if (!isHandle(target))
+        throw new TypeError("to must be a handle of a queue that takes offers");
+      checkIterable("offer", offer);
+      const { offers: own } = handle.#reach;
+      const into = target.#reach.offers;
+      own.checkOpen();
+      into.checkOpen();
+      const { takesHeaders } = into;
+      const queue = { takesHeaders, anyTime: target.#anyTime, calledAt: queueTime.now() };
+      const landings = Array.from(offer, (message, i): Landing => {
+        const rule = checkNext(isMany ? `offer[${i}]` : "offer", message, queue);
+        return { payload: target.#payloads.encode(message.payload), ...rule, sentAs: {} };
+      });
+      const isOwn = partsOf(target) === partsOf(handle);
+      const here = isOwn ? await own.beside(landings, id, call) : landings;
+      const run = (all: readonly Offering[]) =>
+        act({ landings: all as readonly Landing[], to: isOwn ? undefined : into });
+      if (!offers.hasSubscribers) return await run(here);
+      return await traceOffers({ queue: target.name, takesHeaders }, here, run);
+    };
+  }
 
   /** @internal */
   protected constructor(
@@ -143,9 +214,36 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    * moved, or never existed. If several consumer groups retry the message, it is cancelled for all of them; a group that
    * has it ready or in flight at that moment keeps it. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
    */
-  async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
+  async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean>;
+  /**
+   * Cancels a message, and offers another one in the same step: both, or neither. `cancelled` says which. If a third message
+   * holds the key of the new one, neither is done, and the outcome of `offered` is `"existing"`. The cancelled message frees
+   * its own key for the new one.
+   *
+   * In a partitioned queue the new message is in the partition of the old one: without a key it inherits that.
+   *
+   * If Redis's reply is lost with the connection, the promise rejects, and `effect` of the error is `"unknown"`.
+   *
+   * @throws {TypeError | RangeError} naming the property, the rule and the value; or if one script cannot write to both queues.
+   * Nothing was done.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was done.
+   */
+  async cancel<U = T, H extends MessageHeaders = Headers>(
+    idOrKey: MessageId | string,
+    options: CancelOptions<U, H>,
+  ): Promise<Exchanged>;
+  async cancel(
+    idOrKey: MessageId | string,
+    options: FindOptions | CancelOptions<never, never> = {},
+  ): Promise<boolean | Exchanged> {
     checkIdOrKey(idOrKey);
-    return await this.#reach.delayed.cancel(idOrKey, checkFind(options));
+    if (!hasOffer<CancelOptions<never, never>>(options)) {
+      return await this.#reach.delayed.cancel(idOrKey, checkFind(options));
+    }
+    const { offer, to, ...find } = options;
+    const call = checkFind(find);
+    const exchange = (step: NextStep) => this.#reach.delayed.exchange(idOrKey, step, call);
+    return await stepOf(this, { offer: [offer], to }, exchange, { call });
   }
 
   /**

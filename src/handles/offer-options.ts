@@ -9,9 +9,9 @@ import {
 import { hashOf, within } from "../queue/message/bucket.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import { checkLane } from "../queue/flow.ts";
-import type { OfferOptions } from "../queue/new-message.ts";
+import type { NewMessage, OfferOptions } from "../queue/new-message.ts";
 import { checkedConditions } from "./conditions.ts";
-import type { Due, Offering } from "../delayed/offering/offering.ts";
+import type { Due, Offering } from "../queue/offering.ts";
 import { Delay } from "../time/delay.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
@@ -121,6 +121,32 @@ export function checkNewMessage(
   }
   checkDuration(`${name}.delay`, delay, { instant: "use at", anyTime });
   return { delay: new Delay(delay, calledAt) };
+}
+
+/**
+ * Checks a message that is offered in the same step as something else; returns when it is due, and its options. `maxWait`
+ * limits those that replace it. Otherwise as {@link checkNewMessage} and {@link offerRule}.
+ *
+ * @throws {TypeError | RangeError} naming the property, the rule and the value.
+ */
+export function checkNext(
+  name: string,
+  message: unknown,
+  queue: { takesHeaders: boolean; anyTime: boolean; calledAt: number },
+): Omit<Offering, "payload"> {
+  const due = checkNewMessage(name, message, queue);
+  const { payload: _, delay: __, at: ___, maxWait, ...rule } = message as NewMessage<unknown>;
+  if (rule.onDuplicate !== undefined) {
+    throw new TypeError(
+      `${name}.onDuplicate cannot be used: a key that another message holds is left to that one`,
+    );
+  }
+  const checked = offerRule(rule, queue);
+  if (maxWait !== undefined) {
+    if (checked.key === undefined) throw new TypeError("maxWait needs a key");
+    checkDuration("maxWait", maxWait);
+  }
+  return { due: spreadOver(due, rule), ...checked, maxWait };
 }
 
 const RULE_OPTIONS = [

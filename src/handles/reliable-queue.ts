@@ -1,4 +1,4 @@
-import { DelayedHandle } from "./delayed-handle.ts";
+import { DelayedHandle, stepOf } from "./delayed-handle.ts";
 import type { OpenQueue } from "../partitions/open-queue.ts";
 import type { GroupReach } from "../partitions/reach.ts";
 import {
@@ -29,7 +29,7 @@ import {
   type RunningMessage,
 } from "./revoked.ts";
 import { Handled } from "../reliable/handled.ts";
-import type { Delivery } from "../reliable/consuming/delivery.ts";
+import type { Delivery, Follow } from "../reliable/consuming/delivery.ts";
 import type { BatchHandler, ReliableHandler } from "../reliable/consuming/handling.ts";
 import type { RoutedSubscription } from "../reliable/consuming/routed-subscription.ts";
 import type {
@@ -78,7 +78,9 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
     this.deadLetters = new DeadLetters(open.parts, payloads);
     this.#reach = reach;
     const exclusive = settings.exclusive ? open.exclusive : undefined;
-    this.#consuming = new Consuming(open, reach, payloads, settings, exclusive);
+    const follow: Follow = (options, id, offer, call) =>
+      stepOf(this, options, offer, { isMany: true, id, call });
+    this.#consuming = new Consuming(open, reach, payloads, settings, follow, exclusive);
   }
 
   /**

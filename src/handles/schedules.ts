@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
+import type { Offering, OfferResult } from "../queue/offering.ts";
 import type { PlainReach } from "../partitions/reach.ts";
 import type { Deed } from "../queue/activity.ts";
 import { callOf, checkCall, type CallOptions } from "../queue/call.ts";

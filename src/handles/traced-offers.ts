@@ -2,7 +2,7 @@ import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import type { Call } from "../queue/call.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import type { Offers } from "../delayed/delayed-messages.ts";
-import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
+import type { Offering, OfferResult } from "../queue/offering.ts";
 
 /**
  * Makes offers, and publishes them on the tracing channel. Headers that a listener adds go with each message, whose own

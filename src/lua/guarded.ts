@@ -30,6 +30,7 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
       rowsAs,
       needs: source.needs,
       rarely: source.rarely,
+      within: source.within,
       lua: `${GUARD}${source.body}`,
       reply,
     });

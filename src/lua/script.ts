@@ -48,9 +48,18 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   /** Whether a row that is the only one is sent flat: each value as an argument. */
   readonly takesOneFlat: boolean;
   readonly reply: (raw: RawReply) => Reply;
-  /** What it was declared with: the body, and the fragments that it needs; and what stands in front of the body. */
-  readonly source: { readonly front: string; readonly body: string } & Needs;
+  /** What it was declared with: the body, what it needs, and what it runs within; and what stands in front of the body. */
+  readonly source: {
+    readonly front: string;
+    readonly body: string;
+    readonly within: Within;
+  } & Needs;
 }
+
+/** Whole scripts that another one runs, by the names of the functions by which it does. */
+export type Within = Readonly<Record<string, Pick<AnyScript, "name" | "lua" | "source">>>;
+
+type AnyScript = Script<never, never, unknown, never>;
 
 /**
  * Declares a script.
@@ -68,6 +77,9 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * no loop. A column is a local variable that holds all its values, as a list in JSON; `cjson.decode` makes the list in a
  * fifth of the time that a loop takes. Defaults to "packed".
  *
+ * `within` names whole scripts that the body runs as functions of their keys and arguments: `offer(keys, args)`. Each returns
+ * what the script replies.
+ *
  * @throws {TypeError} if a fragment needs itself, or no fragment defines what is called through `rare()`.
  */
 export function defineScript<
@@ -81,10 +93,11 @@ export function defineScript<
     readonly rowsAs?: RowsAs;
     readonly needs?: readonly Fragment[];
     readonly rarely?: readonly Fragment[];
+    readonly within?: Within;
   },
 ): Script<Key, Arg, Reply, Column> {
   const { name, args, each = [], rowsAs = "packed", reply } = definition;
-  const { needs = [], rarely = [], lua: body } = definition;
+  const { needs = [], rarely = [], within = {}, lua: body } = definition;
   const keys = [...new Set([...definition.keys, ...keysOf({ needs, rarely })])] as Key[];
   const keysAtOnce = new Set<string>([
     ...definition.keys,
@@ -97,6 +110,9 @@ export function defineScript<
       (arg, i) => `local ${arg} = ARGV[${i + 1}]`,
     ),
     functionsOf(name, keys, { needs, rarely }, body),
+    ...Object.entries(within).map(
+      ([called, { lua: text }]) => `local function ${called}(KEYS, ARGV)\n${text}\nend`,
+    ),
   ]
     .filter((text) => text !== "")
     .join("\n");
@@ -106,7 +122,7 @@ export function defineScript<
     .replaceAll("for each row do", eachRow)
     .replaceAll(ONLY_ROW, onlyRow(args.length + 1, each))}`;
   const takesOneFlat = body.includes(ONLY_ROW);
-  const source = { front, body, needs, rarely };
+  const source = { front, body, needs, rarely, within };
   return { name, lua, keys, args, each, rowsAs, takesOneFlat, reply, sha: digestOf(lua), source };
 }
 
@@ -207,19 +223,33 @@ export function wordsOf<Key extends string, Arg extends string, Reply, Column ex
     words[0] = words.length - 1;
   }
   for (const arg of script.args) words.push(wordOf(argumentOf(args, arg)));
-  const [only] = rows;
-  if (script.takesOneFlat && only !== undefined && rows.length === 1) {
-    for (const column of script.each) words.push(wordOf(only[column]));
-  } else if (script.rowsAs === "packed" && script.each.length > 0) {
-    words.push(packRows(script.each, rows, wordOf));
-  }
-  if (script.rowsAs === "columns") {
-    for (const column of script.each) {
-      words.push(JSON.stringify(rows.map((row) => wordOf(row[column]))));
-    }
-  }
+  pushRows(words, script, rows, wordOf);
   return words;
 }
+
+/** Adds what a script's rows become, unless they are keys, to the words of a command. */
+export function pushRows<Column extends string>(
+  words: Word[],
+  { each, rowsAs, takesOneFlat }: Rows<Column>,
+  rows: readonly Row<Column>[],
+  wordOf: (value: ScriptArg) => Word,
+): void {
+  const [only] = rows;
+  if (takesOneFlat && only !== undefined && rows.length === 1) {
+    for (const column of each) words.push(wordOf(only[column]));
+  } else if (rowsAs === "packed" && each.length > 0) {
+    words.push(packRows(each, rows, wordOf));
+  }
+  if (rowsAs === "columns") {
+    for (const column of each) words.push(JSON.stringify(rows.map((row) => wordOf(row[column]))));
+  }
+}
+
+/** How a script takes its rows. */
+type Rows<Column extends string> = Pick<
+  Script<never, never, unknown, Column>,
+  "each" | "rowsAs" | "takesOneFlat"
+>;
 
 function readyAtOf(client: RedisClient | undefined): number {
   return client === undefined ? -Infinity : Readiness.of(client).readyAt;

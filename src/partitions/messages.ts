@@ -5,17 +5,20 @@ import {
   type Due,
   type Offering,
   type OfferResult,
-} from "../delayed/offering/offering.ts";
+} from "../queue/offering.ts";
+import type { Exchanged } from "../delayed/exchanges.ts";
+import type { Ground, Landing, NextStep } from "../queue/landing.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import type { Call } from "../queue/call.ts";
-import { bucketOfHash, bucketOfKey } from "../queue/message/bucket.ts";
-import { createId, isMessageId } from "../queue/message/message.ts";
+import { bucketOfHash, bucketOfKey, hashIn } from "../queue/message/bucket.ts";
+import { createId, isMessageId, type MessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
-import { destinationOf, type Fact } from "./ring/fact.ts";
+import { destinationOf, parseFact, type Fact } from "./ring/fact.ts";
 import { isBeside } from "./ordinary-offers.ts";
 import { aborted } from "../redis/call.ts";
+import { heldByTarget, refusedByTarget } from "./parts/refusal.ts";
 import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
 import { bucketOfId, type Act, type Routing, type Send } from "./routing/routing.ts";
@@ -158,6 +161,102 @@ export class Messages implements Delayed {
   async cancel(idOrKey: string, call?: Call): Promise<boolean> {
     const cancel: Act<boolean> = (part, to) => this.#messagesOf(part).cancel(idOrKey, to);
     return (await this.#find(idOrKey, cancel, (wasDelayed) => wasDelayed, call)) === true;
+  }
+
+  /**
+   * See {@link DelayedMessages.land}. All messages land in one partition: that of their keys, or any.
+   *
+   * @throws {TypeError} if their keys are of several partitions, or a guard cannot be asked.
+   */
+  async land<Result>(
+    landings: readonly Landing[],
+    act: (ground: Ground) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    return await this.#under(async () => {
+      await this.#parts.following.known(call);
+      const hash = landings.find((one) => one.hash !== undefined)?.hash ?? this.#seats.next();
+      const bucket = bucketOfHash(hash);
+      const keys = landings.flatMap(({ key }) => key ?? []);
+      const land: Send<{ result: Result } | { error: unknown }> = async (part, knownFact) => {
+        const own = this.#inBucket(landings, bucket, parseFact(knownFact) as Fact);
+        try {
+          const there = (ground: Ground) => act({ ...ground, knownFact });
+          return { result: await this.#messagesOf(part).land(own, there, call) };
+        } catch (error) {
+          const held = heldByTarget(error);
+          // Everything else concerns the queue whose step it is, which may have partitions, too.
+          if (held === undefined) return { error };
+          part.queue.refused(held, knownFact);
+          throw refusedByTarget(`cannot offer to queue "${this.#parts.name}"`, held);
+        }
+      };
+      const landed = await this.#routing.land(bucket, keys, land, call);
+      if ("error" in landed) throw landed.error;
+      return landed.result;
+    });
+  }
+
+  /** See {@link DelayedMessages.beside}. */
+  async beside(
+    landings: readonly Landing[],
+    id?: MessageId,
+    call?: Call,
+  ): Promise<readonly Landing[]> {
+    const bucket = id && bucketOfId(id);
+    if (bucket === undefined) return landings;
+    const fact = this.#parts.following.fact ?? (await this.#parts.following.known(call));
+    return this.#inBucket(landings, bucket, fact);
+  }
+
+  /**
+   * Gives the messages without a key a place in this bucket.
+   *
+   * @throws {TypeError} if one of the others belongs to another partition, or its guard cannot be asked.
+   */
+  #inBucket(landings: readonly Landing[], bucket: number, fact: Fact): readonly Landing[] {
+    return landings.map((landing) => {
+      const { hash = hashIn(bucket) } = landing;
+      this.#checkGuard({ ...landing, hash }, fact);
+      if (destinationOf(fact, bucketOfHash(hash)) === destinationOf(fact, bucket)) {
+        return { ...landing, hash };
+      }
+      throw new TypeError(
+        `a message that is offered in the same step as another must be in its partition of queue "${this.#parts.name}", got the key, the partitionKey or the lane of another one: give both the same partitionKey`,
+      );
+    });
+  }
+
+  async exchange(idOrKey: string, step: NextStep, call?: Call): Promise<Exchanged> {
+    if (step.to !== undefined) {
+      const act: Act<Exchanged> = (part, to) => this.#messagesOf(part).exchange(idOrKey, step, to);
+      return (await this.#find(idOrKey, act, isExchanged, call)) ?? NOT_EXCHANGED;
+    }
+    if (isMessageId(idOrKey)) return await this.#exchangeById(idOrKey, step.landings, call);
+    for (;;) {
+      // The new message needs the id of the old one, which says where it belongs.
+      const found = await this.get(idOrKey, call);
+      if (found === undefined) return NOT_EXCHANGED;
+      const exchanged = await this.#exchangeById(found.id, step.landings, call);
+      if (isExchanged(exchanged)) return exchanged;
+    }
+  }
+
+  async #exchangeById(
+    id: MessageId,
+    landings: readonly Landing[],
+    call?: Call,
+  ): Promise<Exchanged> {
+    const act: Act<Exchanged> = async (part, to) => {
+      const fact = parseFact(to?.knownFact ?? "") as Fact;
+      const bucket = bucketOfId(id);
+      const own = bucket === undefined ? landings : this.#inBucket(landings, bucket, fact);
+      for (const { key, hash = 0 } of own) {
+        if (key !== undefined) await this.#routing.bring(fact, bucketOfHash(hash), key);
+      }
+      return await this.#messagesOf(part).exchange(id, { landings: own, to: undefined }, to);
+    };
+    return (await this.#find(id, act, isExchanged, call)) ?? NOT_EXCHANGED;
   }
 
   async reschedule(
@@ -315,6 +414,13 @@ export class Messages implements Delayed {
   get #first(): DelayedMessages {
     return this.#messagesOf(this.#parts.first);
   }
+}
+
+const NOT_EXCHANGED: Exchanged = { cancelled: false, offered: undefined };
+
+/** Whether the message was there. */
+function isExchanged({ offered }: Exchanged): boolean {
+  return offered !== undefined;
 }
 
 function isThere(result: unknown): boolean {

@@ -1,6 +1,8 @@
 import type { DelayedMessages, Offers } from "../delayed/delayed-messages.ts";
-import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
+import type { Ground, Landing } from "../queue/landing.ts";
+import type { Offering, OfferResult } from "../queue/offering.ts";
 import type { Call } from "../queue/call.ts";
+import type { MessageId } from "../queue/message/message.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 import { slotOfKey } from "../queue/slot.ts";
@@ -39,6 +41,28 @@ export class OrdinaryOffers implements Offers {
     this.#parts.following.noteOffer();
     for (const offering of offerings) this.#checkGuard(offering);
     return await this.#messages.offerMany(offerings, call);
+  }
+
+  /** See {@link DelayedMessages.land}. */
+  async land<Result>(
+    landings: readonly Landing[],
+    act: (ground: Ground) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    this.#parts.following.noteOffer();
+    for (const landing of landings) this.#checkGuard(landing);
+    return await this.#messages.land(landings, act, call);
+  }
+
+  /** See {@link DelayedMessages.beside}. */
+  async beside(
+    landings: readonly Landing[],
+    id?: MessageId,
+    call?: Call,
+  ): Promise<readonly Landing[]> {
+    this.#parts.following.noteOffer();
+    for (const landing of landings) this.#checkGuard(landing);
+    return await this.#messages.beside(landings, id, call);
   }
 
   /** The node of the queue, whose script moves the messages, has to hold the user's key. */

@@ -108,3 +108,17 @@ type WhenDue =
       readonly at: InstantLike;
       readonly delay?: undefined;
     };
+
+/** A handle of a queue that takes messages with these payloads and headers. */
+export interface OffersTo<T, Headers extends MessageHeaders> {
+  readonly name: string;
+  offer(payload: T, delay: number, options?: OfferOptions<Headers>): Promise<unknown>;
+}
+
+/** Whether the options of a call also offer messages. What is no object offers nothing. */
+export function hasOffer<With extends { readonly offer: unknown }>(
+  options: object | With,
+): options is With {
+  const given: unknown = options;
+  return typeof given === "object" && given !== null && "offer" in given;
+}

@@ -23,6 +23,8 @@ interface OnceCall<Reply> extends Call {
 
 interface ScriptCall<Column extends string, Reply> extends OnceCall<Reply> {
   readonly rows?: readonly Row<Column>[];
+  /** Keys of another queue, under names that this one's keys do not have. */
+  readonly keys?: Readonly<Record<string, string>>;
 }
 
 /** Sends one command of a client. */
@@ -74,8 +76,10 @@ export class Queue {
   readonly arriving: () => Buffer;
   /** Called with a fact that this process may not know yet. */
   readonly learn: (fact: string) => void;
-  readonly #refused: (held: string, sent: string) => void;
-  readonly #partition: number;
+  /** Called with what Redis holds, if it has refused a script because of the fact `sent` with it. */
+  readonly refused: (held: string, sent: string) => void;
+  /** The number of the partition; that of the ordinary queue if it is none. */
+  readonly partition: number;
   /** Called with whether the stream exists, so that the queue is reliable. */
   readonly noteStream: (exists: boolean) => void;
   /** Whether this client offers to the queue, takes from it or moves its messages: it does not only look. */
@@ -114,8 +118,8 @@ export class Queue {
     this.shares = shares;
     this.arriving = arriving;
     this.learn = learn;
-    this.#refused = refused;
-    this.#partition = partition;
+    this.refused = refused;
+    this.partition = partition;
     this.noteStream = noteStream;
   }
 
@@ -218,7 +222,7 @@ export class Queue {
     call?: ScriptCall<Column, Reply>,
   ): Promise<Reply> {
     const send = (redis: RedisClient) =>
-      this.run(redis, scripts, args, call?.rows, call?.knownFact);
+      this.run(redis, scripts, args, call?.rows, call?.knownFact, undefined, call?.keys);
     return this.callOnce(doing, send, call);
   }
 
@@ -235,17 +239,18 @@ export class Queue {
     rows?: readonly Row<Column>[],
     knownFact?: string,
     onUnknown?: () => void,
+    more?: Readonly<Record<string, string>>,
   ): Promise<Reply> {
     const script = this.#formOf(scripts);
     // Only offers say what to do when the script is unknown, and they have to keep their order.
     const isInTurn = onUnknown !== undefined;
     const all = this.#withElements(args);
-    if (knownFact === undefined)
-      return run(redis, script, this.keys, all, rows, onUnknown, isInTurn);
-    const checked = { ...all, knownFact, ofPartition: this.#partition };
+    const keys = more === undefined ? this.keys : { ...this.keys, ...more };
+    if (knownFact === undefined) return run(redis, script, keys, all, rows, onUnknown, isInTurn);
+    const checked = { ...all, knownFact, ofPartition: this.partition };
     return this.#noting(
       knownFact,
-      run(redis, guarded(script), this.keys, checked, rows, onUnknown, isInTurn),
+      run(redis, guarded(script), keys, checked, rows, onUnknown, isInTurn),
     );
   }
 
@@ -263,7 +268,7 @@ export class Queue {
     const script = this.#formOf(scripts);
     const all = this.#withElements(args);
     if (knownFact === undefined) return runTogether(redis, script, this.keys, all, most);
-    const checked = { ...all, knownFact, ofPartition: this.#partition };
+    const checked = { ...all, knownFact, ofPartition: this.partition };
     return this.#noting(knownFact, runTogether(redis, guarded(script), this.keys, checked, most));
   }
 
@@ -338,7 +343,7 @@ export class Queue {
   #noting<Reply>(sent: string, running: Promise<Reply>): Promise<Reply> {
     return running.catch((error: unknown) => {
       const held = heldFact(error);
-      if (held !== undefined) this.#refused(held, sent);
+      if (held !== undefined) this.refused(held, sent);
       throw error;
     });
   }

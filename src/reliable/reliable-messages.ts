@@ -1,5 +1,6 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Offering, OfferResult } from "../delayed/offering/offering.ts";
+import type { Ground, Landing } from "../queue/landing.ts";
+import type { Offering, OfferResult } from "../queue/offering.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
 import { nextDue } from "../lua/queue/next-due.ts";
 import { clearRetries, sizeWithRetries } from "../lua/reliable/retries.ts";
@@ -55,6 +56,24 @@ export class ReliableMessages extends DelayedMessages {
       );
     }
     return await super.offerMany(offerings, call);
+  }
+
+  override land<Result>(
+    landings: readonly Landing[],
+    act: (ground: Ground) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    this.checkOpen();
+    return this.#noted(this.#land(landings, act, call));
+  }
+
+  async #land<Result>(
+    landings: readonly Landing[],
+    act: (ground: Ground) => Promise<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    await this.#group.made(call);
+    return await super.land(landings, act, call);
   }
 
   /** Includes offers that wait for stream and group. */

@@ -37,6 +37,14 @@ function withClock<Key extends string, Arg extends string, Reply, Column extends
       swapped.set(fragment, known);
       return known;
     });
-  const { body, needs, rarely } = script.source;
-  return defineScript({ ...script, lua: body, needs: swapAll(needs), rarely: swapAll(rarely) });
+  const { body, needs, rarely, within } = script.source;
+  return defineScript({
+    ...script,
+    lua: body,
+    needs: swapAll(needs),
+    rarely: swapAll(rarely),
+    within: Object.fromEntries(
+      Object.entries(within).map(([name, one]) => [name, withClock(micros, one as typeof script)]),
+    ),
+  });
 }

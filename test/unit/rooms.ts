@@ -50,6 +50,10 @@ export const FLOORS: readonly Readonly<Record<string, string>>[] = [
       "What is counted and published: numbers, counters, histograms, diagnostics channels. It asks Redis nothing.",
   },
   {
+    "lua/exchanges":
+      "Moves that take a message out of one place, and offer others in the same step.",
+  },
+  {
     "lua/delayed": "Moves of delayed messages, and transfers.",
     "lua/ready": "Moves of messages in the ready LIST, and of the quarantine.",
     "lua/reliable": "Moves of messages in the stream, retries and dead letters.",

@@ -12,8 +12,13 @@ import { TurnBatch, type RequestBatch } from "../../queue/turn-batch.ts";
 import type { Wait } from "../../redis/call.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
-import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
-import type { Delay } from "../../time/delay.ts";
+import {
+  deadlineOf,
+  delayOf,
+  memberOf,
+  type Offering,
+  type OfferResult,
+} from "../../queue/offering.ts";
 import { networkTime, queueTime } from "../../time/runtime.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
@@ -228,14 +233,4 @@ export class OfferBatch {
 
 function isExisting({ outcome }: OfferResult): boolean {
   return outcome === "existing";
-}
-
-// The scripts take a due time as two columns, of which one is empty. A spread of both would cost each offer.
-
-function delayOf(due: Due): Delay | "" {
-  return "delay" in due ? due.delay : "";
-}
-
-function deadlineOf(due: Due): number | "" {
-  return "delay" in due ? "" : due.deadline;
 }

@@ -76,9 +76,7 @@ export class Routing {
     call?: Call,
   ): Promise<Result> {
     return this.#withFact(async (fact) => {
-      if (idOrKey !== undefined && this.#mayBeElsewhere(fact, bucket)) {
-        await this.#migrate(fact, bucket, idOrKey);
-      }
+      if (idOrKey !== undefined) await this.bring(fact, bucket, idOrKey);
       return await act(this.#parts.at(destinationOf(fact, bucket)), guarded(call, fact));
     }, call);
   }
@@ -94,12 +92,31 @@ export class Routing {
     const { key, sentBy } = sending;
     return this.#withFact(async (fact) => {
       if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
-      if (key !== undefined && this.#mayBeElsewhere(fact, bucket)) {
-        await this.#migrate(fact, bucket, key);
-      }
+      if (key !== undefined) await this.bring(fact, bucket, key);
       sentBy.push(fact);
       return await send(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
     }, call);
+  }
+
+  /**
+   * A step of a call of another queue: messages of `bucket` land where they belong, by its script, which passes `knownFact` on.
+   * It is sent once, so no earlier attempt can have stored them.
+   */
+  land<Result>(
+    bucket: number,
+    keys: readonly string[],
+    land: Send<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    return this.#withFact(async (fact) => {
+      await Promise.all(keys.map((key) => this.bring(fact, bucket, key)));
+      return await land(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
+    }, call);
+  }
+
+  /** Migrates what has an id or a key to where messages of `bucket` belong, if it may be elsewhere. */
+  async bring(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
+    if (this.#mayBeElsewhere(fact, bucket)) await this.#migrate(fact, bucket, idOrKey);
   }
 
   /**

@@ -14,6 +14,11 @@ export function bucketOfHash(hash: number): number {
   return hash & (BUCKET_COUNT - 1);
 }
 
+/** A random hash of this bucket. */
+export function hashIn(bucket: number): number {
+  return Math.floor(Math.random() * (2 ** 32 / BUCKET_COUNT)) * BUCKET_COUNT + bucket;
+}
+
 /**
  * Returns a hash of 32 bits, not negative. It must never change, because the ids and their buckets depend on it.
  *

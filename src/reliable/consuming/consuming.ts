@@ -12,7 +12,13 @@ import type { JoinWork } from "../../redis/troubles.ts";
 import type { WaitOptions } from "../../run/waiters.ts";
 import type { Group, GroupSettings } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
-import { Delivery, deliveredMessageOf, type Delivered, type DeliveryHost } from "./delivery.ts";
+import {
+  Delivery,
+  deliveredMessageOf,
+  type Delivered,
+  type DeliveryHost,
+  type Follow,
+} from "./delivery.ts";
 import {
   handlingBy,
   Settler,
@@ -98,12 +104,13 @@ export class Consuming<T> {
     reach: { readonly group: TakingGroup },
     payloads: Payloads<T>,
     { retry, strict }: { readonly retry: RetryLadder; readonly strict: boolean },
+    follow: Follow,
     partitions?: HeldPartitions,
   ) {
     this.#open = open;
     this.#reach = reach;
     this.#payloads = payloads;
-    this.#settler = new Settler(open, reach.group.settings.group, retry);
+    this.#settler = new Settler(open, reach.group.settings.group, retry, follow);
     this.#isStrict = strict;
     this.#partitions = partitions;
   }

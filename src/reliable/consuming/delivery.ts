@@ -1,3 +1,6 @@
+import type { NextStep } from "../../queue/landing.ts";
+import type { OfferResult } from "../../queue/offering.ts";
+import { hasOffer, type NewMessage, type OffersTo } from "../../queue/new-message.ts";
 import { isError, textOfThrown } from "../../values/thrown.ts";
 import {
   settlements,
@@ -30,6 +33,31 @@ export interface NackOptions extends CallOptions {
   readonly reason?: string | Error;
 }
 
+/** Options of {@link Delivery.ack} that offer messages in the same step. */
+export interface AckOptions<
+  T,
+  Headers extends MessageHeaders = MessageHeaders,
+> extends CallOptions {
+  /**
+   * The messages, each as in `offerMany`, but without `onDuplicate`: a key that another message holds is left to that one. Costs
+   * about ten commands for a message, in the script that acknowledges.
+   */
+  readonly offer: readonly NewMessage<NoInfer<T>, NoInfer<Headers>>[];
+  /**
+   * The queue that they go to: a handle of the same client, of a queue on the same Redis server, and in a Cluster in the same
+   * slot. Defaults to the queue of the delivery.
+   */
+  readonly to?: OffersTo<T, Headers> | undefined;
+}
+
+/** Checks and encodes messages that follow the one with this id, and runs `offer` with them. */
+export type Follow = <Result>(
+  options: AckOptions<never, never>,
+  id: MessageId,
+  offer: (step: NextStep) => Promise<Result>,
+  call?: Call,
+) => Promise<Result>;
+
 /** What deliveries use of their handle. */
 export interface DeliveryHost {
   /** The queue's name. */
@@ -37,6 +65,9 @@ export interface DeliveryHost {
   /** The consumer group's name. */
   readonly group: string;
   readonly ack: (held: Held, call?: Call) => Promise<boolean>;
+  readonly ackAndOffer: (held: Held, step: NextStep, call?: Call) => Promise<OfferResult[] | false>;
+  /** Checks and encodes what follows a delivery, and runs `offer` with it. */
+  readonly follow: Follow;
   /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
   readonly nack: (held: Held, failure: Failure, call?: Call) => Promise<boolean>;
   readonly reject: (held: Held, reason: string, call?: Call) => Promise<boolean>;
@@ -177,9 +208,46 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   }
 
   /** Acknowledges the message: this group has handled it. */
-  async ack(options?: CallOptions): Promise<boolean> {
-    const call = checkCall(options);
-    return await this.#traced("ack", () => this.#host.ack(this.#held, call));
+  async ack(options?: CallOptions): Promise<boolean>;
+  /**
+   * Acknowledges the message, and offers others in the same step: both, or neither. So a saga loses no step, and begins none
+   * twice, whichever process dies.
+   *
+   * Returns the results of the offers in their order; false, and nothing was offered, if the lease was lost, the message was
+   * revoked, or the delivery was settled before. A key that another message holds is left to that one: then the outcome is
+   * `"existing"`, and the message is acknowledged all the same.
+   *
+   * In a partitioned queue the messages are in the partition of this one: those without a key inherit it.
+   *
+   * If Redis's reply is lost it rejects, as the other settlements do, and is tried again when the handler ends. To call it again
+   * offers nothing twice: it returns false if it was carried out.
+   *
+   * @throws {TypeError | RangeError} naming the message, the rule and the value; or if one script cannot write to both queues.
+   * Nothing was done.
+   * @throws {EncodeError | PayloadTooLargeError} if a payload cannot be encoded, or is too large; nothing was done.
+   */
+  async ack<U = T, Headers extends MessageHeaders = MessageHeaders>(
+    options: AckOptions<U, Headers>,
+  ): Promise<OfferResult[] | false>;
+  async ack(
+    options: CallOptions | AckOptions<never, never> = {},
+  ): Promise<boolean | OfferResult[]> {
+    if (!hasOffer<AckOptions<never, never>>(options)) {
+      const call = checkCall(options);
+      return await this.#traced("ack", () => this.#host.ack(this.#held, call));
+    }
+    checkOptions("ack option", options, ["offer", "to", "signal"]);
+    checkSignal(options.signal);
+    const call = callOf(options);
+    const offer = async (step: NextStep) => {
+      let offered: OfferResult[] | false = false;
+      await this.#traced("ack", async () => {
+        offered = await this.#host.ackAndOffer(this.#held, step, call);
+        return offered !== false;
+      });
+      return offered;
+    };
+    return await this.#host.follow(options, this.id, offer, call);
   }
 
   /**

@@ -1,4 +1,6 @@
 import { brand, isBranded } from "../../codecs/brand.ts";
+import type { NextStep } from "../../queue/landing.ts";
+import type { OfferResult } from "../../queue/offering.ts";
 import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { handlings } from "../../observe/events.ts";
@@ -15,6 +17,7 @@ import {
   type Delivery,
   type DeliveryHost,
   type Failure,
+  type Follow,
 } from "./delivery.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 import { LimitedCall, type TimeLimit } from "./time-limit.ts";
@@ -60,6 +63,7 @@ export class Settler implements DeliveryHost {
   readonly queue: string;
   readonly group: string;
   readonly counters: Counters;
+  readonly follow: Follow;
   readonly #retry: RetryLadder;
   readonly #report: (error: DelaylineError) => void;
   readonly #flow: Pick<DeliveryHost, "hold">;
@@ -72,7 +76,9 @@ export class Settler implements DeliveryHost {
     },
     group: string,
     retry: RetryLadder,
+    follow: Follow,
   ) {
+    this.follow = follow;
     this.queue = open.queue.name;
     this.counters = open.counters;
     this.group = group;
@@ -87,6 +93,10 @@ export class Settler implements DeliveryHost {
 
   ack(held: Held, call?: Call): Promise<boolean> {
     return ending(held, held.group.settlements.ack(held, call));
+  }
+
+  ackAndOffer(held: Held, step: NextStep, call?: Call): Promise<OfferResult[] | false> {
+    return ending(held, held.group.settlements.ackAndOffer(held, step, call));
   }
 
   nack(held: Held, failure: Failure, call?: Call): Promise<boolean> {
@@ -178,7 +188,7 @@ export class Settler implements DeliveryHost {
 }
 
 /** A settlement that the user's code asks for: of a delivery that was taken by hand it is the last thing that it does. */
-function ending(held: Held, settling: Promise<boolean>): Promise<boolean> {
+function ending<Result>(held: Held, settling: Promise<Result>): Promise<Result> {
   if (!held.isByHand) return settling;
   return settling.then((isSettled) => {
     held.doneWith();

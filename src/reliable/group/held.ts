@@ -1,6 +1,8 @@
 import type { RevokedError } from "../../errors.ts";
 import { checkFollows } from "../../run/modes.ts";
 import type { Entry } from "../../lua/places/stream.ts";
+import type { NextStep } from "../../queue/landing.ts";
+import type { OfferResult } from "../../queue/offering.ts";
 import type { Call } from "../../queue/call.ts";
 import { deadlineIn } from "../../queue/message/message.ts";
 import { queueTime } from "../../time/runtime.ts";
@@ -11,6 +13,7 @@ export interface Origin {
   /** See `Settlements`. */
   readonly settlements: {
     ack(held: Held, call?: Call): Promise<boolean>;
+    ackAndOffer(held: Held, step: NextStep, call?: Call): Promise<OfferResult[] | false>;
     retry(held: Held, delay: number, failure?: string, call?: Call): Promise<boolean>;
     bury(held: Held, reason: string, call?: Call): Promise<boolean>;
     finish(held: Held): Promise<unknown>;
@@ -163,7 +166,8 @@ export class Held {
    * Settles the delivery by `send`, which resolves to whether the entry was in flight for this consumer. Returns false
    * without sending if it is no longer held. A second call waits for the first to end.
    *
-   * If it rejects and `isAsked`, it stays asked for, unless its caller has aborted the call.
+   * If it rejects and `isAsked`, it stays asked for, unless its caller has aborted the call, or a TypeError says that it can
+   * never be carried out.
    */
   async settle(
     send: (call?: Call) => Promise<boolean>,
@@ -178,7 +182,8 @@ export class Held {
       this.endSettling(isSettled);
       return isSettled;
     } catch (error) {
-      if (isAsked) this.#asked = call?.signal?.aborted === true ? undefined : () => send();
+      const isWithdrawn = call?.signal?.aborted === true || error instanceof TypeError;
+      if (isAsked) this.#asked = isWithdrawn ? undefined : () => send();
       this.endSettling();
       throw error;
     }

@@ -1,4 +1,22 @@
+import {
+  checkWithin,
+  identify,
+  landed,
+  putArgs,
+  putKeys,
+  putRow,
+  type Ground,
+  type Landing,
+  type NextStep,
+} from "../../queue/landing.ts";
+import type { OfferResult } from "../../queue/offering.ts";
 import { ClosedError, RedisError } from "../../errors.ts";
+import {
+  ackAndOffer,
+  ackAndOfferIntoPartition,
+  rowsAsArgs,
+} from "../../lua/exchanges/ack-and-offer.ts";
+import type { PutReply } from "../../lua/exchanges/putting.ts";
 import type { Entry } from "../../lua/places/stream.ts";
 import {
   ack,
@@ -9,6 +27,7 @@ import {
   handOut,
   giveBackEntries,
   retryLater,
+  type AckAndNoteReply,
 } from "../../lua/reliable/deliveries.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
@@ -93,6 +112,13 @@ export class Settlements {
     const args = { ...this.#args, channel: this.#queue.keys.channel };
     return this.#queue.change("give back to", giveBackEntries, args, { rows });
   }, MAX_WRITTEN);
+  readonly #steps = new TurnBatch<Following, PutReply["results"] | false>({
+    send: (batch) => this.#ackAndOffer(batch.seal()),
+    kindOf: ({ ground }) => `${ground.queue.name} ${ground.knownFact ?? ""}`,
+    most: MAX_WRITTEN,
+    sizeOf: ({ bytes }) => bytes,
+    giveUp: ({ cause }) => cause,
+  });
   readonly #extensions = this.#batch<Settlement>((requests) => {
     return this.#queue.change("extend a lease in", extend, this.#args, { rows: requests });
   });
@@ -129,16 +155,90 @@ export class Settlements {
     return held.settle((ending) => this.#acks.add(settlement, ending), true, call);
   }
 
-  /** Acknowledges. Reports a refusal to note what was handled: the messages are acknowledged all the same. */
+  /**
+   * Acknowledges a delivery, and offers the messages of the step: both, or neither. Returns what became of them; false if the
+   * delivery was not in flight.
+   *
+   * @throws {TypeError} if one script cannot do both.
+   */
+  async ackAndOffer(
+    held: Held,
+    { landings, to }: NextStep,
+    call?: Call,
+  ): Promise<OfferResult[] | false> {
+    let offered: OfferResult[] | false = false;
+    const send = async (ending?: Call) => {
+      const act = async (ground: Ground) => {
+        checkWithin(this.#queue, ground);
+        const { entry, own, bytes } = settlementOf(held);
+        const size = landings.reduce((sum, { payload }) => sum + payload.length, bytes);
+        const request = { entry, own, held, landings, ground, bytes: size };
+        const results = await this.#steps.add(request, ending);
+        return results && landed(ground, landings, results);
+      };
+      if (to === undefined) await identify(this.#queue, landings, ending);
+      offered =
+        to === undefined ? await act({ queue: this.#queue }) : await to.land(landings, act, ending);
+      return offered !== false;
+    };
+    await held.settle(send, true, call);
+    return offered;
+  }
+
+  /** Sends acknowledgements with what is offered in the same step, to one ground. Returns for each what became of that. */
+  async #ackAndOffer(requests: readonly Following[]): Promise<(PutReply["results"] | false)[]> {
+    const [first] = requests;
+    if (first === undefined) return [];
+    const { ground } = first;
+    const forms = ground.knownFact === undefined ? ackAndOffer : ackAndOfferIntoPartition;
+    const rows = requests.flatMap(({ entry, landings }) =>
+      landings.map((one) => ({
+        of: entry,
+        rule: one.key === undefined ? "" : "ignore",
+        ...putRow(one),
+      })),
+    );
+    const more = { rows, keys: putKeys(ground) };
+    const doing = "acknowledge and offer in";
+    let settled: readonly boolean[];
+    let put: PutReply | undefined;
+    if (this.#keepFor === 0) {
+      const acks = requests.map(({ entry, own }) => ({ entry, own }));
+      const args = { ...this.#args, ...rowsAsArgs(ack, acks), ...putArgs(ground) };
+      ({ settled, put } = await this.#queue.change(doing, forms.ack, args, more));
+    } else {
+      const { args: noting, rows: notes } = this.#noteAll(requests);
+      const args = { ...noting, ...rowsAsArgs(ackAndNote, notes), ...putArgs(ground) };
+      const reply = await this.#queue.change(doing, forms.ackAndNote, args, more);
+      settled = this.#settledOf(reply.settled);
+      ({ put } = reply);
+    }
+    let next = 0;
+    return requests.map(({ landings }, i) => {
+      if (settled[i] !== true) return false;
+      this.#queue.counters.acknowledged++;
+      return put?.results.slice(next, (next += landings.length)) ?? false;
+    });
+  }
+
+  /** Acknowledges. */
   async #acknowledge(requests: readonly AckRow[]): Promise<readonly boolean[]> {
     const doing = "acknowledge in";
     if (this.#keepFor === 0) {
       return await this.#queue.change(doing, ack, this.#args, { rows: requests });
     }
+    const { args, rows } = this.#noteAll(requests);
+    return this.#settledOf(await this.#queue.change(doing, ackAndNote, args, { rows }));
+  }
+
+  #noteAll(requests: readonly AckRow[]) {
     const now = this.#queue.clock.now();
     const rows = requests.map(({ entry, own, held }) => ({ entry, own, ...noteOf(held, now) }));
-    const args = { ...this.#args, process: processName(), keepFor: this.#keepFor };
-    const { settled, refusal } = await this.#queue.change(doing, ackAndNote, args, { rows });
+    return { args: { ...this.#args, process: processName(), keepFor: this.#keepFor }, rows };
+  }
+
+  /** Reports a refusal to note what was handled: the messages are acknowledged all the same. */
+  #settledOf({ settled, refusal }: AckAndNoteReply): readonly boolean[] {
     if (refusal === undefined) this.#noting.succeeded();
     else {
       const failed = `cannot note which messages of queue "${this.#queue.name}" were handled`;
@@ -317,7 +417,14 @@ export class Settlements {
 
   /** Resolves when every settlement made so far has its reply or its error. */
   async settled(): Promise<void> {
-    const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
+    const all = [
+      this.#acks,
+      this.#steps,
+      this.#retries,
+      this.#burials,
+      this.#giveBacks,
+      this.#extensions,
+    ];
     await Promise.all([this.#finishes.replied(), ...all.map((batch) => batch.done())]);
   }
 
@@ -385,6 +492,12 @@ interface AckRow extends Pick<Settlement, "entry" | "own"> {
 }
 
 interface Acknowledgement extends Settlement, AckRow {}
+
+/** An acknowledgement, and the messages that are offered in the same step. */
+interface Following extends Settlement, Required<AckRow> {
+  readonly landings: readonly Landing[];
+  readonly ground: Ground;
+}
 
 /** The columns of a note that a delivery was handled, `now` on the server's clock (epoch ms). */
 function noteOf(held: Held | undefined, now: number) {

@@ -20,11 +20,13 @@ export class Crew {
   }
 
   /** Starts `count` workers with the environment `env`. Resolves when they work. They end with the test. */
-  static async start(count: number, env: NodeJS.ProcessEnv, spares = 0): Promise<Crew> {
-    const crew = new Crew(
-      await bundle(new URL("../workers/reliable-worker.ts", import.meta.url)),
-      env,
-    );
+  static async start(
+    count: number,
+    env: NodeJS.ProcessEnv,
+    spares = 0,
+    program = new URL("../workers/reliable-worker.ts", import.meta.url),
+  ): Promise<Crew> {
+    const crew = new Crew(await bundle(program), env);
     for (let i = 0; i < count + spares; i++) crew.#spare();
     for (let i = 0; i < count; i++) await crew.#engage();
     return crew;

@@ -12,6 +12,12 @@ import {
 } from "../../../src/lua/delayed/transfer.ts";
 import { tidyAddresses, tidyBusinessKeys, tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import type { Elements } from "../../../src/lua/family.ts";
+import {
+  ackAndOffer,
+  ackAndOfferIntoPartition,
+  rowsAsArgs,
+} from "../../../src/lua/exchanges/ack-and-offer.ts";
+import { exchange, exchangeIntoPartition } from "../../../src/lua/exchanges/exchange.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
 import { attend } from "../../../src/lua/partitions/attend.ts";
 import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
@@ -1524,7 +1530,101 @@ const revocations: Scenario[] = [
   },
 ];
 
+/** What a partition holds, and what a caller with the same fact says. */
+const FACT = "1:2:2:stable:1";
+const INTO = { toChannel: "wake-ups", toElements: "addresses", toFact: FACT, toPartition: 0 };
+const landing = (one: Message) => {
+  return { ...offered(one), newKey: one.key, rule: one.key === "" ? "" : "ignore", maxWait: "" };
+};
+const exchanged = (old: Message, one: Message) => ({
+  id: bytes(old.address),
+  key: "",
+  ...landing(one),
+});
+const next = (of: string, one: Message) => ({ of, ...landing(one) });
+const acksOf = (ids: readonly string[]) =>
+  rowsAsArgs(
+    ack,
+    ids.map((entry, i) => ({ entry, own: i === 1 ? 1 : 0 })),
+  );
+const notesOf = (ids: readonly string[]) => {
+  const note = { address: bytes(a.address), key: "k", attempt: 1, took: "" };
+  const rows = ids.map((entry, i) => ({ entry, own: i === 1 ? 1 : 0, ...note }));
+  return { process: "host/1", keepFor: 60_000, ...rowsAsArgs(ackAndNote, rows) };
+};
+const follows = (more: (ids: readonly string[]) => Call["args"]): Scenario["seed"] => {
+  return async (queue) => {
+    await queue.seed({ ...delayedState("addresses", far), partitions: FACT });
+    const ids = await inFlight(queue);
+    const [first = "", second = ""] = ids;
+    const rows = [next(first, n), next(first, o), next(second, message("s", 1700, far.key))];
+    return { args: { ...mine, ...INTO, ...more(ids.slice(0, 2)) }, rows };
+  };
+};
+const NEITHER_TAKEN_BACK =
+  "the new message is stored beside the old one: the wake-up was refused, and then to take it back";
+
+const exchanges: Scenario[] = [
+  ...BOTH.map((elements): Scenario => ({
+    script: exchange,
+    elements,
+    rules: ["dead"],
+    partly: NEITHER_TAKEN_BACK,
+    seed: seeded(delayedState(elements, b, far, further), {
+      args: { ...INTO, toElements: elements },
+      rows: [exchanged(b, n), exchanged(far, message("s", 1700, further.key))],
+    }),
+  })),
+  {
+    script: exchangeIntoPartition,
+    when: "the same key",
+    rules: ["dead"],
+    partly: NEITHER_TAKEN_BACK,
+    seed: seeded(
+      { ...delayedState("addresses", far, further), partitions: FACT },
+      { args: INTO, rows: [exchanged(far, message("n", 1500, far.key))] },
+    ),
+  },
+  ...[
+    { when: "a retry", rows: [exchanged(far, message("n", FAR + 2, far.key))] },
+    { when: "one that waits for its turn", rows: [exchanged(w, message("o", FAR + 3, w.key))] },
+  ].map(({ when, rows }): Scenario => ({
+    script: exchange,
+    when,
+    rules: ["dead", "turns", "look", "rests"],
+    partly: NEITHER_TAKEN_BACK,
+    seed: seeded(
+      {
+        ...waitingState,
+        businessKeys: indexed(w, far),
+        flow: LANES,
+        groups: ["g"],
+        retries: [[retryName(far, "g"), FAR]],
+        retrying: { [retryName(far, "g")]: packRetry(far, 1) },
+      },
+      { args: INTO, rows },
+    ),
+  })),
+  ...[ackAndOffer, ackAndOfferIntoPartition].flatMap((forms): Scenario[] => [
+    {
+      script: forms.ack,
+      seed: follows(acksOf),
+      rules: ["dead", "finished"],
+      partly: NEITHER_TAKEN_BACK,
+      isTold: true,
+    },
+    {
+      script: forms.ackAndNote,
+      seed: follows(notesOf),
+      rules: ["dead", "finished", "handled"],
+      partly: NEITHER_TAKEN_BACK,
+      isTold: true,
+    },
+  ]),
+];
+
 export const SCENARIOS = [
+  ...exchanges,
   ...revocations,
   ...offers,
   ...removals,

@@ -1,5 +1,6 @@
 import type { ChainableCommander, Redis } from "ioredis";
 import { IN_PART } from "../../../src/failure.ts";
+import { asTarget } from "../../../src/lua/exchanges/putting.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { run, type Script } from "../../../src/lua/script.ts";
 import { scriptAt } from "../../helpers/script-at.ts";
@@ -43,6 +44,8 @@ export async function newTrial(
   const call = await scenario.seed(queue);
   queue.redis.disconnect();
   const script = scriptAt(NOW, scenario.script);
+  // What an exchange offers goes to the same queue.
+  const keysOf: Readonly<Record<string, string>> = { ...queue.keys, ...asTarget(queue.keys) };
   const names = new Map(
     Object.entries(queue.keys).map(([name, key]): [string, string] => [key, name]),
   );
@@ -68,7 +71,7 @@ export async function newTrial(
   const execute = async (): Promise<Outcome> => {
     try {
       const args = { ...call.args, elementsAre: scenario.elements ?? "addresses" };
-      return { reply: await runAny(limited, script, { ...queue.keys }, { ...call, args }) };
+      return { reply: await runAny(limited, script, keysOf, { ...call, args }) };
     } catch (error) {
       if (error instanceof Error && error.name === "ReplyError") return { error: error.message };
       throw error;
@@ -147,7 +150,7 @@ export async function newTrial(
   const keys =
     script.rowsAs === "keys"
       ? (call.rows ?? []).flatMap((row) => Object.values(row).map(String))
-      : script.keys.map((name) => queue.keys[name as keyof typeof queue.keys]);
+      : [...new Set(script.keys.map((name) => keysOf[name] ?? ""))];
   return { keys, judge };
 }
 

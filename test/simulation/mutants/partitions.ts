@@ -134,8 +134,8 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "partitions/routing/routing.ts",
-        find: `if (idOrKey !== undefined && this.#mayBeElsewhere(fact, bucket)) {`,
-        replace: `if (idOrKey !== undefined && this.isLeavingOrdinary) {`,
+        find: `if (idOrKey !== undefined) await this.bring(fact, bucket, idOrKey);`,
+        replace: `if (idOrKey !== undefined && this.isLeavingOrdinary) await this.bring(fact, bucket, idOrKey);`,
       },
     ],
   },
@@ -148,8 +148,8 @@ export const PARTITIONS: readonly Mutant[] = [
     edits: [
       {
         file: "partitions/routing/routing.ts",
-        find: `if (key !== undefined && this.#mayBeElsewhere(fact, bucket)) {`,
-        replace: `if (key !== undefined && this.isLeavingOrdinary) {`,
+        find: `if (key !== undefined) await this.bring(fact, bucket, key);`,
+        replace: `if (key !== undefined && this.isLeavingOrdinary) await this.bring(fact, bucket, key);`,
       },
     ],
   },

@@ -27,12 +27,12 @@ export const PLAIN: readonly Mutant[] = [
     tests: ["integration/delayed/offer.test.ts", "fault/wrong-clocks.long.test.ts"],
     edits: [
       {
-        file: "delayed/offering/offer-batch.ts",
+        file: "queue/offering.ts",
         find: `return "delay" in due ? due.delay : "";`,
         replace: `return "";`,
       },
       {
-        file: "delayed/offering/offer-batch.ts",
+        file: "queue/offering.ts",
         find: `return "delay" in due ? "" : due.deadline;`,
         replace: `return "delay" in due ? Math.ceil(Date.now() + due.delay.rest) : due.deadline;`,
       },
@@ -210,7 +210,7 @@ if refusal then
     ],
     edits: [
       {
-        file: "delayed/offering/offering.ts",
+        file: "queue/offering.ts",
         find: `if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];`,
         replace: `if (!results.every((result) => result instanceof OfferError)) return results as OfferResult[];`,
       },

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { NextStep } from "../../../src/queue/landing.ts";
 import { Delivery, type DeliveryHost } from "../../../src/reliable/consuming/delivery.ts";
 import { Held, type Origin } from "../../../src/reliable/group/held.ts";
 
@@ -18,6 +19,13 @@ function newDelivery() {
     nack: note("nack"),
     reject: note("reject"),
     extend: note("extend"),
+    ackAndOffer: async (held: Held, step: NextStep, ...args: readonly unknown[]) => {
+      return (await note("ackAndOffer")(held, step, ...args)) ? [] : false;
+    },
+    follow: (options, id, offer) => {
+      asked.push(["follow", options, id]);
+      return offer({ landings: [], to: undefined });
+    },
     hold: () => Promise.resolve(),
   } satisfies DeliveryHost;
   const entry = {

@@ -1,10 +1,10 @@
-import { OfferError, OfferManyError } from "../../errors.ts";
-import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
-import type { OnlyIf } from "../../queue/message/only-if.ts";
-import type { MessageHeaders } from "../../queue/message/headers.ts";
-import type { Occurrence } from "../../queue/message/occurrence.ts";
-import type { Delay } from "../../time/delay.ts";
-import { packMember, type MessageId } from "../../queue/message/message.ts";
+import { OfferError, OfferManyError } from "../errors.ts";
+import type { Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { OnlyIf } from "./message/only-if.ts";
+import type { MessageHeaders } from "./message/headers.ts";
+import type { Occurrence } from "./message/occurrence.ts";
+import type { Delay } from "../time/delay.ts";
+import { packMember, type MessageId } from "./message/message.ts";
 
 /** The outcome of an offer. */
 export interface OfferResult {
@@ -22,6 +22,16 @@ export interface OfferResult {
 
 /** When a message becomes due: after `delay`, or at `deadline` (epoch ms). */
 export type Due = { readonly delay: Delay } | { readonly deadline: number };
+
+// The scripts take a due time as two columns, of which one is empty. A spread of both would cost each offer.
+
+export function delayOf(due: Due): Delay | "" {
+  return "delay" in due ? due.delay : "";
+}
+
+export function deadlineOf(due: Due): number | "" {
+  return "delay" in due ? "" : due.deadline;
+}
 
 /** An encoded message on its way to Redis. */
 export interface Offering {
