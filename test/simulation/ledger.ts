@@ -14,6 +14,7 @@ import {
   deaths,
   pausesOfRetries,
   exactSettlements,
+  givenUp,
   identity,
   uncounted,
 } from "./ledger/attempts.ts";
@@ -72,6 +73,7 @@ const RULES: readonly Rule[] = [
   uncounted,
   exactSettlements,
   exactYes,
+  givenUp,
   pausesOfRetries,
   deaths,
   oneAtATime,
@@ -225,7 +227,7 @@ const DROPPED = "delayline:dropped";
 const TRANSFER = "delayline:transfer";
 
 /** How a handler ends. */
-export type HandlerEnd = "returned" | "threw" | "rejected" | "cut short";
+export type HandlerEnd = "returned" | "threw" | "rejected" | "cut short" | "given up";
 
 /** What an error says of the call that it ended. */
 function described(error: unknown): Note {

@@ -1,5 +1,6 @@
 import {
   RejectError,
+  TimeLimitError,
   type Delivery,
   type ReliableQueue,
   type ReliableQueueOptions,
@@ -33,6 +34,10 @@ export interface ReliableWork {
   readonly settlesTogether?: boolean;
   /** Whether a `nack` with a delay may let the lane rest. Defaults to false. */
   readonly mayHoldLane?: boolean;
+  /** How long a batch waits to fill up at most (ms). Defaults to 0. */
+  readonly longestWait?: number;
+  /** The time of a handler, and its grace (ms). Defaults to no limit. */
+  readonly time?: { readonly timeLimit: number; readonly grace: number };
   /** Called when a handler has thrown. */
   readonly onFailure?: (process: SimProcess) => void;
 }
@@ -75,6 +80,8 @@ class ReliableTaker {
   readonly #work: ReliableWork;
   readonly #isLast: boolean;
   #isClosed = false;
+  /** The deliveries whose handlers run, by their messages; those that were given up are no longer here. */
+  readonly #running = new Map<number, number>();
 
   constructor(
     shop: Shop,
@@ -93,12 +100,15 @@ class ReliableTaker {
   subscribe(): void {
     const { options, sequenceOf } = this.#work;
     const handle = (_n: number, delivery: Delivery<number>) => this.#handle([delivery]);
-    if (options.exclusive === true) this.#queue.subscribe(handle, { onError: ignore });
+    const { onError } = this;
+    const { time } = this.#work;
+    if (options.exclusive === true) this.#queue.subscribe(handle, { onError, ...time });
     else {
       const concurrency = this.#shop.sim.random.between(1, 3);
       this.#queue.subscribe(handle, {
         concurrency,
-        onError: ignore,
+        onError,
+        ...time,
         ...(sequenceOf !== undefined && { orderBy: sequenceOf }),
       });
     }
@@ -107,12 +117,31 @@ class ReliableTaker {
   batch(): void {
     const limit = this.#shop.sim.random.between(1, 3);
     const handle = (deliveries: readonly Delivery<number>[]) => this.#handle(deliveries);
-    this.#queue.subscribeBatch(handle, { limit, onError: ignore });
+    const onError = (error: unknown, deliveries: readonly Delivery<number>[]) => {
+      for (const { payload } of deliveries) this.onError(error, payload);
+    };
+    this.#queue.subscribeBatch(handle, { limit, onError, ...this.#work.time, ...this.#wait });
   }
+
+  /** Some batches wait. Without such work nothing is drawn. */
+  get #wait(): { readonly wait?: number } {
+    const { longestWait = 0 } = this.#work;
+    if (longestWait === 0) return {};
+    return { wait: this.#shop.sim.random.pick([0, longestWait / 20, longestWait]) };
+  }
+
+  /** Notes that a handler was given up. */
+  readonly onError = (error: unknown, n: number): void => {
+    if (!(error instanceof TimeLimitError) || !error.isStuck) return;
+    const number = this.#running.get(n);
+    this.#running.delete(n);
+    if (number !== undefined) this.#shop.ledger.handlerEnded(this.#process, number, "given up");
+  };
 
   route(): void {
     const handle = (_n: number, delivery: Delivery<number>) => this.#handle([delivery]);
-    this.#queue.route({ k: handle }, { unknown: "leave", onError: ignore });
+    const { time } = this.#work;
+    this.#queue.route({ k: handle }, { unknown: "leave", onError: this.onError, ...time });
   }
 
   /** Takes one or several, and settles each by hand. */
@@ -129,7 +158,7 @@ class ReliableTaker {
     let numbers: number[] = [];
     try {
       const { signal } = this.#impatience();
-      deliveries = await this.#queue.takeMany({ limit, timeout, signal });
+      deliveries = await this.#queue.takeMany({ limit, timeout, signal, ...this.#wait });
       numbers = deliveries.map((delivery) => this.#note(delivery));
       settle.answer(deliveries.length);
     } catch (error) {
@@ -181,14 +210,21 @@ class ReliableTaker {
   async #handle(deliveries: readonly Delivery<number>[]): Promise<void> {
     const { ledger } = this.#shop;
     const numbers = deliveries.map((delivery) => this.#note(delivery));
+    for (const [i, { payload }] of deliveries.entries())
+      this.#running.set(payload, numbers[i] ?? 0);
     const fortune = this.#fortune();
     const [first] = deliveries;
     await this.#pause();
     const end = (how: HandlerEnd) => {
-      for (const number of numbers) ledger.handlerEnded(this.#process, number, how);
+      for (const [i, number] of numbers.entries()) {
+        const n = deliveries[i]?.payload ?? 0;
+        if (this.#running.get(n) !== number) continue;
+        this.#running.delete(n);
+        ledger.handlerEnded(this.#process, number, how);
+      }
     };
     if (first?.signal.aborted === true && this.#shop.sim.random.chance(0.5)) {
-      end("cut short");
+      end(first.signal.reason instanceof TimeLimitError ? "threw" : "cut short");
       throw first.signal.reason;
     }
     if (first !== undefined && (fortune === "ack" || fortune === "nack" || fortune === "extend")) {
@@ -301,7 +337,6 @@ class ReliableTaker {
 }
 
 /** The ledger knows that the handler has failed. */
-function ignore(): void {}
 
 /** How a consumer that takes by hand settles. */
 const HAND = {

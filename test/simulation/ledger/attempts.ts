@@ -184,12 +184,25 @@ function isByHand({ end }: Delivery): boolean {
 
 const FAILS = ["nack", "reject"];
 
+/** **What was given up settles nothing**: its handler went on for longer than its time limit and its grace. */
+export const givenUp: Rule = (story) =>
+  story.deliveries.flatMap((delivery) =>
+    delivery.settlements
+      .filter((call) => call.answer === true && wasGivenUpBefore(delivery, call.begun))
+      .map(({ verb }) => `${verb} after it was given up: ${nameOfDelivery(delivery)}`),
+  );
+
+function wasGivenUpBefore({ end }: Delivery, moment: Moment): boolean {
+  return end?.how === "given up" && end.index < moment.index;
+}
+
 /** **A settlement is exact**: `false` means that the lease was lost, or that the delivery was settled before. */
 export const exactSettlements: Rule = (story, promises) =>
   story.deliveries.flatMap((delivery) =>
     delivery.settlements.flatMap((call, i) => {
       if (call.answer !== false || call.ended === undefined) return [];
       if (delivery.settlements.slice(0, i).some(isAskedFor)) return [];
+      if (wasGivenUpBefore(delivery, call.ended)) return [];
       if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
       // What the old master still sent has been forgotten.
       if (isUndone(delivery, story) || seemsDead(call.ended, story, promises)) return [];

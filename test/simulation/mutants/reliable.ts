@@ -338,4 +338,33 @@ export const RELIABLE: readonly Mutant[] = [
       },
     ],
   },
+  {
+    name: "cut-short-batch-kept",
+    breaks:
+      "What a batch has gathered is not given back when it is cut short: it waits in a process that does not want it.",
+    worlds: ["handlers"],
+    tests: ["integration/reliable/batches.test.ts", "integration/ready/batches.test.ts"],
+    edits: [
+      {
+        file: "queue/consuming/batch.ts",
+        find: `await source.giveBack(batch);`,
+        replace: `await Promise.resolve();`,
+      },
+    ],
+  },
+  {
+    name: "given-up-and-held",
+    breaks: "A handler that is given up frees its slot, and its message stays in flight for ever.",
+    worlds: ["handlers"],
+    tests: ["integration/reliable/time-limit.test.ts"],
+    edits: [
+      {
+        file: "reliable/consuming/handling.ts",
+        find: `        return settleFailed(delivered, error, input, closing, host);
+      },`,
+        replace: `        return reportUnlessTheirs(delivered, error, input, host);
+      },`,
+      },
+    ],
+  },
 ];

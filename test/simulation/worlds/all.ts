@@ -8,7 +8,7 @@ import { migration } from "./migration.ts";
 import { partitions } from "./partitions.ts";
 import { pauses } from "./pauses.ts";
 import { plain } from "./plain.ts";
-import { reliable } from "./reliable.ts";
+import { handlers, reliable } from "./reliable.ts";
 import { restores } from "./restores.ts";
 import { schedules } from "./schedules.ts";
 import { smoke } from "./smoke.ts";
@@ -30,6 +30,7 @@ export const WORLDS: readonly World[] = [
   exclusive,
   spread,
   schedules,
+  handlers,
 ];
 
 /** @throws {RangeError} if there is none of that name. */

@@ -4,90 +4,102 @@ import {
   takeLastReliably,
   takeReliably,
   type ReliableStyle,
+  type ReliableWork,
 } from "../reliable-takers.ts";
 import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 
 /** A reliable queue: groups, retries, leases, dead letters and redrives, and every way to take and to settle. */
-export const reliable: World = {
-  name: "reliable",
-  faults: [...FAULT_KINDS, LATE_REPLIES],
-  events: 900,
+export const reliable = worldOf("reliable", {});
 
-  async run(sim) {
-    const { random } = sim;
-    const terms = termsOf(sim);
-    sim.note({ terms });
-    const { groups, maxAttempts, retry, leaseTimeout, hasSequences, keyCount } = terms;
-    // No draw of its own: half of the runs also note what is handled.
-    const keepHandled = leaseTimeout === 1000 ? 3_600_000 : 0;
-    const options = { maxAttempts, retry, leaseTimeout, keepHandled };
-    const optionsOf = (group: string) => ({ group, ...options });
-    const shop = new Shop(sim);
-    const founder = shop.hire("founder", { mayCrash: false });
-    const [queue] = founder.run(() =>
-      groups.map((group) => founder.line.getReliableQueue<number>(shop.queue, optionsOf(group))),
-    );
-    if (queue === undefined) return;
-    await sim.go("founder founds the groups", founder, async () => {
-      for (const group of groups) {
-        const handle = founder.line.getReliableQueue<number>(shop.queue, optionsOf(group));
-        const poll = async () => (await handle.poll()) === undefined;
-        const look = () => shop.ledger.call(founder, "poll", { group, timeout: 0 }, poll);
-        while (!(await look())) await sim.sleep(500);
-      }
-    });
-    for (const group of groups) {
-      for (let i = 0; i < random.between(1, 2); i++) {
-        shop.staff(`${group}${i}`, (process) => {
-          const style = random.pick<ReliableStyle>(RELIABLE_STYLES);
-          takeReliably(shop, process, {
-            options: optionsOf(group),
-            style,
-            longest: random.pick([50, 800, 2 * leaseTimeout]),
-            failing: keyCount > 0 ? 0.6 : 0.25,
-            impatience: random.pick([0.1, 0.9]),
-            mayFreeze: true,
-            settlesTogether: random.chance(0.5),
-            ...(hasSequences && { sequenceOf: (n: number) => String(n % 2) }),
-          });
-        });
-      }
-    }
-    const clerks = Array.from({ length: random.between(1, 2) }, (_, i) => {
-      const process = shop.hire(`producer${i}`, { transfer: random.chance(0.5) });
-      const handle = process.run(() =>
-        random.chance(0.7)
-          ? process.line.getReliableQueue<number>(shop.queue, optionsOf(groups[0] ?? "default"))
-          : process.line.getDelayedQueue<number>(shop.queue),
+/** The same with batches that wait to fill up, and handlers that have too little time. */
+export const handlers = worldOf("handlers", {
+  longestWait: 2000,
+  time: { timeLimit: 400, grace: 300 },
+});
+
+function worldOf(name: string, more: Pick<ReliableWork, "longestWait" | "time">): World {
+  return {
+    name,
+    faults: [...FAULT_KINDS, LATE_REPLIES],
+    events: 900,
+
+    async run(sim) {
+      const { random } = sim;
+      const terms = termsOf(sim);
+      sim.note({ terms });
+      const { groups, maxAttempts, retry, leaseTimeout, hasSequences, keyCount } = terms;
+      // No draw of its own: half of the runs also note what is handled.
+      const keepHandled = leaseTimeout === 1000 ? 3_600_000 : 0;
+      const options = { maxAttempts, retry, leaseTimeout, keepHandled };
+      const optionsOf = (group: string) => ({ group, ...options });
+      const shop = new Shop(sim);
+      const founder = shop.hire("founder", { mayCrash: false });
+      const [queue] = founder.run(() =>
+        groups.map((group) => founder.line.getReliableQueue<number>(shop.queue, optionsOf(group))),
       );
-      return new Clerk(shop.ledger, process, handle);
-    });
-    if (terms.isClockSet) void setClock(shop, leaseTimeout);
-    await produce(shop, clerks, (clerk) =>
-      keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
-    );
-    if (random.chance(0.3)) await shop.seeDeadLetters(founder, queue, "redrive");
-    const all = groups.map(optionsOf);
-    const takeLast = (last: SimProcess) => takeLastReliably(shop, last, all);
-    await shop.end(takeLast);
-    while ((await shop.seeDeadLetters(founder, queue, random.pick(["redrive", "clear"]))) > 0) {
+      if (queue === undefined) return;
+      await sim.go("founder founds the groups", founder, async () => {
+        for (const group of groups) {
+          const handle = founder.line.getReliableQueue<number>(shop.queue, optionsOf(group));
+          const poll = async () => (await handle.poll()) === undefined;
+          const look = () => shop.ledger.call(founder, "poll", { group, timeout: 0 }, poll);
+          while (!(await look())) await sim.sleep(500);
+        }
+      });
+      for (const group of groups) {
+        for (let i = 0; i < random.between(1, 2); i++) {
+          shop.staff(`${group}${i}`, (process) => {
+            const style = random.pick<ReliableStyle>(RELIABLE_STYLES);
+            takeReliably(shop, process, {
+              options: optionsOf(group),
+              style,
+              longest: random.pick([50, 800, 2 * leaseTimeout]),
+              failing: keyCount > 0 ? 0.6 : 0.25,
+              impatience: random.pick([0.1, 0.9]),
+              mayFreeze: true,
+              settlesTogether: random.chance(0.5),
+              ...more,
+              ...(hasSequences && { sequenceOf: (n: number) => String(n % 2) }),
+            });
+          });
+        }
+      }
+      const clerks = Array.from({ length: random.between(1, 2) }, (_, i) => {
+        const process = shop.hire(`producer${i}`, { transfer: random.chance(0.5) });
+        const handle = process.run(() =>
+          random.chance(0.7)
+            ? process.line.getReliableQueue<number>(shop.queue, optionsOf(groups[0] ?? "default"))
+            : process.line.getDelayedQueue<number>(shop.queue),
+        );
+        return new Clerk(shop.ledger, process, handle);
+      });
+      if (terms.isClockSet) void setClock(shop, leaseTimeout);
+      await produce(shop, clerks, (clerk) =>
+        keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
+      );
+      if (random.chance(0.3)) await shop.seeDeadLetters(founder, queue, "redrive");
+      const all = groups.map(optionsOf);
+      const takeLast = (last: SimProcess) => takeLastReliably(shop, last, all);
       await shop.end(takeLast);
-    }
-    await shop.closeAll((rest) => takeLastReliably(shop, rest, all, false));
-  },
+      while ((await shop.seeDeadLetters(founder, queue, random.pick(["redrive", "clear"]))) > 0) {
+        await shop.end(takeLast);
+      }
+      await shop.closeAll((rest) => takeLastReliably(shop, rest, all, false));
+    },
 
-  async check(sim) {
-    const noted = sim.history.find(({ event }) => "terms" in event);
-    const terms = noted?.event["terms"] as Terms;
-    return await audit(sim, {
-      queue: "orders",
-      kind: "reliable",
-      isOrderedBy: terms.hasSequences,
-      ...terms,
-    });
-  },
-};
+    async check(sim) {
+      const noted = sim.history.find(({ event }) => "terms" in event);
+      const terms = noted?.event["terms"] as Terms;
+      return await audit(sim, {
+        queue: "orders",
+        kind: "reliable",
+        isOrderedBy: terms.hasSequences,
+        ...terms,
+      });
+    },
+  };
+}
 
 /** What a run is like. */
 type Terms = ReturnType<typeof termsOf>;
