@@ -7,6 +7,7 @@ import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
 import { access, commands } from "./docs-access.ts";
+import { mutantsPage, PATH as MUTANTS } from "./docs-mutants.ts";
 import { aheadTable } from "./figures/ahead.ts";
 import { figuresPage, PATH as FIGURES } from "./figures/page.ts";
 import {
@@ -112,4 +113,5 @@ function rooms(): string {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const path of Object.keys(TABLES)) writeFileSync(ROOT + path, await pageWithTables(path));
   writeFileSync(ROOT + FIGURES, await figuresPage());
+  writeFileSync(ROOT + MUTANTS, await mutantsPage());
 }

@@ -5,6 +5,8 @@ import { KEYS, queueKeys } from "../../../src/queue/keys.ts";
 import { LAWS } from "../../../src/tools/view/health.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/handles/reliable-options.ts";
+import { found, mutantsPage, PATH as MUTANTS_PAGE } from "../../../scripts/docs-mutants.ts";
+import { MUTANTS } from "../../simulation/mutants/table.ts";
 import { pageWithTables, TABLES } from "../../../scripts/docs-tables.ts";
 import { optionsPage, SECTIONS } from "../../../scripts/docs-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
@@ -72,6 +74,15 @@ test.each(Object.keys(TABLES))(
     expect(readPage(path).text).toBe(await pageWithTables(path));
   },
 );
+
+test("mutants: the page is up to date: `npm run docs` writes it", async () => {
+  expect(readPage(MUTANTS_PAGE).text).toBe(await mutantsPage());
+});
+
+test("mutants: what found them is noted of mutants that there are", () => {
+  const names = new Set(MUTANTS.map(({ name }) => name));
+  expect(Object.keys(found()).filter((name) => !names.has(name))).toEqual([]);
+});
 
 test("internals: every key has a row", () => {
   expect(tableUnder(readPage("docs/project/internals.md"), "Keys")).toHaveLength(
