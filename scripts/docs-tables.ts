@@ -7,6 +7,7 @@ import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
 import { access, commands } from "./docs-access.ts";
+import { MODEL_TABLES } from "./docs-models.ts";
 import { mutantsPage, PATH as MUTANTS } from "./docs-mutants.ts";
 import { aheadTable } from "./figures/ahead.ts";
 import { figuresPage, PATH as FIGURES } from "./figures/page.ts";
@@ -36,6 +37,7 @@ const ACKNOWLEDGED = {
 /** The tables and blocks of code of each page. Each stands behind a comment that names it, up to the next empty line. */
 export const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   "docs/project/internals.md": { places, rooms, keys },
+  "docs/project/models/models.md": MODEL_TABLES,
   "docs/guide/prometheus.md": { gauges },
   "docs/operations/setting-up.md": { access, commands },
   "docs/benchmarks.md": {
