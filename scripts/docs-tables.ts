@@ -7,6 +7,7 @@ import { PLACES } from "../src/nouns/places.ts";
 import { KEYS, queueKeys } from "../src/queue/keys.ts";
 import { FLOORS, FOUNDATIONS } from "../test/unit/rooms.ts";
 import { access, commands } from "./docs-access.ts";
+import { behaviours } from "./docs-promises.ts";
 import { MODEL_TABLES } from "./docs-models.ts";
 import { mutantsPage, PATH as MUTANTS } from "./docs-mutants.ts";
 import { aheadTable } from "./figures/ahead.ts";
@@ -56,6 +57,7 @@ export const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = 
     resting: restingTable,
     cluster: clusterTable,
   },
+  "CONTRIBUTING.md": { behaviours },
   "README.md": { figures: () => figureTable({ ...ACKNOWLEDGED, rows: /^(?:handled|Redis)/ }) },
   "docs/delayline-or-bullmq.md": { figures: () => figureTable(ACKNOWLEDGED) },
 };

@@ -28,10 +28,13 @@ test.each(allPages())("$path: every link leads to a file, and to a heading of it
   expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
 });
 
-test("every promise names a test that is there", () => {
+test("every promise names tests, and all that it names are there", () => {
   const rows = tableUnder(readPage("docs/promises.md"), "Promises");
   expect(rows.length).toBeGreaterThan(10);
-  expect(rows.filter((cells) => !wordsIn(cells.at(-1)).some(isTest))).toEqual([]);
+  expect(rows.filter((cells) => wordsIn(cells.at(-1)).length === 0)).toEqual([]);
+  expect(rows.flatMap((cells) => wordsIn(cells.at(-1))).filter((name) => !isTest(name))).toEqual(
+    [],
+  );
 });
 
 test.each(allPages())("$path links to nothing that the package does not hold", (page) => {
@@ -83,9 +86,9 @@ test("anchors are those of GitHub", () => {
   ]);
 });
 
-/** Whether the text names a test, as in `fault/acl`. */
+/** Whether the text names a test or a folder of tests, as in `fault/acl`. */
 function isTest(name: string): boolean {
-  return ["test", "long.test"].some((kind) => existsSync(`${ROOT}test/${name}.${kind}.ts`));
+  return [".test.ts", ".long.test.ts", ""].some((kind) => existsSync(`${ROOT}test/${name}${kind}`));
 }
 
 /** The links of a page into this repository. */
