@@ -217,7 +217,7 @@ export class Settlements {
     return requests.map(({ landings }, i) => {
       if (settled[i] !== true) return false;
       this.#queue.counters.acknowledged++;
-      return put?.results.slice(next, (next += landings.length)) ?? false;
+      return put?.results.slice(next, (next += landings.length)) ?? [];
     });
   }
 
