@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { pagesNow, total, wordsOf } from "../../../scripts/docs-words.ts";
 
 /** Words that people may have to read. `npm run docs:words` says where they are. */
-const MOST_WORDS = 66_000;
+const MOST_WORDS = 67_500;
 
 test(`the pages have at most ${MOST_WORDS} words that are written by hand`, () => {
   const { byHand } = total(pagesNow());
