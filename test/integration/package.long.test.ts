@@ -94,10 +94,10 @@ describe("the built package", () => {
     expect((await packed()).map(({ name }) => name).filter((name) => own.test(name))).toEqual([]);
   });
 
-  test("has at most 150 files, and 3.9 MB", async () => {
+  test("has at most 160 files, and 4.1 MB", async () => {
     const files = await packed();
-    expect(files.length).toBeLessThanOrEqual(150);
-    expect(files.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(3_900_000);
+    expect(files.length).toBeLessThanOrEqual(160);
+    expect(files.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(4_100_000);
   });
 
   test("loads at most five of its own files for the client", async () => {
