@@ -42,6 +42,8 @@ export interface DelayedBytes {
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   readonly payload: Buffer;
+  /** The payloads that it has collected before this one, oldest first, if there are any. */
+  readonly collected?: readonly Buffer[];
   /** The business key, if the message was offered with one. */
   readonly key: string | undefined;
   /** The headers, if the message was offered with any, to a reliable queue. */
@@ -314,7 +316,7 @@ function toBytes(
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline, place = "delayed", address } = found;
-  const { id, payload, key, headers, onlyIf, deliverWithin, lane, priority } = message;
+  const { id, payload, collected, key, headers, onlyIf, deliverWithin, lane, priority } = message;
   const trailer = found.member.subarray(9 + id.length + payload.length);
   return {
     id: address === undefined ? formatMessageId(deadline, id) : messageIdAt(address),
@@ -322,6 +324,7 @@ function toBytes(
     payload,
     key,
     headers,
+    ...(collected !== undefined && { collected }),
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),
     ...(lane !== undefined && { lane }),

@@ -34,8 +34,10 @@ import { LAST_DATE } from "../time/last-date.ts";
 export interface DeadLetter<T> {
   /** The message's id, the same as before it died. */
   readonly id: MessageId;
-  /** Undefined if the codec cannot decode it. */
+  /** Of several that were collected, the last one. Undefined if the codec cannot decode it. */
   readonly payload: T | undefined;
+  /** What was collected (`onDuplicate: "collect"`), in the order of the offers; undefined for a single payload. */
+  readonly payloads?: readonly (T | undefined)[];
   /** The encoded payload. */
   readonly bytes: Buffer;
   /** The business key; undefined if the message was offered without one. */
@@ -290,10 +292,14 @@ export class DeadLetters<T = unknown> {
   }
 
   #open(letter: Letter): DeadLetter<T> {
-    const { key, headers } = unpackTrailer(letter.trailer);
+    const { key, headers, collected } = unpackTrailer(letter.trailer);
+    const payload = this.#decode(letter.payload);
     return {
       id: messageIdAt(letter.address),
-      payload: this.#decode(letter.payload),
+      payload,
+      ...(collected !== undefined && {
+        payloads: [...collected.map((bytes) => this.#decode(bytes)), payload],
+      }),
       bytes: letter.payload,
       key,
       headers,

@@ -94,6 +94,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   readonly #reach: HandleReach;
   readonly #payloads: Payloads<T>;
   readonly #anyTime: boolean;
+  readonly #maxPayloadBytes: number;
   /** How the check of a delay ends its error. */
   readonly #hints: DurationHints;
 
@@ -129,13 +130,14 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     open: OpenQueue,
     reach: HandleReach,
     payloads: Payloads<T>,
-    { anyTime }: Pick<QueueSettings<T>, "anyTime">,
+    { anyTime, maxPayloadBytes }: Pick<QueueSettings<T>, "anyTime" | "maxPayloadBytes">,
   ) {
     super(open);
     this.schedules = new Schedules(reach, payloads);
     this.#reach = reach;
     this.#payloads = payloads;
     this.#anyTime = anyTime;
+    this.#maxPayloadBytes = maxPayloadBytes;
     this.#hints = { ...OFFER, anyTime };
   }
 
@@ -195,7 +197,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     to.checkOpen();
     const { takesHeaders } = to;
     // One instant for all: else rounding could change their order.
-    const queue = { takesHeaders, anyTime: this.#anyTime, calledAt: queueTime.now() };
+    const queue = { ...this.#ruleOf(takesHeaders), calledAt: queueTime.now() };
     const offerings = Array.from(messages, (message, i): Offering => {
       const due = checkNewMessage(`messages[${i}]`, message, queue);
       const { payload, delay: _, at: __, ...rule } = message;
@@ -351,7 +353,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   ): Promise<DelayedMessage<T> | undefined> {
     checkIdOrKey(idOrKey);
     const message = await this.#reach.delayed.get(idOrKey, checkFind(options));
-    return message && { ...message, payload: this.#payloads.decode(message.payload) };
+    return message && this.#payloads.decodeMessage(message);
   }
 
   /** Whether a delayed or retrying message holds this key. O(log N). */
@@ -438,12 +440,15 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
     return message && { id: message.id, deadline: message.deadline };
   }
 
+  #ruleOf(takesHeaders: boolean) {
+    return { takesHeaders, anyTime: this.#anyTime, maxPayloadBytes: this.#maxPayloadBytes };
+  }
+
   #offer(payload: T, due: Due, options?: OfferOptions<Headers>): Promise<OfferResult> {
     const to = this.#reach.offers;
     to.checkOpen();
     const { takesHeaders } = to;
-    const queue = { takesHeaders, anyTime: this.#anyTime };
-    const rule = options === undefined ? undefined : offerRule(options, queue);
+    const rule = options === undefined ? undefined : offerRule(options, this.#ruleOf(takesHeaders));
     const when = options === undefined ? due : spreadOver(due, options);
     const offering = { payload: this.#payloads.encode(payload), due: when, ...rule };
     if (offers.hasSubscribers) {

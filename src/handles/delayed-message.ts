@@ -11,7 +11,10 @@ export interface DelayedMessage<T> {
   readonly id: MessageId;
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
+  /** Of several that were collected, the last one. */
   readonly payload: T;
+  /** What was collected (`onDuplicate: "collect"`), in the order of the offers; undefined for a single payload. */
+  readonly payloads?: readonly T[];
   /** The business key, if the message was offered with one. */
   readonly key: string | undefined;
   /** The headers, if the message was offered with any, to a reliable queue. */
@@ -46,10 +49,10 @@ export async function* decoded<T>(
   let left = limit;
   if (left === 0) return;
   for await (const message of read()) {
-    for (const payload of payloads.decodeAll([message.payload])) {
-      yield { ...message, payload };
-      if (--left === 0) return;
-    }
+    const found = payloads.readable(() => payloads.decodeMessage(message));
+    if (found === undefined) continue;
+    yield found;
+    if (--left === 0) return;
   }
 }
 

@@ -17,18 +17,18 @@ import { LAST_DATE } from "../time/last-date.ts";
 
 /**
  * Checks the options of one offer; returns its key, the rule for a duplicate, its conditions, the hash of its key, and its
- * headers, which are an option only if the queue takes them. `anyTime` is the queue's option.
+ * headers, which are an option only if the queue takes them. `anyTime` and `maxPayloadBytes` are the queue's options.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
 export function offerRule(
   options: OfferOptions<MessageHeaders>,
-  { takesHeaders = false, anyTime = false }: { takesHeaders?: boolean; anyTime?: boolean } = {},
+  { takesHeaders = false, anyTime = false, maxPayloadBytes = 0 }: RuleOfQueue = {},
 ): Omit<Offering, "payload" | "due"> {
   checkOptions("offer option", options, takesHeaders ? WITH_HEADERS.ofOffer : PLAIN.ofOffer);
   checkSignal(options.signal);
   const { key, maxWait } = options;
-  const rule = duplicateRule(options);
+  const rule = duplicateRule(options, takesHeaders, maxPayloadBytes);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
   const { onlyIf, deliverWithin } = checkedConditions(options, anyTime);
   const { lane, priority } = options;
@@ -56,6 +56,12 @@ export function spreadOver(due: Due, { spread, key }: { spread?: number; key?: s
 /** Milliseconds. */
 const MAX_SPREAD = 30 * 86_400_000;
 
+interface RuleOfQueue {
+  readonly takesHeaders?: boolean;
+  readonly anyTime?: boolean;
+  readonly maxPayloadBytes?: number;
+}
+
 function hashFor({ key, partitionKey, lane }: OfferOptions<MessageHeaders>): number | undefined {
   if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
   if (lane !== undefined && partitionKey !== undefined && partitionKey !== lane) {
@@ -67,25 +73,43 @@ function hashFor({ key, partitionKey, lane }: OfferOptions<MessageHeaders>): num
   return text === undefined ? undefined : hashOf(text);
 }
 
-function duplicateRule(options: OfferOptions<MessageHeaders>): Offering["rule"] {
-  const { key, onDuplicate = "ignore", maxWait } = options;
+function duplicateRule(
+  options: OfferOptions<MessageHeaders>,
+  isReliable: boolean,
+  maxPayloadBytes: number,
+): Offering["rule"] {
+  const { key, onDuplicate = "ignore", maxWait, maxCollected = 100 } = options;
   if (key === undefined) {
-    if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
-    if (maxWait !== undefined) throw new TypeError("maxWait needs a key");
+    for (const name of ["onDuplicate", "maxWait", "maxCollected"] as const) {
+      if (options[name] !== undefined) throw new TypeError(`${name} needs a key`);
+    }
     return undefined;
   }
   checkKey(key);
-  if (!["ignore", "replace", "update"].includes(onDuplicate)) {
+  if (!["ignore", "replace", "update", "collect"].includes(onDuplicate)) {
     throw new TypeError(
-      `onDuplicate must be "ignore", "replace" or "update", got ${JSON.stringify(onDuplicate)}`,
+      `onDuplicate must be "ignore", "replace", "update" or "collect", got ${JSON.stringify(onDuplicate)}`,
     );
   }
-  if (maxWait === undefined) return onDuplicate;
-  if (onDuplicate !== "replace") {
-    throw new TypeError(`maxWait goes with onDuplicate "replace", got "${onDuplicate}"`);
+  if (options.maxCollected !== undefined && onDuplicate !== "collect") {
+    throw new TypeError(`maxCollected goes with onDuplicate "collect", got "${onDuplicate}"`);
   }
-  checkDuration("maxWait", maxWait);
-  return onDuplicate;
+  if (maxWait !== undefined) {
+    if (onDuplicate !== "replace" && onDuplicate !== "collect") {
+      throw new TypeError(
+        `maxWait goes with onDuplicate "replace" or "collect", got "${onDuplicate}"`,
+      );
+    }
+    checkDuration("maxWait", maxWait);
+  }
+  if (onDuplicate !== "collect") return onDuplicate;
+  if (!isReliable) {
+    throw new TypeError(
+      'onDuplicate "collect" needs a reliable queue: a ready message of a plain one is one payload',
+    );
+  }
+  checkWhole("maxCollected", maxCollected, 2, 1000);
+  return `collect,${maxCollected},${maxPayloadBytes}`;
 }
 
 /**
@@ -152,6 +176,7 @@ export function checkNext(
 const RULE_OPTIONS = [
   "key",
   "onDuplicate",
+  "maxCollected",
   "maxWait",
   "spread",
   "partitionKey",

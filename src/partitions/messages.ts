@@ -1,5 +1,6 @@
 import type { Delayed, DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import {
+  collects,
   memberOf,
   offerEach,
   type Due,
@@ -96,8 +97,9 @@ export class Messages implements Delayed {
       const { sentAs } = identity;
       this.#unidentified.add(identity);
       if (clock.isSet) this.#identifyAll(clock);
-      const member = () => sentAs.id && memberOf(offering, sentAs.id);
-      const sending = { key: offering.key, sentBy, member };
+      const { key } = offering;
+      const stored = () => sentAs.id && (collects(offering) ? key : memberOf(offering, sentAs.id));
+      const sending = { key, sentBy, stored };
       const act: Send<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, hash, sentAs, knownFact }, call);
       return await this.#routing.send(bucket, sending, act, call);

@@ -25,11 +25,22 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
    * Decides what happens if a delayed or retrying message holds the key. `"ignore"` leaves that message, and returns its
    * id. `"replace"` puts this message in its place. `"update"` does too, but leaves the deadline as it is. Nothing else
    * of the old message is kept: not its headers, and not its `onlyIf` or `deliverWithin`. Defaults to `"ignore"`.
+   *
+   * `"collect"`, only to a reliable queue, replaces a delayed message, but keeps its payloads in front of this one: a delivery
+   * has all as its `payloads`, in the order of the offers. A message that waits for its turn or for a retry stays, and
+   * passes the key to this one. Costs Redis the bytes of all payloads anew with each offer.
    */
-  readonly onDuplicate?: "ignore" | "replace" | "update";
+  readonly onDuplicate?: "ignore" | "replace" | "update" | "collect";
 
   /**
-   * With `"replace"`: how many milliseconds after its key was first offered the message is due at the latest, however
+   * With `"collect"`: how many payloads a message has at most, 2 to 1,000; and all together have at most the queue's
+   * `maxPayloadBytes`. A message that is full is due at once, and the offer that found it so is the first of the next.
+   * Defaults to 100.
+   */
+  readonly maxCollected?: number;
+
+  /**
+   * With `"replace"` or `"collect"`: how many milliseconds after its key was first offered the message is due at the latest, however
    * often it is replaced, and by whom: the earliest limit stays until the key is free.
    *
    * The first offer is the first one since the key was last free, with or without `maxWait`. Costs 8 bytes of the key's entry.

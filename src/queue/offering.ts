@@ -15,7 +15,7 @@ export interface OfferResult {
   /**
    * `"added"` for a new message. If a delayed or retrying message held the key: `"existing"` left that message,
    * whose `id` and `deadline` these are; `"replaced"` put this one in its place; `"updated"` did too, but with the old
-   * deadline.
+   * deadline; `"collected"` did too, and it has the payloads of the old one besides.
    */
   readonly outcome: Outcome;
 }
@@ -39,8 +39,8 @@ export interface Offering {
   readonly due: Due;
   readonly key?: string | undefined;
   /** The rule for a key that another message holds. */
-  readonly rule?: "ignore" | "replace" | "update" | undefined;
-  /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
+  readonly rule?: "ignore" | "replace" | "update" | Collect | undefined;
+  /** With `rule: "replace"` or {@link Collect}: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
   /** What has to hold when it is due; otherwise it is dropped. */
@@ -60,7 +60,15 @@ export interface Offering {
   readonly sentAs?: { id?: Buffer };
 }
 
-/** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
+/** Collects up to so many payloads, and up to so many bytes. */
+export type Collect = `collect,${number},${number}`;
+
+/** Whether an offer collects: Redis then stores other bytes than it sends. */
+export function collects({ rule }: Offering): boolean {
+  return rule?.startsWith("collect") === true;
+}
+
+/** The member of the timeouts ZSET that an offer stores under this id, unless it {@link collects}. The same in each attempt. */
 export function memberOf(offering: Offering, id: Buffer): Buffer {
   const { payload, key, headers, onlyIf, deliverWithin, occurrence, lane, priority } = offering;
   const hasMore =

@@ -8,6 +8,16 @@ import type { Queue } from "./queue.ts";
 /** What {@link Payloads} uses of a queue. */
 type PayloadsQueue = Pick<Queue, "name" | "report" | "quarantine">;
 
+interface EncodedMessage {
+  readonly payload: Buffer;
+  readonly collected?: readonly Buffer[] | undefined;
+}
+
+interface DecodedMessage<T> {
+  readonly payload: T;
+  readonly payloads?: readonly T[];
+}
+
 /** Turns one handle's payloads into bytes and back. */
 export class Payloads<T> {
   readonly #queue: PayloadsQueue;
@@ -50,6 +60,25 @@ export class Payloads<T> {
   }
 
   /**
+   * Decodes the payload of a message; if it has collected others, also all of them, its own last.
+   *
+   * @throws {DecodeError} if the codec cannot read one of them. Nothing happens to them in Redis.
+   */
+  decodeMessage<Message extends EncodedMessage>({
+    payload: own,
+    collected,
+    ...message
+  }: Message): Omit<Message, "payload" | "collected"> & DecodedMessage<T> {
+    const payload = this.decode(own);
+    if (collected === undefined) return { ...message, payload };
+    return {
+      ...message,
+      payload,
+      payloads: [...collected.map((bytes) => this.decode(bytes)), payload],
+    };
+  }
+
+  /**
    * Decodes a payload that has left Redis.
    *
    * @throws {DecodeError} if the codec cannot read it, after the bytes are in the quarantine. If they could not be put
@@ -63,16 +92,19 @@ export class Payloads<T> {
     }
   }
 
+  /** Returns what this decodes. What the codec cannot read is reported, and nothing is returned. */
+  readable<Decoded>(decode: () => Decoded): Decoded | undefined {
+    try {
+      return decode();
+    } catch (error) {
+      this.#queue.report(error as DecodeError);
+      return undefined;
+    }
+  }
+
   /** Decodes many payloads. Those that the codec cannot read are left out and reported. */
   decodeAll(many: readonly Buffer[]): T[] {
-    return many.flatMap((bytes) => {
-      try {
-        return [this.decode(bytes)];
-      } catch (error) {
-        this.#queue.report(error as DecodeError);
-        return [];
-      }
-    });
+    return many.flatMap((bytes) => this.readable(() => [this.decode(bytes)]) ?? []);
   }
 
   /**

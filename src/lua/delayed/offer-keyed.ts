@@ -1,5 +1,6 @@
 import { deadlineOf, packAddress, wholeAt } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
+import { collecting } from "../fragments/collect.ts";
 import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
 import { resolve } from "../places/key-index.ts";
 import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
@@ -12,9 +13,9 @@ import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../
 import { defineScript } from "../script.ts";
 
 /** The outcomes of an offer. An entry of the index stores the position in this list. */
-const OUTCOMES: readonly Outcome[] = ["added", "existing", "replaced", "updated"];
+const OUTCOMES: readonly Outcome[] = ["added", "existing", "replaced", "updated", "collected"];
 /** The outcome of an offer. */
-export type Outcome = "added" | "existing" | "replaced" | "updated";
+export type Outcome = "added" | "existing" | "replaced" | "updated" | "collected";
 
 export interface KeyedReply {
   readonly deadline: number;
@@ -27,7 +28,7 @@ export interface KeyedReply {
  * Offers messages with business keys. Like `offer`, but a key is held by at most one delayed or retrying message. An
  * empty `key` means no key: such a message is added as by `offer`, and not indexed.
  *
- * `rule` says what to do if the key is held already: `ignore`, `replace` or `update`. `maxWait` may be empty; otherwise a
+ * `rule` says what to do if the key is held already: `ignore`, `replace`, `update`, or collect, see `collecting`. `maxWait` may be empty; otherwise a
  * message is due at the latest that many milliseconds after the first offer since the key was last free, and so is every one
  * that replaces it. Of several limits the earliest holds.
  *
@@ -49,6 +50,7 @@ export const offerKeyed = defineScript({
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
   needs: [clock, deadlineAfter, packAddress, packOutcome, putOne, wakeUp],
   rarely: [
+    collecting,
     deadlineOf,
     leaving,
     outcomeIn,
@@ -101,7 +103,7 @@ local function putBack(put)
   elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
 end
 
-local leaves, places = {}, {}
+local leaves, places, fulls = {}, {}, {}
 if not puts then
   local elements, entries = {}, {}
   puts, puttingWith, members, deadlines, offered, results = {}, {}, {}, {}, {}, {}
@@ -120,12 +122,28 @@ if not puts then
   local function findHolder(key, held)
     if key == "" then return nil end
     local put = puttingWith[key]
-    if put then return holderAt("delayed", put.member, put.deadline, nil, put.entry) end
+    if put then
+      local holder = holderAt("delayed", put.member, put.deadline, nil, put.entry)
+      holder.put = put
+      return holder
+    end
     local place, name, due, all, entry = rare().resolve("", key, held)
     if not place then return nil end
     -- Others may have written any score of a retry.
     if place == "retrying" then due = math.min(math.max(math.ceil(due), 0), ${LAST_DEADLINE}) end
     return holderAt(place, name, due, all, entry)
+  end
+
+  -- A message that is full is due at once, and not behind the one that follows it.
+  local function hastenFor(full, deadline)
+    local due, put = math.min(math.floor(now), deadline), full.put
+    if full.deadline <= due then return end
+    if put then
+      put.deadline = due
+      if elementsAre ~= "members" then elements[put.i] = packAddress(due, put.member) end
+    else
+      full.due, fulls[#fulls + 1] = due, full
+    end
   end
 
   local function decide(member, delay, deadline, key, rule, maxWait, held)
@@ -135,8 +153,17 @@ if not puts then
     end
     if old and rule == "ignore" then return old.deadline, 1, old.entry:sub(1, 24) end
 
+    local oldEntry, outcome, marks, full = old and old.entry, old and 2 or 0, "", nil
+    if old and rule:byte(1) == 99 then
+      local known, into
+      known, into, member, marks = rare().collect(old, member, rule)
+      if known then return into and old.deadline or math.floor(now), known, into and oldEntry:sub(1, 24) or false end
+      if not into and old.place == "delayed" then full = old end
+      old, outcome = into, into and 4 or 0
+      offered[#offered] = member
+    end
+
     local since = old and sinceOf(old)
-    local outcome = old and 2 or 0
     local cap = old and old.place ~= "retrying" and rare().capIn(old.entry) or nil
     if old and rule == "update" then
       deadline, outcome = old.deadline, 3
@@ -148,14 +175,20 @@ if not puts then
       deadline = dueBy(deadline, delay, cap)
     end
 
+    if full then hastenFor(full, deadline) end
+    -- Marks stand behind a cap, be it one that limits nothing.
+    if marks ~= "" then since, cap = since or math.floor(now), cap or ${LAST_DEADLINE} end
+
     local address = packAddress(deadline, member)
-    local put = { member = member, deadline = deadline, old = old, oldEntry = old and old.entry, at = #results + 1 }
+    -- What this script puts has one member, however many offers it collects.
+    local put = outcome == 4 and old.put or { old = old, oldEntry = oldEntry, i = #puts + 1 }
+    put.member, put.deadline, put.at = member, deadline, #results + 1
     if key ~= "" then
-      put.key, put.entry = key, address .. packOutcome(outcome, since, cap)
+      put.key, put.entry = key, address .. packOutcome(outcome, since, cap) .. marks
       puttingWith[key] = put
     end
-    puts[#puts + 1] = put
-    elements[#elements + 1] = elementsAre == "members" and member or address
+    puts[put.i] = put
+    elements[put.i] = elementsAre == "members" and member or address
     return deadline, outcome, false
   end
 
@@ -194,6 +227,7 @@ if not puts then
   if type(rank) == "table" then refusal = rank elseif rank == 0 then refusal = wakeUp(deadlines[first]) end
 end
 
+if fulls[1] and not refusal then refusal = rare().hasten(fulls, elementsAre) end
 if refusal then
   -- If Redis does not let them be taken back, they keep their keys.
   local areStored = added and not rare().takeBack(added)

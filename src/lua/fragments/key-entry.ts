@@ -3,11 +3,11 @@ import { wholeAt } from "./address.ts";
 
 /*
  * Entries of the index of business keys, a HASH, key -> entry. An entry is
- * `address(24) | outcome(1) | since(8) | cap(8)`, instants as big-endian epoch ms: the address of the delayed or retrying
+ * `address(24) | outcome(1) | since(8) | cap(8) | marks`, instants as big-endian epoch ms: the address of the delayed or retrying
  * message that holds the key, the outcome of its offer (a position in `OUTCOMES`; 0 for a retrying message), when the key was
  * first offered since it was last free, and the latest deadline that a replacement may have. `since` is present from the first
- * replacement on, and `cap` from the first offer with a `maxWait` on. Foreign programs may have written anything, and older
- * releases leave `cap` out.
+ * replacement on, and `cap` from the first offer with a `maxWait` on. Marks are of offers that collect, see `collect.ts`. Foreign programs may
+ * have written anything, and older releases leave `cap` and marks out.
  */
 
 /** `pointsTo(entry, id)`: whether an entry, which may be missing, points to the message with this id of 16 bytes. */

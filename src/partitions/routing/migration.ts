@@ -46,17 +46,17 @@ export class Migration {
   }
 
   /**
-   * Migrates one message out of `source`, if it is there. After that the message is where the fact says, or nowhere.
+   * Migrates one message out of `source`, if it is there. After that the message is where the fact says, or nowhere. `which` is
+   * its id, its key, or its bytes in the ZSET: an offer that is sent again has no id to show yet.
    *
    * @throws {RedisError} if a step is refused; with the reply `PARTITIONS` if the fact is an old one.
    */
-  migrate(fact: Fact, source: number, idOrKey: string): Promise<void> {
-    return this.#wanted.add({ fact, source, row: { ...whichOf(idOrKey), member: "" } });
-  }
-
-  /** As {@link migrate}, by the bytes of the message in the ZSET: an offer that is sent again has no id to show yet. */
-  migrateMember(fact: Fact, source: number, member: Buffer): Promise<void> {
-    return this.#wanted.add({ fact, source, row: { id: "", key: "", member } });
+  migrate(fact: Fact, source: number, which: string | Buffer): Promise<void> {
+    const row =
+      typeof which === "string"
+        ? { ...whichOf(which), member: "" }
+        : { id: "", key: "", member: which };
+    return this.#wanted.add({ fact, source, row });
   }
 
   /** As {@link migrate}, for schedules. Their messages migrate as all others do. */

@@ -26,8 +26,11 @@ export interface Sending {
   readonly key: string | undefined;
   /** The facts by which it was sent so far: all attempts but the last one were refused as old. */
   readonly sentBy: Fact[];
-  /** The message as the ZSET holds it. Undefined while it has no id: it was not sent then. */
-  readonly member: () => Buffer | undefined;
+  /**
+   * What finds the message where it is stored: as the ZSET holds it, or the key for one that collects, since the message that
+   * has collected it has that. Undefined while it has no id: it was not sent then.
+   */
+  readonly stored: () => Buffer | string | undefined;
 }
 
 /**
@@ -200,9 +203,9 @@ export class Routing {
    * Migrates what earlier attempts may have stored. Also finishes the open batches that may hold it, one partition
    * after the other: a batch of an earlier change may bring it to the source of this one.
    */
-  async #migrateSent(fact: Fact, bucket: number, { sentBy, member }: Sending): Promise<void> {
-    const bytes = member();
-    if (bytes === undefined) return;
+  async #migrateSent(fact: Fact, bucket: number, { sentBy, stored }: Sending): Promise<void> {
+    const sent = stored();
+    if (sent === undefined) return;
     const partitions = new Set(sentBy.map((earlier) => destinationOf(earlier, bucket)));
     const last = sentBy.at(-1)?.epoch ?? 0;
     // A change is two facts. After more than one change, the message may have belonged to any partition in between.
@@ -212,7 +215,7 @@ export class Routing {
       partitions.delete(source);
       partitions.add(source);
     }
-    for (const partition of partitions) await this.migration.migrateMember(fact, partition, bytes);
+    for (const partition of partitions) await this.migration.migrate(fact, partition, sent);
   }
 
   async #withFact<Result>(act: (fact: Fact) => Promise<Result>, call?: Call): Promise<Result> {

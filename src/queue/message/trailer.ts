@@ -1,3 +1,4 @@
+import { packCollected, payloadsIn } from "./collected.ts";
 import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt.ts";
 import { packGuard, unpackGuard, type OnlyIf } from "./only-if.ts";
 import type { MessageHeaders } from "./headers.ts";
@@ -19,7 +20,8 @@ import { packOccurrence, type Occurrence } from "./occurrence.ts";
  * - tag 6, at most once, and only a tick and the lane before it: the priority p, as the byte 128 - p;
  * - tag 7, at most once: what has to hold for the message to be delivered, see `only-if.ts`;
  * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian;
- * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`.
+ * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`;
+ * - tag 11, at most once: the payloads that were collected before the message's own, see `collected.ts`.
  *
  * The script that moves the message asks tags 7 and 8, and then removes them; see `lua/fragments/condition.ts`.
  *
@@ -47,6 +49,8 @@ export interface Trailer {
   readonly lane?: string | undefined;
   /** Higher is sooner, within its lane. */
   readonly priority?: number | undefined;
+  /** The payloads that were collected before the message's own, oldest first. */
+  readonly collected?: readonly Buffer[] | undefined;
 }
 
 const MARK = 0xff;
@@ -61,6 +65,7 @@ const TAG = {
   guard: 7,
   expiry: 8,
   tick: 9,
+  collected: 11,
 } as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
@@ -76,13 +81,14 @@ export function packTrailer({
   occurrence,
   lane,
   priority,
+  collected = [],
 }: Partial<Trailer> & {
   readonly failures?: readonly FailedAttempt[];
   readonly occurrence?: Occurrence | undefined;
 }): Buffer {
   const names = Object.keys(headers);
   const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority;
-  if (names.length + failures.length === 0 && others === undefined) return Buffer.from(key);
+  if (names.length + failures.length + collected.length === 0 && others === undefined) return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
   if (occurrence !== undefined) parts.push(...packField(TAG.tick, packOccurrence(occurrence)));
   if (lane !== undefined) parts.push(...packField(TAG.lane, Buffer.from(lane)));
@@ -105,6 +111,7 @@ export function packTrailer({
     bytes.writeBigUInt64LE(BigInt(deliverWithin));
     parts.push(...packField(TAG.expiry, bytes));
   }
+  if (collected.length > 0) parts.push(...packField(TAG.collected, packCollected(collected)));
   for (const failure of failures) parts.push(...packField(TAG.failure, packFailure(failure)));
   return Buffer.concat(parts);
 }
@@ -118,11 +125,13 @@ export function unpackTrailer(trailer: Buffer): Trailer {
   let attempts: number | undefined;
   let onlyIf: OnlyIf | undefined;
   let deliverWithin: number | undefined;
+  let collected: readonly Buffer[] | undefined;
   for (const { tag, bytes } of fields) {
     if (tag === TAG.key) key ??= bytes.toString();
     if (tag === TAG.attempts && bytes.length === 4) attempts ??= bytes.readUInt32LE(0);
     if (tag === TAG.guard) onlyIf ??= unpackGuard(bytes);
     if (tag === TAG.expiry && bytes.length === 8) deliverWithin ??= Number(bytes.readBigUInt64LE());
+    if (tag === TAG.collected) collected ??= payloadsIn(bytes);
     if (tag === TAG.header && bytes.length >= 2) {
       const end = 2 + bytes.readUInt16LE(0);
       if (end <= bytes.length)
@@ -135,6 +144,7 @@ export function unpackTrailer(trailer: Buffer): Trailer {
     attempts,
     ...(onlyIf !== undefined && { onlyIf }),
     ...(deliverWithin !== undefined && { deliverWithin }),
+    ...(collected !== undefined && { collected }),
     ...turnIn(fields),
   };
 }

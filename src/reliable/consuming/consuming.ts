@@ -277,11 +277,12 @@ export class Consuming<T> {
     const { counters, queue } = this.#open;
     try {
       const around = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
+      const collected = around.collected?.map((bytes) => this.#payloads.decode(bytes));
       const decoded = this.#payloads.decode(payload);
       counters.taken++;
       held.takenAt = held.group.now();
       counters.backlogLateness.record(held.takenAt - held.readyAt);
-      return new Delivery(decoded, around, held, this.#settler);
+      return new Delivery(decoded, around, held, this.#settler, collected);
     } catch (error) {
       queue.report(error as DecodeError);
       void this.#settler.bury(held, (error as DecodeError).message);
@@ -419,4 +420,4 @@ function inPieces<One>(all: readonly One[], size: number): One[][] {
 const DONE = Promise.resolve();
 
 /** The trailer of most messages: nothing. One object for all saves an allocation each. */
-const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };
+const BARE: Pick<Trailer, "key" | "headers" | "collected"> = { key: undefined, headers: undefined };

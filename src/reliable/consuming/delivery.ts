@@ -94,7 +94,10 @@ export interface DeliveryContent<T> {
    * its id when it was taken over.
    */
   readonly id: MessageId;
+  /** Of several that were collected, the last one. */
   readonly payload: T;
+  /** What was collected (`onDuplicate: "collect"`), in the order of the offers; otherwise the payload alone. */
+  readonly payloads: readonly T[];
   /** The business key; undefined if the message was offered without one. */
   readonly key: string | undefined;
   /** The headers; empty if the message was offered without any. */
@@ -122,6 +125,7 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
    * as ten are kept.
    */
   readonly attempt: number;
+  readonly #collected: readonly T[];
   readonly #held: Held;
   readonly #host: DeliveryHost;
   #id: MessageId | undefined;
@@ -132,12 +136,14 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
     trailer: Pick<Trailer, "key" | "headers" | "lane">,
     held: Held,
     host: DeliveryHost,
+    collected: readonly T[] = [],
   ) {
     this.payload = payload;
     this.key = trailer.key;
     this.headers = trailer.headers ?? NO_HEADERS;
     this.lane = trailer.lane;
     this.attempt = held.attempt;
+    this.#collected = collected;
     this.#held = held;
     this.#host = host;
   }
@@ -145,6 +151,10 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   // Made when it is asked for, as most handlers do not.
   get id(): MessageId {
     return (this.#id ??= messageIdAt(this.#held.entry.address));
+  }
+
+  get payloads(): readonly T[] {
+    return [...this.#collected, this.payload];
   }
 
   /**

@@ -273,6 +273,32 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
     }),
   },
   {
+    when: "collecting, where one is full",
+    script: offerKeyed,
+    elements,
+    rules: ["dead"],
+    seed: seeded(delayedState(elements, far, further, b), {
+      args: CHANNEL,
+      rows: [
+        offeredAs(o, "", ""),
+        offeredAs(message("s", 1800, far.key), far.key, "collect,100,1000"),
+        offeredAs(message("t", 1900, further.key), further.key, "collect,100,1"),
+      ],
+    }),
+  },
+  {
+    when: "collecting, full alone",
+    script: offerKeyed,
+    elements,
+    rules: ["dead"],
+    partly: NOT_TAKEN_BACK,
+    isTold: true,
+    seed: seeded(delayedState(elements, far, further), {
+      args: CHANNEL,
+      rows: [offeredAs(message("t", FAR + 9, further.key), further.key, "collect,100,1")],
+    }),
+  },
+  {
     when: "sent again, with one more",
     script: offerKeyed,
     elements,

@@ -438,9 +438,21 @@ describe("the options of an offer", () => {
     [{ partitionKey: 5 }, "partitionKey must be a string, got number; convert it with String"],
     [
       { key: "k", onDuplicate: "drop" },
-      'onDuplicate must be "ignore", "replace" or "update", got "drop"',
+      'onDuplicate must be "ignore", "replace", "update" or "collect", got "drop"',
     ],
-    [{ key: "k", maxWait: 5 }, 'maxWait goes with onDuplicate "replace", got "ignore"'],
+    [
+      { key: "k", maxWait: 5 },
+      'maxWait goes with onDuplicate "replace" or "collect", got "ignore"',
+    ],
+    [{ maxCollected: 5 }, "maxCollected needs a key"],
+    [
+      { key: "k", onDuplicate: "replace", maxCollected: 5 },
+      'maxCollected goes with onDuplicate "collect", got "replace"',
+    ],
+    [
+      { key: "k", onDuplicate: "collect" },
+      'onDuplicate "collect" needs a reliable queue: a ready message of a plain one is one payload',
+    ],
     [
       { key: "k", onDuplicate: "replace", maxWait: "5" },
       "maxWait must be a number of milliseconds, got string; convert it with Number",
@@ -448,6 +460,26 @@ describe("the options of an offer", () => {
   ])("%j are refused with a TypeError", (options, message) => {
     expect(() => offerRule(options as never)).toThrow(new TypeError(message));
   });
+
+  test.each([
+    [{}, 100],
+    [{ maxCollected: 2 }, 2],
+    [{ maxCollected: 1000 }, 1000],
+  ])("to a reliable queue, %j collects at most %d payloads and the queue's bytes", (more, most) => {
+    const options = { key: "k", onDuplicate: "collect", ...more } as const;
+    const { rule } = offerRule(options, { takesHeaders: true, maxPayloadBytes: 512 });
+    expect(rule).toBe(`collect,${most},512`);
+  });
+
+  test.each([1, 1001, 2.5, NaN])(
+    "a maxCollected of %d is refused with a RangeError",
+    (maxCollected) => {
+      const options = { key: "k", onDuplicate: "collect", maxCollected } as const;
+      expect(() => offerRule(options, { takesHeaders: true })).toThrow(
+        new RangeError(`maxCollected must be a whole number between 2 and 1000, got ${maxCollected}`),
+      );
+    },
+  );
 
   test.each([-1, NaN, Infinity])("a maxWait of %d is refused with a RangeError", (maxWait) => {
     expect(() => offerRule({ key: "k", onDuplicate: "replace", maxWait })).toThrow(
@@ -484,7 +516,7 @@ describe("headers among the options of an offer", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, { takesHeaders: true })).toEqual(options);
     const message =
-      'offer option must be one of key, onDuplicate, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, signal, got "headers"; headers is an option of an offer to a reliable queue';
+      'offer option must be one of key, onDuplicate, maxCollected, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, signal, got "headers"; headers is an option of an offer to a reliable queue';
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
@@ -514,7 +546,7 @@ describe("headers among the options of an offer", () => {
     expect(() => checkNewMessage("messages[0]", newMessage, { takesHeaders: true })).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
       new TypeError(
-        'property of messages[0] must be one of payload, delay, at, key, onDuplicate, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, got "headers"; headers is an option of an offer to a reliable queue',
+        'property of messages[0] must be one of payload, delay, at, key, onDuplicate, maxCollected, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, got "headers"; headers is an option of an offer to a reliable queue',
       ),
     );
   });

@@ -21,6 +21,11 @@ const VECTORS: [what: string, trailer: Partial<Trailer>, bytes: string][] = [
   ["a count", { attempts: 258 }, "ff01 03 04000000 02010000"],
   ["a header", { headers: { a: "bc" } }, "ff01 02 05000000 0100 61 6263"],
   [
+    "what was collected",
+    { collected: [Buffer.from("ab"), Buffer.alloc(0)] },
+    `ff01 0b 34000000 02000000 02000000 ${"00".repeat(17)} 02000000 6162 ${"00".repeat(17)} 00000000`,
+  ],
+  [
     "all",
     { key: "k", headers: { é: "", a: "1" }, attempts: 1 },
     "ff01 01 01000000 6b 02 04000000 0200 c3a9 02 04000000 0100 61 31 03 04000000 01000000",
@@ -57,6 +62,11 @@ describe("a trailer", () => {
     ["a header too short for a name", "ff01 02 01000000 00"],
     ["a count of three bytes", "ff01 03 03000000 010000"],
     ["an empty key", "ff01 01 00000000"],
+    [
+      "payloads that do not fill their field",
+      `ff01 0b 1e000000 01000000 02000000 ${"00".repeat(17)} 02000000 61`,
+    ],
+    ["payloads that are none", "ff01 0b 08000000 00000000 00000000"],
   ])("skips %s", (_, bytes) => {
     expect(unpackTrailer(hex(bytes))).toEqual(NOTHING);
     const more = hex("03 04000000 07000000");
