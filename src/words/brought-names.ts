@@ -25,6 +25,7 @@ export const OWNERS: Readonly<Record<string, string>> = {
   key: "an offer",
   onDuplicate: "an offer",
   maxWait: "an offer",
+  maxCollected: "an offer",
   onlyIf: "an offer",
   deliverWithin: "an offer",
   partitionKey: "an offer",

@@ -215,6 +215,8 @@ if not puts then
     local place = put.old and put.old.place
     if place and not leaves[place] then leaves[place], places[#places + 1] = {}, place end
   end
+  -- What follows a full message must be taken back if that may not be due at once.
+  if fulls[1] and not leaves.delayed then leaves.delayed, places[#places + 1] = {}, "delayed" end
   if places[1] then
     rare().attempt(rare().mayLeave, places, true)
     if rare().refused() then return rare().refuseOffer(rare().refused(), offered) end

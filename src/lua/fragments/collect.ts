@@ -83,10 +83,9 @@ end
 local function hastenAll(fulls, elementsAre)
   local earliest = math.huge
   for _, full in ipairs(fulls) do earliest = math.min(earliest, full.due) end
-  if redis.call("ZCOUNT", timeouts, "-inf", earliest) == 0 then
-    local refusal = wakeUp(earliest)
-    if refusal then return refusal end
-  end
+  local before = redis.pcall("ZCOUNT", timeouts, "-inf", earliest)
+  local refusal = type(before) == "table" and before or before == 0 and wakeUp(earliest)
+  if refusal then return refusal end
   -- The same commands have put other messages.
   for _, full in ipairs(fulls) do
     if elementsAre ~= "members" then redis.call("RPUSH", order, packAddress(full.due, full.name)) end

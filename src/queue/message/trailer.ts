@@ -88,7 +88,8 @@ export function packTrailer({
 }): Buffer {
   const names = Object.keys(headers);
   const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority;
-  if (names.length + failures.length + collected.length === 0 && others === undefined) return Buffer.from(key);
+  if (names.length + failures.length + collected.length === 0 && others === undefined)
+    return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
   if (occurrence !== undefined) parts.push(...packField(TAG.tick, packOccurrence(occurrence)));
   if (lane !== undefined) parts.push(...packField(TAG.lane, Buffer.from(lane)));

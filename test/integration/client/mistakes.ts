@@ -982,7 +982,12 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
   [
     "onDuplicate as in SQL",
     (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "nothing" } as never),
-    ["onDuplicate", 'must be "ignore", "replace" or "update"', 'got "nothing"'],
+    ["onDuplicate", 'must be "ignore", "replace", "update" or "collect"', 'got "nothing"'],
+  ],
+  [
+    "collecting in a plain queue",
+    (its) => its.delayed.offer("x", 5000, { key: "k", onDuplicate: "collect" }),
+    ["onDuplicate", "needs a reliable queue", ""],
   ],
   [
     "maxWait without replace",

@@ -291,8 +291,6 @@ const offers = BOTH.flatMap((elements): Scenario[] => [
     script: offerKeyed,
     elements,
     rules: ["dead"],
-    partly: NOT_TAKEN_BACK,
-    isTold: true,
     seed: seeded(delayedState(elements, far, further), {
       args: CHANNEL,
       rows: [offeredAs(message("t", FAR + 9, further.key), further.key, "collect,100,1")],

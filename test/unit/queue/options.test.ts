@@ -476,7 +476,9 @@ describe("the options of an offer", () => {
     (maxCollected) => {
       const options = { key: "k", onDuplicate: "collect", maxCollected } as const;
       expect(() => offerRule(options, { takesHeaders: true })).toThrow(
-        new RangeError(`maxCollected must be a whole number between 2 and 1000, got ${maxCollected}`),
+        new RangeError(
+          `maxCollected must be a whole number between 2 and 1000, got ${maxCollected}`,
+        ),
       );
     },
   );
