@@ -344,6 +344,7 @@ export const RELIABLE: readonly Mutant[] = [
       "What a batch has gathered is not given back when it is cut short: it waits in a process that does not want it.",
     worlds: ["handlers"],
     tests: ["integration/reliable/batches.test.ts", "integration/ready/batches.test.ts"],
+    unseen: "A process that closes gives back what it holds, and until then its lease is kept.",
     edits: [
       {
         file: "queue/consuming/batch.ts",

@@ -10,15 +10,22 @@ import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 
 /** A reliable queue: groups, retries, leases, dead letters and redrives, and every way to take and to settle. */
-export const reliable = worldOf("reliable", {});
+export const reliable = worldOf("reliable", { styles: RELIABLE_STYLES });
 
 /** The same with batches that wait to fill up, and handlers that have too little time. */
 export const handlers = worldOf("handlers", {
   longestWait: 2000,
-  time: { timeLimit: 400, grace: 300 },
+  styles: ["subscribe", "batch", "route", "hand"],
+  time: { timeLimit: 100, grace: 50 },
 });
 
-function worldOf(name: string, more: Pick<ReliableWork, "longestWait" | "time">): World {
+function worldOf(
+  name: string,
+  {
+    styles,
+    ...more
+  }: Pick<ReliableWork, "longestWait" | "time"> & { readonly styles: readonly ReliableStyle[] },
+): World {
   return {
     name,
     faults: [...FAULT_KINDS, LATE_REPLIES],
@@ -50,7 +57,7 @@ function worldOf(name: string, more: Pick<ReliableWork, "longestWait" | "time">)
       for (const group of groups) {
         for (let i = 0; i < random.between(1, 2); i++) {
           shop.staff(`${group}${i}`, (process) => {
-            const style = random.pick<ReliableStyle>(RELIABLE_STYLES);
+            const style = random.pick(styles);
             takeReliably(shop, process, {
               options: optionsOf(group),
               style,
