@@ -9,6 +9,7 @@ import { EXCLUSIVE, PARTITIONS } from "../test/simulation/mutants/partitions.ts"
 import { PLAIN } from "../test/simulation/mutants/plain.ts";
 import { RELIABLE } from "../test/simulation/mutants/reliable.ts";
 import { RESTORE } from "../test/simulation/mutants/restore.ts";
+import { REVOKE } from "../test/simulation/mutants/revoke.ts";
 import { SCHEDULES } from "../test/simulation/mutants/schedules.ts";
 import { MUTANTS } from "../test/simulation/mutants/table.ts";
 
@@ -25,6 +26,7 @@ const SECTIONS: readonly (readonly [string, readonly Mutant[]])[] = [
   ["Flow", FLOW],
   ["Schedules", SCHEDULES],
   ["Reliable queues", RELIABLE],
+  ["Revoked messages", REVOKE],
   ["Partitions, and exclusive consumers", [...PARTITIONS, ...EXCLUSIVE]],
   ["Restored backups", RESTORE],
   ["Faults that there were once", HISTORY],

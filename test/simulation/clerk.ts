@@ -4,6 +4,7 @@ import {
   type FlowOptions,
   type OnlyIf,
   type ReliableQueue,
+  type Revoked,
 } from "../../src/index.ts";
 import type { Ledger } from "./ledger.ts";
 import type { SimProcess } from "./sim.ts";
@@ -105,6 +106,33 @@ export class Clerk {
       () => this.queue.get(target),
       (message) => message?.payload ?? null,
     );
+  }
+
+  /**
+   * Revokes a message of a reliable queue, and waits for so many milliseconds until its handlers have ended. Returns whether it
+   * has answered.
+   */
+  async revoke(target: string, wait = 0, partitionKey?: string): Promise<boolean> {
+    const { queue } = this;
+    if (!("revoke" in queue)) return false;
+    const hint = partitionKey === undefined ? {} : { partitionKey };
+    const answer = await this.#ledger.call(
+      this.process,
+      "revoke",
+      { target, timeout: wait, ...hint },
+      () => queue.revoke(target, { wait, reason: "not wanted", ...hint }),
+      whereOf,
+    );
+    return answer !== undefined;
+  }
+
+  /** Looks where a message of a reliable queue is. */
+  async stage(target: string, partitionKey?: string) {
+    const { queue } = this;
+    if (!("stage" in queue)) return;
+    const hint = partitionKey === undefined ? {} : { partitionKey };
+    const look = () => queue.stage(target, hint);
+    await this.#ledger.call(this.process, "stage", { target, ...hint }, look, whereOf);
   }
 
   async has(target: string) {
@@ -211,4 +239,10 @@ export class Clerk {
   async #call<Result>(verb: string, args: object, make: () => Promise<Result>) {
     return await this.#ledger.call(this.process, verb, { ...args }, make);
   }
+}
+
+/** What is noted of where a message was; null if it was nowhere. */
+function whereOf({ stage, places, hasEnded }: Revoked) {
+  if (stage === "gone" && places.length === 0 && hasEnded) return null;
+  return { stage, places, hasEnded };
 }

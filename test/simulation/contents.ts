@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { parseFact } from "../../src/partitions/ring/fact.ts";
 import { WAITS } from "../../src/lua/places/retries.ts";
 
 /** What the queues of some servers hold. */
@@ -31,16 +32,23 @@ export async function contentsOf(servers: readonly Redis[]): Promise<Contents> {
       }
       if (LIVE.includes(kind)) live += count;
       if (kind === "dead") dead += count;
-      if (count > 0 && !LASTING.includes(kind) && !(kind === "paused" && isFormer(key, names)))
-        left.push(`${key} (${count})`);
+      if (kind === "paused" && (await isNobodys(redis, key, names))) continue;
+      if (count > 0 && !LASTING.includes(kind)) left.push(`${key} (${count})`);
     }
   }
   return { live, dead, lastDueAt, left };
 }
 
-/** Whether the key is that of an ordinary queue that has become partitions: its pause stays with it. */
-function isFormer(key: string, names: readonly string[]): boolean {
-  return !key.includes("/") && names.includes(key.replace(/_\w+:/, "_partitions:"));
+/**
+ * Whether the key is that of an ordinary queue that has become partitions, and its pause stays with it; or of a partition
+ * that was prepared by a process that died then, and is not there.
+ */
+async function isNobodys(redis: Redis, key: string, names: readonly string[]): Promise<boolean> {
+  const factKey = key.replace(/_\w+:/, "_partitions:");
+  const [, partition] = /\/(\d+)\/\d+\}$/.exec(key) ?? [];
+  if (partition === undefined) return names.includes(factKey);
+  const fact = parseFact((await redis.get(factKey)) ?? "");
+  return fact?.state !== "stable" || Number(partition) >= fact.to;
 }
 
 function kindOf(key: string): string {
@@ -73,7 +81,8 @@ const LIVE = ["delayed", "room", "ready", "stream", "retries", "journal"];
 
 /**
  * What may stay for good, or until it expires: hints, what is known of the partitions, numbers that must not be used
- * again, what was handled, how many were dropped. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
+ * again, what was handled, how many were dropped, which handlers of revoked messages
+ * may still run. The insertion order of messages that were cancelled goes with a later transfer or sweep. What is in
  * the quarantine was taken out for a call that had been given up.
  */
 const LASTING = [
@@ -92,6 +101,7 @@ const LASTING = [
   "dropped",
   "activity",
   "quarantine",
+  "revoked",
 ];
 
 /** How keys begin that are no queue's: those of the machine, and of the user's own. */

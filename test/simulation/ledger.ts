@@ -40,6 +40,7 @@ import { punctual } from "./ledger/punctual.ts";
 import { rated, ratedOverChanges } from "./ledger/rates.ts";
 import { restoredFor, restoredOnce, restingAfterRestore } from "./ledger/restores.ts";
 import { inTurn } from "./ledger/turns.ts";
+import { endedThen, heardOf, exactStages, revoked, settledLate } from "./ledger/revocations.ts";
 import { exactYes } from "./ledger/yes.ts";
 import { Story, type KeyState } from "./ledger/story.ts";
 import { cleared, keys, views, wrongNo } from "./ledger/verdicts.ts";
@@ -76,6 +77,11 @@ const RULES: readonly Rule[] = [
   givenUp,
   pausesOfRetries,
   deaths,
+  revoked,
+  settledLate,
+  exactStages,
+  endedThen,
+  heardOf,
   oneAtATime,
   fences,
   strictOrder,

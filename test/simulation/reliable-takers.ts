@@ -253,7 +253,9 @@ class ReliableTaker {
   async #settleByHand(delivery: Delivery<number>, number: number): Promise<void> {
     const { random } = this.#shop.sim;
     // Now and then a consumer forgets a delivery.
-    if (!this.#mayFail || !random.chance(0.1)) {
+    if (this.#mayFail && random.chance(0.1)) {
+      this.#shop.ledger.note(this.#process, { forgotten: number });
+    } else {
       const fortune = this.#fortune();
       if (fortune === "freeze") await this.#freeze();
       if (fortune === "extend" || fortune === "freeze") {

@@ -4,6 +4,7 @@ import { Clerk } from "./clerk.ts";
 import type { Promises } from "./ledger.ts";
 import { MOST_AT_ONCE, PLAIN_STYLES, takeLastPlainly, takePlainly } from "./plain-takers.ts";
 import { RELIABLE_STYLES, takeLastReliably, takeReliably } from "./reliable-takers.ts";
+import { revokeSome } from "./revoking.ts";
 import { audit, produce, Shop } from "./shop.ts";
 import type { ProcessOptions, Sim, SimProcess } from "./sim.ts";
 
@@ -86,7 +87,10 @@ export async function runSetting(sim: Sim, setting: Setting, deeds: Deeds): Prom
   });
   const [office, ...producers] = clerks;
   if (office === undefined) return;
+  // A plain queue revokes nothing.
+  const revoking = setting.kind === "reliable" && sim.random.chance(0.6) ? clerks.slice(-1) : [];
   await Promise.all([
+    ...revoking.map((clerk) => revokeSome(shop, clerk)),
     produce(shop, producers, (clerk) => deeds.work(shop, clerk)),
     deeds.meanwhile?.(shop, clerks),
   ]);

@@ -8,6 +8,7 @@ import {
   isUndone,
   LOSES_LEASE,
   mayBeAbout,
+  mayHaveRevoked,
   mayHaveTakenEffect,
   nameOfDelivery,
   pauseAfter,
@@ -196,13 +197,14 @@ function wasGivenUpBefore({ end }: Delivery, moment: Moment): boolean {
   return end?.how === "given up" && end.index < moment.index;
 }
 
-/** **A settlement is exact**: `false` means that the lease was lost, or that the delivery was settled before. */
+/** **A settlement is exact**: `false` means that the lease was lost, or that the delivery was settled or revoked before. */
 export const exactSettlements: Rule = (story, promises) =>
   story.deliveries.flatMap((delivery) =>
     delivery.settlements.flatMap((call, i) => {
       if (call.answer !== false || call.ended === undefined) return [];
       if (delivery.settlements.slice(0, i).some(isAskedFor)) return [];
       if (wasGivenUpBefore(delivery, call.ended)) return [];
+      if (mayBeRevoked(delivery, call.ended, story)) return [];
       if (story.isHit(delivery.by, LOSES_LEASE, delivery, call.ended)) return [];
       // What the old master still sent has been forgotten.
       if (isUndone(delivery, story) || seemsDead(call.ended, story, promises)) return [];
@@ -212,6 +214,19 @@ export const exactSettlements: Rule = (story, promises) =>
       return [`${call.verb} refused without a reason: ${nameOfDelivery(delivery)}`];
     }),
   );
+
+/** Whether the message of a delivery may have been revoked by then. */
+function mayBeRevoked({ n, group }: Delivery, { index }: Moment, story: Story): boolean {
+  const offer = story.offers.get(n);
+  return story
+    .callsOf("revoke")
+    .some(
+      (call) =>
+        offer !== undefined &&
+        call.begun.index < index &&
+        mayHaveRevoked(call, offer, story, group),
+    );
+}
 
 /** **No retry is early**: it waits as long as `nack` or `retry` said, on the server's clock. */
 export const pausesOfRetries: Rule = (story, promises) =>

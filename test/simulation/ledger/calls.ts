@@ -32,6 +32,9 @@ const STEPS: Readonly<Record<string, number>> = {
   makePlain: 6,
   pause: 2,
   resume: 2,
+  // Passes over what is ready and dead, in each partition.
+  revoke: 6,
+  stage: 6,
 };
 
 /** What timers that fire late may add. */

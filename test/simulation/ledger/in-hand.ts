@@ -4,6 +4,7 @@ import type { Until } from "./flows.ts";
 import {
   EXACT,
   LOSES_LEASE,
+  mayHaveRevoked,
   mayHaveTakenEffect,
   nameOfDelivery,
   type Promises,
@@ -70,13 +71,19 @@ function handling(
   story: Story,
   { leaseTimeout = 30_000 }: Promises,
 ): { end: number; endAt: number } {
-  const { end, abortedAt, settlements, n, by, index, at } = delivery;
+  const { end, abortedAt, settlements, n, by, group, index, at } = delivery;
   const faults = story.faultsOn(by, LOSES_LEASE, delivery);
   const closing = story.callsOf("close", "closeQueue").filter((call) => call.by === by);
+  const offer = story.offers.get(n);
+  const revokes = story
+    .callsOf("revoke")
+    .filter((call) => offer !== undefined && mayHaveRevoked(call, offer, story, group))
+    .filter(({ ended }) => (ended?.index ?? Infinity) > index);
   const again = story.deliveriesOf(n).filter((other) => other.index > index);
   const ends = [
     ...settlements.map(({ begun }) => begun),
     ...closing.map(({ begun }) => begun),
+    ...revokes.map(({ begun }) => (begun.index > index ? begun : delivery)),
     ...again,
     end,
     abortedAt,

@@ -12,6 +12,7 @@ import {
   LOSES_CONNECTION,
   mayBeAbout,
   mayBeStored,
+  mayHaveRevoked,
   mayHaveTakenEffect,
   mayReplace,
   nameOf,
@@ -53,6 +54,7 @@ export const lost: Rule = (story, promises) => {
         (offer) =>
           isStored(offer, story) &&
           isFor(offer, group, story, promises) &&
+          !mayBeRevoked(offer, group, story) &&
           !wasForgotten(offer, group, story) &&
           !(promises.isSpread === true && mayHaveFallenBetween(offer, story)),
       );
@@ -72,6 +74,10 @@ export const lost: Rule = (story, promises) => {
   }
   return [...violations, ...unexcused(missing, story, promises)];
 };
+
+function mayBeRevoked(offer: Offer, group: string, story: Story): boolean {
+  return story.callsOf("revoke").some((call) => mayHaveRevoked(call, offer, story, group));
+}
 
 /**
  * Whether one of several servers has fallen back over a change of the number of partitions while the message was there:

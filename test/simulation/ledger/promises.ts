@@ -108,6 +108,7 @@ function wasThere(offer: Offer, story: Story): boolean {
 /** The calls that may take away or move a delayed message. */
 const TAKES_AWAY = [
   "cancel",
+  "revoke",
   "reschedule",
   "promote",
   "offer",
@@ -198,6 +199,38 @@ export function deliveriesTo(
   return story.deliveriesOf(n).filter((one) => kind === "mixed" || one.group === group);
 }
 
+/** Where a call of `revoke` or `stage` says that a message was. */
+export interface Where {
+  readonly stage: string;
+  readonly places: readonly {
+    readonly id: string;
+    readonly stage: string;
+    /** Undefined for all groups. */
+    readonly group?: string;
+    readonly attempts: number;
+  }[];
+  readonly hasEnded: boolean;
+}
+
+/** The places in which a call of `revoke` or `stage` has found this message. */
+export function placesOf({ answer }: Call, offer: Offer, story: Story): Where["places"] {
+  const { places = [] } = (answer ?? {}) as Partial<Where>;
+  return places.filter(({ id }) => story.offerOf(id) === offer);
+}
+
+/** Whether a call of `revoke` may have taken this message away; of a group that is given, its part. */
+export function mayHaveRevoked(call: Call, offer: Offer, story: Story, group?: string): boolean {
+  if (call.verb !== "revoke" || !mayHaveTakenEffect(call)) return false;
+  const { places } = (call.answer ?? {}) as Partial<Where>;
+  if (places === undefined) return isAbout(call, offer, story);
+  // Nobody knows the id of an offer without a result.
+  const isUnknown = offer.fate !== "stored" && isAbout(call, offer, story);
+  if (isUnknown && places.some(({ id }) => story.offerOf(id) === undefined)) return true;
+  return placesOf(call, offer, story).some(
+    (place) => group === undefined || place.group === undefined || place.group === group,
+  );
+}
+
 /** Whether the message was taken from a plain queue, so that it has left Redis. */
 export function isPlain({ attempt }: Delivery): boolean {
   return attempt === 0;
@@ -213,6 +246,7 @@ export function changesOf(offer: Offer, story: Story): Call[] {
   return story.calls.filter((call) => {
     if (call.verb === "cancel" || call.verb === "reschedule" || call.verb === "promote")
       return isAbout(call, offer, story);
+    if (call.verb === "revoke") return mayHaveRevoked(call, offer, story);
     if (call.verb !== "offer" || offer.key === undefined || call === offer) return false;
     return call.args["key"] === offer.key && mayReplace(call as Offer, story);
   });
@@ -321,10 +355,12 @@ export function hasLeft(
     );
   if (isTaken) return true;
   return story
-    .callsOf("cancel")
+    .callsOf("cancel", "revoke")
     .some(
       (cancel) =>
-        story.offerOf(cancel.args["target"] as string) === offer &&
+        (cancel.verb === "revoke"
+          ? placesOf(cancel, offer, story).length > 0
+          : story.offerOf(cancel.args["target"] as string) === offer) &&
         tookEffect(cancel, story) &&
         (cancel.ended?.index ?? Infinity) < before,
     );

@@ -64,6 +64,8 @@ export interface Delivery extends Moment {
   readonly fence: number | undefined;
   /** How the handler ended: it returned, threw, rejected the message, or was cut short by closing. */
   end?: Moment & { readonly how: string };
+  /** When its consumer was done with it without having settled it. */
+  forgottenAt?: Moment;
   /** When its signal was aborted. */
   abortedAt?: Moment;
   /** Calls of `ack`, `nack`, `reject` and `extend`. */
@@ -241,6 +243,9 @@ export class Story {
     } else if ("aborted" in event) {
       const delivery = this.#deliveries.get(event["aborted"] as number);
       if (delivery !== undefined) delivery.abortedAt = moment;
+    } else if ("forgotten" in event) {
+      const delivery = this.#deliveries.get(event["forgotten"] as number);
+      if (delivery !== undefined) delivery.forgottenAt = moment;
     } else if ("dead" in event) {
       const { dead, group, attempt, reason } = event as { dead: number } & Omit<Death, "n">;
       this.deaths.push({ ...moment, n: dead, group, attempt, reason });

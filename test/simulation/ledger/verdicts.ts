@@ -21,7 +21,7 @@ import { hexOf, type Call, type Offer, type Story } from "./story.ts";
  */
 export const wrongNo: Rule = (story, promises) =>
   story
-    .callsOf("cancel", "reschedule", "promote", "get", "has")
+    .callsOf("cancel", "revoke", "stage", "reschedule", "promote", "get", "has")
     .filter(({ error, answer }) => error === undefined && (answer === false || answer === null))
     .flatMap((call) =>
       [...story.offers.values()]

@@ -6,6 +6,7 @@ import { EXCLUSIVE, PARTITIONS } from "./partitions.ts";
 import { PLAIN } from "./plain.ts";
 import { RELIABLE } from "./reliable.ts";
 import { RESTORE } from "./restore.ts";
+import { REVOKE } from "./revoke.ts";
 import { SCHEDULES } from "./schedules.ts";
 
 /** All mutants, by their rooms, and behind them the faults that there were once. */
@@ -14,6 +15,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CONDITIONS,
   ...FLOW,
   ...RELIABLE,
+  ...REVOKE,
   ...PARTITIONS,
   ...EXCLUSIVE,
   ...SCHEDULES,

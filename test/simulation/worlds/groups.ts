@@ -2,6 +2,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import type { ReliableQueue, ReliableQueueOptions } from "../../../src/index.ts";
 import { Clerk } from "../clerk.ts";
 import { RELIABLE_STYLES, takeLastReliably, takeReliably } from "../reliable-takers.ts";
+import { revokeSome } from "../revoking.ts";
 import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 import { someWork } from "../some-work.ts";
@@ -30,6 +31,7 @@ export const groups: World = {
     });
     await Promise.all([
       produce(shop, clerks, (clerk) => someWork(shop, clerk)),
+      ...clerks.map((clerk) => revokeSome(shop, clerk)),
       ...terms.plans.map((plan) => follow(shop, terms, plan, office)),
       review(shop, office, queue),
     ]);

@@ -6,6 +6,7 @@ import {
   type ReliableStyle,
   type ReliableWork,
 } from "../reliable-takers.ts";
+import { revokeSome } from "../revoking.ts";
 import { audit, produce, Shop } from "../shop.ts";
 import { FAULT_KINDS, LATE_REPLIES, type Sim, type SimProcess, type World } from "../sim.ts";
 
@@ -82,9 +83,12 @@ function worldOf(
         return new Clerk(shop.ledger, process, handle);
       });
       if (terms.isClockSet) void setClock(shop, leaseTimeout);
-      await produce(shop, clerks, (clerk) =>
-        keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
-      );
+      await Promise.all([
+        produce(shop, clerks, (clerk) =>
+          keyCount > 0 ? workOnKeys(shop, clerk, keyCount) : work(shop, clerk),
+        ),
+        ...clerks.map((clerk) => revokeSome(shop, clerk)),
+      ]);
       if (random.chance(0.3)) await shop.seeDeadLetters(founder, queue, "redrive");
       const all = groups.map(optionsOf);
       const takeLast = (last: SimProcess) => takeLastReliably(shop, last, all);
