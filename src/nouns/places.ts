@@ -1,7 +1,8 @@
 import type { QueueNumbers } from "./numbers.ts";
 
-/** What people can do with the messages in a place. */
-export type Verb = "cancel" | "promote" | "reschedule" | "redrive" | "requeue" | "remove";
+/** What people can do with the messages in a place: with `revoke`, with those of a reliable queue. */
+export type Verb =
+  "cancel" | "promote" | "reschedule" | "revoke" | "redrive" | "requeue" | "remove";
 
 export interface PlaceRow {
   readonly label: string;
@@ -29,7 +30,7 @@ export const PLACES = {
     keys: ["timeouts", "order", "room", "turns"],
     number: "delayed",
     order: "by deadline",
-    verbs: ["cancel", "promote", "reschedule"],
+    verbs: ["cancel", "promote", "reschedule", "revoke"],
   },
   retrying: {
     label: "Retrying",
@@ -37,7 +38,7 @@ export const PLACES = {
     keys: ["retries", "retrying"],
     number: "retries",
     order: "by next attempt",
-    verbs: ["cancel", "promote", "reschedule"],
+    verbs: ["cancel", "promote", "reschedule", "revoke"],
   },
   ready: {
     label: "Ready",
@@ -45,7 +46,7 @@ export const PLACES = {
     keys: ["ready", "stream"],
     number: "ready",
     order: "the longest ready first",
-    verbs: [],
+    verbs: ["revoke"],
   },
   "in flight": {
     label: "In flight",
@@ -53,7 +54,7 @@ export const PLACES = {
     keys: ["stream"],
     number: "inFlight",
     order: "the longest in flight first",
-    verbs: [],
+    verbs: ["revoke"],
   },
   dead: {
     label: "Dead",

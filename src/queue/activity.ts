@@ -10,6 +10,7 @@ export const DEEDS = [
   "resumed",
   "cleared",
   "cancelled",
+  "revoked",
   "redriven",
   "letters removed",
   "requeued",

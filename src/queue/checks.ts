@@ -318,7 +318,7 @@ function kindOf(value: unknown): string {
  *
  * @throws {TypeError | RangeError} unless it is a text of 1 to 500 characters.
  */
-export function checkReason(reason: unknown): void {
+export function checkReason(reason: unknown): asserts reason is string {
   if (typeof reason !== "string")
     throw new TypeError(`reason must be a string, got ${String(reason)}`);
   if (reason === "" || reason.length > MAX_REASON)

@@ -60,6 +60,36 @@ inBrowser("a delayed message can be rescheduled, delivered now, and cancelled", 
   expect(await orders.get("b")).toBeUndefined();
 });
 
+inBrowser("a running message can be revoked, and ready ones in a list", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const queue = seed.getReliableQueue<string>("orders");
+    await queue.offerMany("abc".split("").map((key) => ({ payload: key, delay: 0, key })));
+  });
+  const queue = line.getReliableQueue<string>("orders");
+  const delivery = await queue.take();
+  const page = await visit(`${url}#/queue/orders/message?key=${delivery.key}`);
+  await page.getByRole("button", { name: "Revoke message" }).click();
+  const dialog = page.getByRole("dialog", { name: "Revoke this message?" });
+  await dialog.getByText(new RegExp(`^It is running in .*/${process.pid} since `)).waitFor();
+  await dialog.getByRole("textbox", { name: "Reason" }).fill("paid");
+  await shoot(page, "revoke");
+  await dialog.getByRole("button", { name: "Revoke message" }).click();
+  await says(page, /^The message was running, and is revoked\./);
+  await eventually(() => delivery.signal.aborted);
+  expect(delivery.signal.reason).toMatchObject({ code: "REVOKED", reason: "paid" });
+  expect(await delivery.ack()).toBe(false);
+
+  await page.goto(`${url}#/queue/orders/ready`);
+  await page.getByRole("row", { name: /\bc\b/ }).waitFor();
+  expect(await page.getByRole("button", { name: "Change all" }).count()).toBe(0);
+  await page.getByRole("checkbox", { name: "Select c", exact: true }).check();
+  await change(page, "Revoke");
+  await says(page, "1 message was revoked.");
+  expect((await queue.stage("c")).stage).toBe("gone");
+  await page.goto(`${url}#/queue/orders/log`);
+  await page.getByText("revoked 1 message: chosen in a list").waitFor();
+});
+
 inBrowser("dead letters can be redriven and removed, one by one and all at once", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders");

@@ -18,7 +18,7 @@ export interface DashboardOptions {
   readonly callTimeout?: number;
 
   /**
-   * Whether the dashboard refuses changes. `false` lets everyone who can open it cancel, reschedule, redrive, remove,
+   * Whether the dashboard refuses changes. `false` lets everyone who can open it cancel, reschedule, revoke, redrive, remove,
    * requeue, pause and resume. Defaults to `true`.
    */
   readonly readOnly?: boolean;

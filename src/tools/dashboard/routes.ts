@@ -7,6 +7,7 @@ import {
   locateMessage,
   promote,
   reschedule,
+  revoke,
   showReasons,
 } from "./calls/message-calls.ts";
 import { listPayloads } from "./calls/payload-calls.ts";
@@ -92,6 +93,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/message/cancel": { POST: cancel },
   "queues/:q/message/reschedule": { POST: reschedule },
   "queues/:q/message/promote": { POST: promote },
+  "queues/:q/message/revoke": { POST: revoke },
   "queues/:q/dead/reasons": { GET: showReasons },
   "queues/:q/payloads": { GET: listPayloads },
 };

@@ -56,6 +56,7 @@ const WORDS: Readonly<Record<Activity["what"], (count: number, detail: string) =
   cleared: (count) => `cleared: ${formatCount(count, "delayed message")} dropped`,
   cancelled: (count, prefix) =>
     `cancelled ${formatCount(count, "message")}${prefix === "" ? "" : `: prefix ${prefix}`}`,
+  revoked: (count, which) => `revoked ${formatCount(count, "message")}: ${which}`,
   redriven: (count, which) => `redrove ${formatCount(count, "dead letter")}: ${which}`,
   "letters removed": (count, which) => `removed ${formatCount(count, "dead letter")}: ${which}`,
   requeued: (count) => `requeued ${formatCount(count, "payload")} from the quarantine`,

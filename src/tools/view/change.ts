@@ -7,16 +7,15 @@ import { messagesIn } from "./locate.ts";
 
 // What people can do with messages, for every face: each change counts those that were still there.
 
-/** A state whose messages can be changed. */
-export type ChangedState = Exclude<Place, "ready" | "in flight">;
-
 /** A change to the messages in a state of a queue. */
 export interface MessageChange {
   readonly queue: InspectedQueue;
-  readonly state: ChangedState;
+  readonly state: Place;
   readonly verb: Verb;
   /** How long they are to wait then (ms). */
   readonly delay: number;
+  /** Why they are revoked. */
+  readonly reason?: string | undefined;
   /** Whether to count only. */
   readonly isDry: boolean;
 }
@@ -28,14 +27,14 @@ export interface Chosen {
 }
 
 /** Whether a verb fits a state. */
-export function isChange(state: Place | undefined, verb: Verb): state is ChangedState {
+export function isChange(state: Place | undefined, verb: Verb): state is Place {
   const verbs: readonly Verb[] = state === undefined ? [] : PLACES[state].verbs;
   return verbs.includes(verb);
 }
 
 /** Makes a change to some messages, or to the whole quarantine; returns how many were still there. */
 export async function changeChosen(
-  { queue, state, verb, delay, isDry }: MessageChange,
+  { queue, state, verb, delay, reason, isDry }: MessageChange,
   chosen: readonly Chosen[] | undefined,
   call?: CallOptions,
 ): Promise<number> {
@@ -49,6 +48,16 @@ export async function changeChosen(
       : await changeLettersAt(queue, verb as "redrive" | "remove", spots ?? [], { delay, ...call });
   }
   const wanted = chosen?.flatMap(({ id }) => id ?? []) ?? [];
+  if (verb === "revoke") {
+    const { reliable } = queue;
+    if (reliable === undefined) throw new TypeError(`queue "${queue.name}" is plain`);
+    const stop = (id: string) =>
+      isDry
+        ? reliable.stage(id, call)
+        : reliable.revoke(id, { ...call, ...(reason && { reason }) });
+    const found = await Promise.all([...new Set(wanted)].map(stop));
+    return found.filter(({ stage }) => stage !== "gone").length;
+  }
   const of = { delay, isDry, ...call };
   return await changeWaiting(queue, verb as "cancel" | "promote" | "reschedule", wanted, of);
 }
@@ -68,6 +77,7 @@ export async function noteChange(
 
 const DEEDS: Partial<Record<Verb, Activity["what"]>> = {
   cancel: "cancelled",
+  revoke: "revoked",
   redrive: "redriven",
   remove: "letters removed",
   requeue: "requeued",

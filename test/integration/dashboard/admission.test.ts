@@ -229,6 +229,8 @@ test.each([
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: -1 }],
   ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: "1" }],
   ["message/promote", {}],
+  ["message/revoke", { id: "k" }],
+  ["message/revoke", { id: `1-${"0".repeat(32)}`, reason: 1 }],
   ["messages/change?state=dead", { verb: "redrive", isAll: true, delay: 1e300 }],
   ["messages/change?state=dead", {}],
   ["messages/change?state=dead", { verb: "redrive" }],

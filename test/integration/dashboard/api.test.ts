@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Delivery, ReliableQueue } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
@@ -256,6 +257,78 @@ test("follows a message: in flight, dead, redriven, removed", async () => {
   const again = [(await get(`${path}/message?key=k`)).body.place as string];
   expect(await change({ verb: "remove", places: again })).toBe(1);
   expect(await change({ verb: "remove", places: again })).toBe(0);
+});
+
+test("a message is revoked wherever it is: a dry run says where, and who has it", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name, { maxAttempts: 3 });
+  const { get, post } = newDashboard();
+  const path = `api/queues/${name}`;
+  const [far, running] = await queue.offerMany([
+    { payload: "later", delay: HOUR },
+    { payload: "now", delay: 0, key: "k" },
+  ]);
+  const delivery = await queue.take();
+  const revoke = async (id: string | undefined, more: object = {}) =>
+    (await post(`${path}/message/revoke`, { id, ...more })).body;
+
+  const place = { stage: "running", group: "default", attempts: 1 };
+  const has = { group: "default", host: hostname(), pid: process.pid };
+  const dry = await revoke(running?.id, { isDry: true });
+  expect(dry).toMatchObject({ stage: "running", places: [place], running: [has] });
+  expect(dry.running[0].takenAt).toBeGreaterThan(Date.now() - 60_000);
+  expect(delivery.signal.aborted).toBe(false);
+
+  const said = await revoke(running?.id, { reason: "paid" });
+  expect(said).toMatchObject({ stage: "running", places: [place], hasEnded: false });
+  await eventually(() => delivery.signal.aborted);
+  expect(delivery.signal.reason).toMatchObject({ code: "REVOKED", reason: "paid" });
+  expect(await delivery.ack()).toBe(false);
+
+  expect(await revoke(far?.id, { isDry: true })).toMatchObject({ stage: "delayed", running: [] });
+  expect(await revoke(far?.id)).toMatchObject({ stage: "delayed", hasEnded: true });
+  expect(await revoke(far?.id)).toMatchObject({ stage: "gone", places: [] });
+  const { entries } = (await get(`${path}/log`)).body;
+  expect(entries.map(({ what }: { what: string }) => what)).toEqual([
+    `revoked 1 message: ${far?.id}, delayed`,
+    `revoked 1 message: ${running?.id}, running: paid`,
+  ]);
+});
+
+test("messages of a list are revoked together", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
+  const { get, post } = newDashboard();
+  const offered = await queue.offerMany(upTo(3).map((i) => ({ payload: `${i}`, delay: 0 })));
+  const ids = offered.map(({ id }) => id);
+  const taken = await queue.takeMany({ limit: 2 });
+  const revoke = (state: string, body: object) =>
+    post(`api/queues/${name}/messages/change?state=${state}`, { verb: "revoke", ids, ...body });
+  expect((await revoke("in flight", { isDry: true })).body.count).toBe(3);
+  expect(
+    (await revoke("in flight", { ids: ids.slice(0, 2), reason: "a mistake" })).body.count,
+  ).toBe(2);
+  for (const delivery of taken) expect(await delivery.ack()).toBe(false);
+  expect((await revoke("ready", {})).body.count).toBe(1);
+  expect(await queue.stats()).toMatchObject({ ready: 0, inFlight: 0 });
+  const { entries } = (await get(`api/queues/${name}/log`)).body;
+  expect(entries.map(({ what }: { what: string }) => what)).toEqual([
+    "revoked 1 message: chosen in a list",
+    "revoked 2 messages: chosen in a list: a mistake",
+  ]);
+  const bad = [{ isAll: true }, { reason: 1 }, { reason: "x".repeat(501) }];
+  for (const body of bad) expect((await revoke("ready", body)).status).toBe(400);
+});
+
+test("messages of a plain queue are not revoked", async () => {
+  const name = uniqueName("dashboard");
+  const { id } = await newLine().getDelayedQueue(name).offer("x", HOUR);
+  const { post } = newDashboard();
+  const path = `api/queues/${name}`;
+  const said = await post(`${path}/message/revoke`, { id });
+  expect(said).toMatchObject({ status: 400, body: { error: expect.stringContaining("is plain") } });
+  const change = { verb: "revoke", ids: [id] };
+  expect((await post(`${path}/messages/change?state=delayed`, change)).status).toBe(400);
 });
 
 test("messages of a list are counted, and changed together", async () => {

@@ -68,8 +68,7 @@ export const settledLate: Rule = (story) =>
         return settlements
           .filter((one) => one.answer === true && !isForgotten(one, story))
           .filter(
-            ({ verb, begun }) =>
-              begun.index > call.ended.index || (isRunning && verb !== "extend"),
+            ({ verb, begun }) => begun.index > call.ended.index || (isRunning && verb !== "extend"),
           )
           .map(
             ({ verb }) =>
@@ -247,8 +246,7 @@ function isEverywhere(call: Answered, offer: Offer, story: Story): boolean {
         (one) =>
           one.begun.index < call.ended.index &&
           mayHaveTakenEffect(one) &&
-          (one.args["target"] === offer.key ||
-            story.offerOf(String(one.args["target"])) === offer),
+          (one.args["target"] === offer.key || story.offerOf(String(one.args["target"])) === offer),
       );
   }
   if (target !== offer.key) return false;

@@ -227,6 +227,18 @@ export class ApiCall {
     return this.#body["isDry"] === true;
   }
 
+  /** Why messages are revoked, from the body; undefined if it is missing or empty. */
+  get reason(): string | undefined {
+    const { reason } = this.#body;
+    if (reason === undefined || reason === null || reason === "") return undefined;
+    try {
+      checks.checkReason(reason);
+      return reason;
+    } catch (error) {
+      throw new HttpError(400, (error as Error).message);
+    }
+  }
+
   /** How long the message is to wait (ms), from the body; undefined if it is missing. */
   get delay(): number | undefined {
     const { delay } = this.#body;

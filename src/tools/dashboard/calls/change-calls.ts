@@ -1,8 +1,9 @@
 import { MOST_BARE } from "../../view/bare.ts";
 import { isUnreadable } from "../../view/sighting.ts";
-import { PLACES, type LetterFilter, type Verb } from "../../../inside.ts";
+import { PLACES, type LetterFilter, type Place, type Verb } from "../../../inside.ts";
 import { HttpError } from "../http/reply.ts";
 import type { ApiCall } from "./api-call.ts";
+import { openReliable } from "./message-calls.ts";
 import { letterFilterOf, messagesOf, payloadsOf, wantedOf, type Wanted } from "./wanted.ts";
 import { changeLetters } from "../../view/dead-reasons.ts";
 import {
@@ -10,7 +11,6 @@ import {
   isChange,
   noteChange,
   type MessageChange,
-  type ChangedState,
   type Chosen,
 } from "../../view/change.ts";
 
@@ -27,20 +27,26 @@ interface Progress {
 /**
  * `POST queues/:q/messages/change`: makes one change to messages in a `state`: to those that `ids` and `places` name, up to a
  * hundred, or with `isAll` to all that the query of a list lets through. Counts those that were still there; `isDry` only counts.
+ * `revoke` takes a `reason`, and no `isAll`.
  *
  * All of a list takes several calls: `next` is the cursor of the following one. Without it the change stops. A reply without
  * `count` and `found` has nothing new to tell.
  */
 export async function changeMessages(call: ApiCall): Promise<unknown> {
-  const { verb, delay = 0, isDry, chosen } = call;
+  const { verb, delay = 0, reason, isDry, chosen } = call;
   const wanted = wantedOf(call);
   const state = stateFor(verb, wanted);
-  const change: MessageChange = { queue: await call.open(), state, verb, delay, isDry };
+  const queue = verb === "revoke" ? await openReliable(call) : await call.open();
+  const change: MessageChange = { queue, state, verb, delay, reason, isDry };
   if (chosen !== undefined) {
     const count = await changeChosen(change, chosen, { signal: call.signal });
-    await noteChange(change, count, state === "dead" ? "chosen in a list" : undefined);
+    const isTold = state === "dead" || verb === "revoke";
+    const detail = [...(isTold ? ["chosen in a list"] : []), ...(reason ? [reason] : [])];
+    await noteChange(change, count, detail.join(": ") || undefined);
     return { count };
   }
+  // Each may read all that is ready.
+  if (verb === "revoke") throw new HttpError(400, "messages that are revoked must be chosen");
   const list = JSON.stringify(["change", call.queue, wanted, verb, delay, isDry]);
   const letters = letterFilterOf(wanted);
   const { items, next } = await call.running.readings.page(
@@ -62,7 +68,7 @@ const MOST_STEPS = 100_000;
 /** The most messages that are changed at once. Their ids take 10 MB while the change goes on. */
 const MOST_CHANGED = 100_000;
 
-function stateFor(verb: Verb, { state }: Wanted): ChangedState {
+function stateFor(verb: Verb, { state }: Wanted): Place {
   if (isChange(state, verb)) return state;
   const changes = Object.entries(PLACES).map(([name, place]) => [name, place.verbs] as const);
   const possible = changes.filter(([, some]) => some.length > 0);

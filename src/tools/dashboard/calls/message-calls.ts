@@ -4,6 +4,7 @@ import { deadByReason, type DeadReasons } from "../../view/dead-reasons.ts";
 import { handledIn, lifeOfHandled, type HandledSighting } from "../../view/handled.ts";
 import { lifeOf } from "../../view/life.ts";
 import { countGroups, locate } from "../../view/locate.ts";
+import type { InspectedQueue } from "../../view/inspector.ts";
 import { countBeforeRedrive, isUnreadable, type Sighting } from "../../view/sighting.ts";
 import { HttpError } from "../http/reply.ts";
 import { rowPayload, shownPayload, type ApiCall } from "./api-call.ts";
@@ -147,6 +148,45 @@ export async function reschedule(call: ApiCall): Promise<unknown> {
 export async function promote(call: ApiCall): Promise<unknown> {
   const { id } = call;
   return moved(await (await call.open()).messages.promote(id, { signal: call.signal }));
+}
+
+/**
+ * `POST queues/:q/message/revoke`: stops a message of a reliable queue wherever it is, for the `reason`; `isDry` only looks. Says
+ * in which `stage` it was, in which `places`, and which consumers had it since when (`running`).
+ */
+export async function revoke(call: ApiCall): Promise<unknown> {
+  const { id, reason, isDry, signal } = call;
+  const { reliable, ...queue } = await openReliable(call);
+  if (!isDry) {
+    const revoked = await reliable.revoke(id, { signal, ...(reason && { reason }) });
+    const { stage } = revoked;
+    const detail = `${id}, ${stage}${reason === undefined ? "" : `: ${reason}`}`;
+    if (stage !== "gone") await queue.inside.note({ what: "revoked", count: 1, detail });
+    return revoked;
+  }
+  const { stage, places, hasEnded } = await reliable.stage(id, { signal });
+  const isRunning = places.some((place) => place.stage === "running");
+  const { sightings } = isRunning
+    ? await locate({ ...queue, reliable }, id, { signal })
+    : { sightings: [] };
+  const running = sightings
+    .filter(({ takenAt }) => takenAt !== undefined)
+    .map(({ group, consumer, host, pid, takenAt }) => ({ group, consumer, host, pid, takenAt }));
+  return { stage, places, hasEnded, running };
+}
+
+/**
+ * Opens a queue whose messages can be revoked.
+ *
+ * @throws {HttpError} 400 if it is plain.
+ */
+export async function openReliable(
+  call: ApiCall,
+): Promise<InspectedQueue & { readonly reliable: NonNullable<InspectedQueue["reliable"]> }> {
+  const queue = await call.open();
+  const { reliable } = queue;
+  if (reliable !== undefined) return { ...queue, reliable };
+  throw new HttpError(400, "the queue is plain: its messages are gone once they are taken");
 }
 
 function moved(message: Pick<DelayedMessage<unknown>, "id" | "deadline"> | undefined): unknown {

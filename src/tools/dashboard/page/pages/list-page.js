@@ -52,7 +52,7 @@ export function ListPage({ name, page, params }) {
     replaceAddress(addressOf(name, page, { ...rest, sort: by }));
   };
   const sorting = { by: sort, onSort: sortBy };
-  const isSelectable = !session.readOnly && changesIn(state).length > 0;
+  const isSelectable = !session.readOnly && changesIn(state, "some", queue).length > 0;
   return html`<div>
     <h2 class="unseen">${captionOf(state, prefix)}</h2>
     ${

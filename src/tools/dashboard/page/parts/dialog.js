@@ -4,9 +4,9 @@ import { Text } from "./text.js";
 import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
 
 // Users confirm every change in this dialog. A question is
-//   { title, about, text, verb, isDestructive, delay: { label, initial }, check, act }
+//   { title, about, text, verb, isDestructive, delay: { label, initial }, reason: { label }, check, act }
 // `about`: what it concerns, as pairs of a label and an untrusted text.
-// `check(tell, isOpen)` says in words what the change would do now. `act({ delay }, tell)` makes the change and returns the
+// `check(tell, isOpen)` says in words what the change would do now. `act({ delay, reason }, tell)` makes the change and returns the
 // result in words. If it fails, the dialog stays open and shows why. Both may `tell` how far they have come; checking may
 // stop when `isOpen()` is false.
 
@@ -42,16 +42,17 @@ export function Dialog({ question, onClose, onDone }) {
 
 function Question({ question, onClose, onDone }) {
   const [delay, setDelay] = useState(() => splitDuration(question.delay?.initial ?? 0));
+  const [reason, setReason] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState();
-  const [outlook, setOutlook] = useState(question.check && "Counting…");
+  const [outlook, setOutlook] = useState(question.check && "Looking…");
   const isOpen = useRef(true);
   /** Until the user has decided. */
   const isAsking = useRef(true);
   useEffect(() => () => void (isOpen.current = isAsking.current = false), []);
   useEffect(() => {
     const tell = (text) => isAsking.current && setOutlook(text);
-    const failed = (error) => tell(`Could not count them: ${error.message}.`);
+    const failed = (error) => tell(`Could not look: ${error.message}.`);
     question.check?.(tell, () => isAsking.current).then(tell, failed);
   }, [question]);
 
@@ -63,7 +64,10 @@ function Question({ question, onClose, onDone }) {
     setFailure(undefined);
     try {
       const result = await question.act(
-        { delay: question.delay && joinDuration(delay) },
+        {
+          delay: question.delay && joinDuration(delay),
+          reason: question.reason && reason.trim(),
+        },
         (text) => isOpen.current && setOutlook(text),
       );
       onDone(result);
@@ -97,6 +101,18 @@ function Question({ question, onClose, onDone }) {
     ${
       question.delay &&
       html`<${DurationField} label=${question.delay.label} value=${delay} onChange=${setDelay} />`
+    }
+    ${
+      question.reason &&
+      html`<label class="reason"
+        ><span>${question.reason.label}</span>
+        <input
+          type="text"
+          maxlength="500"
+          value=${reason}
+          onInput=${(event) => setReason(event.target.value)}
+        />
+      </label>`
     }
     ${failure !== undefined && html`<p class="failure" role="alert">Failed: ${failure}.</p>`}
     <div class="actions">

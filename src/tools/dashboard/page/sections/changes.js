@@ -3,6 +3,7 @@ import { change, queuePath } from "../data/api.js";
 import { count, instantText, isKnown, many } from "../data/format.js";
 import { addressOf } from "../data/route.js";
 import { stateOf } from "../data/states.js";
+import { visible } from "../parts/text.js";
 
 // What can be done with messages: the questions for the dialog (parts/dialog.js). Each first counts what it would change.
 
@@ -38,6 +39,18 @@ const CHANGES = {
     done: "cancelled",
     isDestructive: true,
   },
+  revoke: {
+    label: "Revoke",
+    one: "Revoke message",
+    title: (what) => `Revoke ${what}?`,
+    text:
+      "What is chosen is stopped wherever it is, for every group, and never begins again. A handler that runs is told by its " +
+      "signal, and what it settles counts for nothing. This cannot be undone.",
+    done: "revoked",
+    reason: { label: "Reason" },
+    isDestructive: true,
+    isReliableOnly: true,
+  },
   redrive: {
     label: "Redrive",
     text:
@@ -63,10 +76,14 @@ const CHANGES = {
 
 /**
  * The changes that a state allows, as `{ verb, label, isDestructive }`: of `"one"` message, of `"all"` of a list, or of some.
+ * Only where the `queue` is known to be reliable can its messages be revoked.
  */
-export function changesIn(state, of = "some") {
+export function changesIn(state, of = "some", queue = undefined) {
   const { verbs = [] } = stateOf(state);
-  const allowed = Object.keys(CHANGES).filter((verb) => verbs.includes(verb));
+  const mayRevoke = queue?.kind === "reliable" && of !== "all";
+  const allowed = Object.keys(CHANGES).filter(
+    (verb) => verbs.includes(verb) && (mayRevoke || !CHANGES[verb].isReliableOnly),
+  );
   return allowed.map((verb) => {
     const { isDestructive = false } = CHANGES[verb];
     return { verb, label: labelOf(verb, of), isDestructive };
@@ -176,29 +193,30 @@ export function allQuestion(name, state, verb, filter, finish) {
 }
 
 function questionOf(verb, subject, noun, send, tellFound, finish) {
-  const { label, text, done, delay, isDestructive } = CHANGES[verb];
+  const { label, text, done, delay, reason, isDestructive } = CHANGES[verb];
   return {
     ...subject,
     text,
     verb: label,
     delay,
+    reason,
     isDestructive,
     check: async (tell, isOpen) => tellFound(await send({ isDry: true }, tell, isOpen)),
     act: async (values, tell) => {
       // Goes on when the dialog is closed: somebody wanted it.
-      const { count: changed } = await send({ delay: values.delay }, tell, () => true);
+      const { count: changed } = await send(values, tell, () => true);
       await finish();
       return `${many(changed, noun)} ${changed === 1 ? "was" : "were"} ${done}.`;
     },
   };
 }
 
-/** The question whether to change one message that the page shows. It needs no count: its state is in sight. */
+/** The question whether to change one message that the page shows. It needs no count: its state is in sight, but where it has to be exact. */
 export function messageQuestion(name, { id, place, state }, verb, reload) {
-  const { delay, isDestructive } = CHANGES[verb];
+  const { delay, reason, isDestructive } = CHANGES[verb];
   const text = CHANGES[verb].text.replace("What is chosen", "The message");
   const title = titleOf(verb, "this message");
-  const question = { title, text, verb: labelOf(verb, "one"), delay, isDestructive };
+  const question = { title, text, verb: labelOf(verb, "one"), delay, reason, isDestructive };
   const tooLate = `Nothing was changed: the message is no longer ${state}.`;
   const asOne = async (values) => {
     const { count: changed } = await change(queuePath(name, CHANGE, { state }), {
@@ -223,5 +241,41 @@ export function messageQuestion(name, { id, place, state }, verb, reload) {
       ? "The message is due now."
       : `The message is due at ${instantText(moved.deadline)}.`;
   };
+  if (verb === "revoke") return { ...question, ...revoking(name, id, reload) };
   return { ...question, act: verb === "promote" || verb === "reschedule" ? move : asOne };
+}
+
+/** What the dialog does to revoke a message: it looks where it is, and stops it there. */
+function revoking(name, id, reload) {
+  const send = (more) => change(queuePath(name, "message/revoke"), { id, ...more });
+  const gone = "Nothing was changed: the message is gone.";
+  return {
+    check: async () => {
+      const { places, running } = await send({ isDry: true });
+      const all = [
+        ...running.map(runningText),
+        ...places.filter(({ stage }) => stage !== "running").map(placeText),
+      ];
+      return all.length === 0 ? "It is gone." : `It is ${all.join("; ")}.`;
+    },
+    act: async ({ reason }) => {
+      const { stage, hasEnded } = await send({ reason });
+      await reload();
+      if (stage === "gone") return gone;
+      return `The message was ${stage}, and is revoked.${hasEnded ? "" : " Its handler is told, and may still run."}`;
+    },
+  };
+}
+
+function runningText({ group, consumer, host, pid, takenAt }) {
+  const where = isKnown(host) ? `${visible(host)}/${pid}` : visible(consumer);
+  return `running in ${where} since ${instantText(takenAt)}${groupText(group)}`;
+}
+
+function placeText({ stage, group }) {
+  return `${stage}${groupText(group)}`;
+}
+
+function groupText(group) {
+  return isKnown(group) ? ` (group ${visible(group)})` : "";
 }

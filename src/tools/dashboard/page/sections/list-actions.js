@@ -1,6 +1,7 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
+import { useQueue } from "../data/live.js";
 import { Menu } from "../parts/menu.js";
 import { useShell } from "../parts/shell.js";
 import { allQuestion, changesIn, limitsOf, selectionQuestion } from "./changes.js";
@@ -11,6 +12,7 @@ import { allQuestion, changesIn, limitsOf, selectionQuestion } from "./changes.j
  */
 export function ListActions({ name, state, filter, rows, selection, reload }) {
   const { ask } = useShell();
+  const queue = useQueue(name);
   const { chosen } = selection;
   if (chosen.length === 0) {
     const isFiltered = limitsOf(filter).length > 0;
@@ -25,7 +27,12 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
       }));
     return html`<div class="actions">
       <span class="quiet">Select messages to change them.</span>
-      <span class="end"><${Menu} key="all" label=${`Change all${end}`} items=${items} /></span>
+      ${
+        items.length > 0 &&
+        html`<span class="end"
+          ><${Menu} key="all" label=${`Change all${end}`} items=${items}
+        /></span>`
+      }
     </div>`;
   }
   const finish = async () => {
@@ -34,7 +41,7 @@ export function ListActions({ name, state, filter, rows, selection, reload }) {
   };
   return html`<div class="actions">
     <span role="status">${count(chosen.length)} selected</span>
-    ${changesIn(state).map(
+    ${changesIn(state, "some", queue).map(
       ({ verb, label, isDestructive }) =>
         html`<button
           key=${verb}

@@ -1,5 +1,6 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
+import { useQueue } from "../data/live.js";
 import { useShell } from "../parts/shell.js";
 import { changesIn, messageQuestion } from "./changes.js";
 import { UnreadableNote } from "./unreadable-note.js";
@@ -7,8 +8,9 @@ import { UnreadableNote } from "./unreadable-note.js";
 /** The buttons that a message's state allows. */
 export function MessageActions({ name, message, reload }) {
   const { session, ask } = useShell();
+  const queue = useQueue(name);
   if (session.readOnly) return null;
-  const changes = changesIn(message.state, "one").filter(
+  const changes = changesIn(message.state, "one", queue).filter(
     ({ verb }) => verb !== "redrive" || !message.isUnreadable,
   );
   if (changes.length === 0) return null;
