@@ -77,8 +77,12 @@ const CHANGES = {
 /**
  * The changes that a state allows, as `{ verb, label, isDestructive }`: of `"one"` message, of `"all"` of a list, or of some.
  * Only where the `queue` is known to be reliable can its messages be revoked.
+ *
+ * @param {string} state
+ * @param {string} [of]
+ * @param {{ kind?: string }} [queue]
  */
-export function changesIn(state, of = "some", queue = undefined) {
+export function changesIn(state, of = "some", queue) {
   const { verbs = [] } = stateOf(state);
   const mayRevoke = queue?.kind === "reliable" && of !== "all";
   const allowed = Object.keys(CHANGES).filter(
