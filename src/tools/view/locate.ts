@@ -104,7 +104,7 @@ export async function* messagesIn(
   call?: CallOptions,
 ): AsyncGenerator<Sighting, void, void> {
   if (state === "delayed") {
-    for await (const { payload, ...message } of messages.soonest(undefined, call)) {
+    for await (const { payload, payloads = [], ...message } of messages.soonest(undefined, call)) {
       const { key = "", headers = {}, onlyIf, deliverWithin, lane, priority } = message;
       const trailer = trailers.packTrailer({
         key,
@@ -113,6 +113,7 @@ export async function* messagesIn(
         deliverWithin,
         lane,
         priority,
+        collected: payloads.slice(0, -1).map((bytes) => Buffer.from(bytes)),
       });
       const origin = { queue: name, partition: undefined };
       yield sightMessage(origin, { ...message, payload: Buffer.from(payload), trailer });
