@@ -6,6 +6,7 @@ import { headDeadline } from "../lua/queue/next-due.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import { remove } from "../lua/delayed/remove.ts";
+import { onceHeld, type OnceHolder } from "../lua/reliable/once.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
@@ -67,7 +68,7 @@ export type Offers = Pick<
 >;
 
 /** Delayed messages, whether of one part or of several. */
-export type Delayed = Omit<DelayedMessages, "leave" | "done">;
+export type Delayed = Omit<DelayedMessages, "leave" | "done" | "onceWith">;
 
 /**
  * The delayed messages of one queue, as bytes. What finds a message by its id or business key also finds a retrying one,
@@ -128,6 +129,12 @@ export class DelayedMessages implements Grounds {
     return await offerEach(this.#queue.name, offerings, (offering) =>
       this.#offers.add(offering, call),
     );
+  }
+
+  /** What is remembered of a message that was offered with `once` under this key. */
+  async onceWith(key: string, call?: Call): Promise<OnceHolder | undefined> {
+    const [found] = await this.#queue.read("look at", onceHeld, {}, { ...call, rows: [{ key }] });
+    return found;
   }
 
   /** Cancels a message; returns whether it was delayed or retrying. */

@@ -29,6 +29,7 @@ export function offerRule(
   checkSignal(options.signal);
   const { key, maxWait } = options;
   const rule = duplicateRule(options, takesHeaders, maxPayloadBytes);
+  const once = options.once === undefined ? undefined : keptFor(options, takesHeaders);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
   const { onlyIf, deliverWithin } = checkedConditions(options, anyTime);
   const { lane, priority } = options;
@@ -36,7 +37,7 @@ export function offerRule(
   const hash = hashFor(options);
   if (priority !== undefined) checkWhole("priority", priority, -100, 100);
   // One literal: every offer passes here, and spreading several takes microseconds.
-  return { key, rule, maxWait, onlyIf, deliverWithin, lane, priority, headers, hash };
+  return { key, rule, maxWait, once, onlyIf, deliverWithin, lane, priority, headers, hash };
 }
 
 /**
@@ -113,6 +114,38 @@ function duplicateRule(
 }
 
 /**
+ * For how many milliseconds after its message was handled a key stays taken.
+ *
+ * @throws {TypeError | RangeError} if `once` is not legal here.
+ */
+function keptFor(
+  { key, once, onDuplicate = "ignore" }: OfferOptions<MessageHeaders>,
+  isReliable: boolean,
+): number {
+  if (!isReliable) {
+    throw new TypeError(
+      "once is an option of reliable queues: a message of a plain queue is gone once it is taken, and nothing tells when it was handled; use getReliableQueue",
+    );
+  }
+  if (key === undefined) throw new TypeError("once needs a key");
+  if (onDuplicate !== "ignore") {
+    throw new TypeError(
+      `once goes with onDuplicate "ignore", got "${onDuplicate}": what is offered while a handler runs would be lost; for the last change leave once out, and consume with exclusive`,
+    );
+  }
+  if (once === "handled") return 0;
+  if (typeof once !== "object" || (once as typeof once | null) === null) {
+    throw new TypeError(`once must be "handled" or { for: ms }, got ${JSON.stringify(once)}`);
+  }
+  checkOptions("property of once", once, ["for"]);
+  checkWhole("once.for", once.for, 0, MAX_KEPT, " ms");
+  return once.for;
+}
+
+/** Milliseconds. */
+const MAX_KEPT = 365 * 86_400_000;
+
+/**
  * Checks the shape of one message of `offerMany`, and returns when it is due; {@link offerRule} checks its options.
  * `name` is what errors call it, `calledAt` when its delay began (`queueTime.now()`).
  *
@@ -178,6 +211,7 @@ const RULE_OPTIONS = [
   "onDuplicate",
   "maxCollected",
   "maxWait",
+  "once",
   "spread",
   "partitionKey",
   "onlyIf",

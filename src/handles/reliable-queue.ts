@@ -142,7 +142,9 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   async stage(idOrKey: MessageId | string, options?: FindOptions): Promise<Revoked> {
     checkIdOrKey(idOrKey);
     const found = revokedOf(await this.#reach.revocations.stage(idOrKey, checkFind(options)));
-    return { ...found, hasEnded: found.stage !== "running" };
+    const { stage, handledAt } = found;
+    const reached = stage === "gone" && handledAt !== undefined ? "handled" : stage;
+    return { ...found, stage: reached, hasEnded: stage !== "running" };
   }
 
   /**

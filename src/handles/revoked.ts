@@ -18,20 +18,22 @@ import { sleepForNetwork } from "../time/sleep.ts";
  * - `running`: it was handed to a consumer.
  * - `retrying`: an attempt failed, and it waits for the next one, also for its turn or held back in strict order.
  * - `dead`: it is a dead letter.
+ * - `handled`: it is nowhere, and was handled. Redis remembers that, by its key, of a message that was offered with `once`, for as
+ *   long as that says, and a minute at least.
  * - `gone`: it is nowhere. Every group has settled it, or it was cancelled, revoked, dropped, or never offered.
  */
 export type Stage = (typeof STAGES)[number];
 
 /** Where a message was. */
 export interface Revoked {
-  /** Of several groups the furthest: running, retrying, ready, waiting, delayed, dead, gone. */
+  /** Of several groups the furthest: running, retrying, ready, waiting, delayed, dead, handled, gone. `revoke` says gone for handled. */
   readonly stage: Stage;
   /** The id of the message in that stage; undefined if it is gone. */
   readonly id: MessageId | undefined;
   /** Every place in which it was. */
   readonly places: readonly {
     readonly id: MessageId;
-    readonly stage: Exclude<Stage, "gone">;
+    readonly stage: Exclude<Stage, "handled" | "gone">;
     /** The group that it is for there; undefined for all groups. */
     readonly group: string | undefined;
     /** How many deliveries were made, including the one that runs. */
@@ -39,6 +41,8 @@ export interface Revoked {
   }[];
   /** Whether no handler of it runs any more, as far as is known. False only after `running`. */
   readonly hasEnded: boolean;
+  /** If it is nowhere, and Redis remembers that it was handled, see the stage `handled`: when. */
+  readonly handledAt?: Date;
 }
 
 /** Options of `revoke`. */
@@ -88,12 +92,17 @@ export function checkRevoke(options: RevokeOptions = {}): {
 }
 
 /** Says where a message was. */
-export function revokedOf({ places: found }: FoundMessage): Omit<Revoked, "hasEnded"> {
+export function revokedOf({ places: found, handledAt }: FoundMessage): Omit<Revoked, "hasEnded"> {
   const places = found.map(({ address, stage, group, attempts }) => {
     return { id: messageIdAt(address), stage, group, attempts };
   });
   const [furthest] = places.toSorted((a, b) => STAGES.indexOf(a.stage) - STAGES.indexOf(b.stage));
-  return { stage: furthest?.stage ?? "gone", id: furthest?.id, places };
+  return {
+    stage: furthest?.stage ?? "gone",
+    id: furthest?.id,
+    places,
+    ...(handledAt !== undefined && { handledAt: new Date(Math.min(handledAt, LAST_DATE)) }),
+  };
 }
 
 /** Whether the handlers of a message have ended, `wait` milliseconds from now at the latest. */

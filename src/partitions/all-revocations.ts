@@ -98,5 +98,7 @@ function merged(found: readonly FoundMessage[]): FoundMessage {
     const flags = await Promise.all(found.map((one) => one.isRunning(call)));
     return flags.includes(true);
   };
-  return { places: [...places.values()], isRunning };
+  const handled = places.size > 0 ? [] : found.flatMap(({ handledAt }) => handledAt ?? []);
+  const handledAt = handled.length > 0 ? Math.max(...handled) : undefined;
+  return { places: [...places.values()], handledAt, isRunning };
 }

@@ -14,7 +14,7 @@ import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import type { Call } from "../queue/call.ts";
 import { bucketOfHash, bucketOfKey, hashIn } from "../queue/message/bucket.ts";
-import { createId, isMessageId, type MessageId } from "../queue/message/message.ts";
+import { createId, deadlineIn, isMessageId, messageIdAt, type MessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, parseFact, type Fact } from "./ring/fact.ts";
 import { isBeside } from "./ordinary-offers.ts";
@@ -99,7 +99,8 @@ export class Messages implements Delayed {
       if (clock.isSet) this.#identifyAll(clock);
       const { key } = offering;
       const stored = () => sentAs.id && (collects(offering) ? key : memberOf(offering, sentAs.id));
-      const sending = { key, sentBy, stored };
+      const ask = (one: Fact) => this.#onceElsewhere(offering, one, bucket, sentAs, call);
+      const sending = { key, sentBy, stored, ...(offering.once !== undefined && { ask }) };
       const act: Send<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, hash, sentAs, knownFact }, call);
       return await this.#routing.send(bucket, sending, act, call);
@@ -108,6 +109,32 @@ export class Messages implements Delayed {
     } finally {
       if (identity !== undefined) this.#unidentified.delete(identity);
     }
+  }
+
+  /**
+   * The result of an offer with `once` whose key a message in another partition has: a delivered message stays where it is when
+   * the number of partitions changes. Undefined if there is none.
+   */
+  async #onceElsewhere(
+    { key = "" }: Offering,
+    fact: Fact,
+    bucket: number,
+    { id }: NonNullable<Offering["sentAs"]>,
+    call?: Call,
+  ): Promise<OfferResult | undefined> {
+    const found = await this.#routing.elsewhere(
+      fact,
+      bucket,
+      (part, to) => this.#messagesOf(part).onceWith(key, to),
+      call,
+    );
+    const own = found.find(({ address }) => id !== undefined && address.subarray(8).equals(id));
+    const holder = own ?? found.find(({ isTaken }) => isTaken);
+    if (holder === undefined) return undefined;
+    const { address, stage, handledAt } = holder;
+    const result = { id: messageIdAt(address), deadline: deadlineIn(address) };
+    if (own !== undefined) return { ...result, outcome: "added" };
+    return { ...result, outcome: "existing", stage, ...(handledAt !== undefined && { handledAt }) };
   }
 
   /**

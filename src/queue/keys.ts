@@ -211,6 +211,18 @@ export const KEYS = {
     holds: "dead letters",
     marksQueue: true,
   },
+  /** See `lua/fragments/once-record.ts`. */
+  once: {
+    prefix: "delayline_once:",
+    type: "hash",
+    holds:
+      "business key -> of the message that was offered with `once` under it and is ready, running, retrying or handled: when it was handled, for how long that counts, its address, and its entries of the stream",
+  },
+  onceEnds: {
+    prefix: "delayline_once_ends:",
+    type: "zset",
+    holds: "the same keys by when to look whether they can be forgotten (epoch ms)",
+  },
   /** See `lua/reliable/revoke.ts`. */
   revoked: {
     prefix: "delayline_revoked:",

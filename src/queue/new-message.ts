@@ -40,6 +40,18 @@ export interface OfferOptions<Headers extends MessageHeaders = never> extends Ca
   readonly maxCollected?: number;
 
   /**
+   * Only to a reliable queue, with a key and without `onDuplicate` (or with `"ignore"`): the key is taken until the message was
+   * handled, and not just while it is delayed or retrying. `"handled"`: until then. `{ for: ms }`: for so many milliseconds longer,
+   * a whole number up to 365 days. An offer with `once` that finds such a message in any stage adds none: its `outcome` is
+   * `"existing"`, and `stage` says how far that one has come. The key is free as soon as the message is dead, cancelled, revoked
+   * or dropped. See the guide, Once.
+   *
+   * Offers without `once` do not see messages that are ready, running or handled: use one or the other for a key. Costs 15 bytes,
+   * some ten commands for each message, and 200 bytes for each key while it is remembered. Defaults to neither.
+   */
+  readonly once?: "handled" | { readonly for: number };
+
+  /**
    * With `"replace"` or `"collect"`: how many milliseconds after its key was first offered the message is due at the latest, however
    * often it is replaced, and by whom: the earliest limit stays until the key is free.
    *

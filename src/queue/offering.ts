@@ -1,5 +1,5 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import type { Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { OnceStage, Outcome } from "../lua/delayed/offer-keyed.ts";
 import type { OnlyIf } from "./message/only-if.ts";
 import type { MessageHeaders } from "./message/headers.ts";
 import type { Occurrence } from "./message/occurrence.ts";
@@ -13,11 +13,15 @@ export interface OfferResult {
   /** When the message is due: epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   /**
-   * `"added"` for a new message. If a delayed or retrying message held the key: `"existing"` left that message,
+   * `"added"` for a new message. If a delayed or retrying message held the key, or with `once` one in any stage: `"existing"` left that message,
    * whose `id` and `deadline` these are; `"replaced"` put this one in its place; `"updated"` did too, but with the old
    * deadline; `"collected"` did too, and it has the payloads of the old one besides.
    */
   readonly outcome: Outcome;
+  /** If an offer with `once` has found a message: how far that has come. */
+  readonly stage?: OnceStage;
+  /** If that was handled: when (epoch ms). */
+  readonly handledAt?: number;
 }
 
 /** When a message becomes due: after `delay`, or at `deadline` (epoch ms). */
@@ -42,6 +46,8 @@ export interface Offering {
   readonly rule?: "ignore" | "replace" | "update" | Collect | undefined;
   /** With `rule: "replace"` or {@link Collect}: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
+  /** With `rule: "ignore"`, to a reliable queue: the key stays taken until the message was handled, and for so long after it (ms). */
+  readonly once?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
   /** What has to hold when it is due; otherwise it is dropped. */
   readonly onlyIf?: OnlyIf | undefined;
@@ -70,11 +76,12 @@ export function collects({ rule }: Offering): boolean {
 
 /** The member of the timeouts ZSET that an offer stores under this id, unless it {@link collects}. The same in each attempt. */
 export function memberOf(offering: Offering, id: Buffer): Buffer {
-  const { payload, key, headers, onlyIf, deliverWithin, occurrence, lane, priority } = offering;
+  const { payload, key, headers, onlyIf, deliverWithin, occurrence, lane, priority, once } =
+    offering;
   const hasMore =
-    (headers ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority) !== undefined;
+    (headers ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority ?? once) !== undefined;
   const more = hasMore
-    ? { headers, onlyIf, deliverWithin, occurrence, lane, priority: priority || undefined }
+    ? { headers, onlyIf, deliverWithin, occurrence, lane, priority: priority || undefined, once }
     : undefined;
   return packMember(id, payload, key, more);
 }

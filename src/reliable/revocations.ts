@@ -10,6 +10,7 @@ import {
   type LookArgs,
   type SeekPage,
 } from "../lua/reliable/revoke.ts";
+import { onceHeld } from "../lua/reliable/once.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -19,6 +20,8 @@ import { startOf } from "./contents.ts";
 /** A message that was looked for in every place, and perhaps removed from them. */
 export interface FoundMessage {
   readonly places: readonly FoundPlace[];
+  /** If it is in none, and Redis remembers that it was handled: when (epoch ms). */
+  readonly handledAt: number | undefined;
   /** Whether any of its handlers may still run. */
   readonly isRunning: (call?: Call) => Promise<boolean>;
 }
@@ -64,17 +67,15 @@ export class Revocations {
   /** Revokes a message; returns where it was. */
   async revoke(idOrKey: string, reason: string, call?: Call): Promise<FoundMessage> {
     this.#queue.checkOpen();
-    return this.#found(
-      await this.#revokes.add({ idOrKey, reason, knownFact: call?.knownFact }, call),
-    );
+    const wanted = { idOrKey, reason, knownFact: call?.knownFact };
+    return await this.#found(idOrKey, await this.#revokes.add(wanted, call), call);
   }
 
   /** Returns where a message is. */
   async stage(idOrKey: string, call?: Call): Promise<FoundMessage> {
     this.#queue.checkOpen();
-    return this.#found(
-      await this.#looks.add({ idOrKey, reason: "", knownFact: call?.knownFact }, call),
-    );
+    const wanted = { idOrKey, reason: "", knownFact: call?.knownFact };
+    return await this.#found(idOrKey, await this.#looks.add(wanted, call), call);
   }
 
   /** The messages that consumers were handed, those of each group in the order of the stream. */
@@ -100,7 +101,13 @@ export class Revocations {
     await Promise.all([this.#revokes.done(), this.#looks.done()]);
   }
 
-  #found(places: readonly FoundPlace[]): FoundMessage {
+  async #found(
+    idOrKey: string,
+    places: readonly FoundPlace[],
+    call: Call | undefined,
+  ): Promise<FoundMessage> {
+    const isGone = places.length === 0 && !isMessageId(idOrKey);
+    const handledAt = isGone ? await this.#handledAt(idOrKey, call) : undefined;
     const rows = places.flatMap(({ stage: where, entryId, group }) =>
       where === "running" && entryId !== undefined && group !== undefined
         ? [{ entry: entryId, group }]
@@ -112,7 +119,14 @@ export class Revocations {
       const flags = await this.#queue.read("look into", areRunning, args, { ...call, rows });
       return flags.includes(true);
     };
-    return { places, isRunning };
+    return { places, handledAt, isRunning };
+  }
+
+  /** When the last message with this key was handled that was offered with `once`, as long as that is remembered. */
+  async #handledAt(key: string, call: Call | undefined): Promise<number | undefined> {
+    const rows = [{ key }];
+    const [found] = await this.#queue.read("look at", onceHeld, {}, { ...call, rows });
+    return found?.handledAt;
   }
 
   async #revoke(

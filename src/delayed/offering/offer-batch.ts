@@ -189,17 +189,20 @@ export class OfferBatch {
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
     const rows = offerings.map((offering, i) => {
-      const { due, key = "", rule = "", maxWait = "" } = offering;
+      const { due, key = "", maxWait = "", once } = offering;
+      const rule = once === undefined ? (offering.rule ?? "") : "once";
       const member = memberOf(offering, ids[i] as Buffer);
       return { member, delay: delayOf(due), deadline: deadlineOf(due), key, rule, maxWait };
     });
     const sentAt = queueTime.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
-    return reply.results.map(({ deadline, outcome, holder }, i) => ({
+    return reply.results.map(({ deadline, outcome, holder, stage, handledAt }, i) => ({
       id: holder === undefined ? formatMessageId(deadline, ids[i] as Buffer) : messageIdAt(holder),
       deadline,
       outcome,
+      ...(stage !== undefined && { stage }),
+      ...(handledAt !== undefined && { handledAt }),
     }));
   }
 

@@ -6,13 +6,14 @@ import {
   type Untidy,
 } from "../../lua/delayed/tidy.ts";
 import { heldFact } from "../../lua/guarded.ts";
+import { forgetOnce } from "../../lua/reliable/once.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
 
 /**
- * Removes what messages of one queue leave behind: dead elements of the insertion order, and dead entries of the index
- * of business keys.
+ * Removes what messages of one queue leave behind: dead elements of the insertion order, dead entries of the index
+ * of business keys, and what nobody has to remember any more of messages that were offered with `once`.
  *
  * It works in bounded steps, one at a time; transfers run between them. It starts when this process has moved a hundred
  * messages, or when a sweep has found something to tidy, whichever process left it, since a killed process tidies
@@ -43,9 +44,10 @@ export class Tidier {
     this.#found = {
       order: this.#found.order || found.order,
       businessKeys: this.#found.businessKeys || found.businessKeys,
+      once: this.#found.once || found.once,
     };
     const due = this.#due;
-    if (due.order || due.businessKeys) this.#task.wake();
+    if (due.order || due.businessKeys || due.once) this.#task.wake();
   }
 
   /** Stops; resolves once no step is under way. */
@@ -62,13 +64,14 @@ export class Tidier {
 
   /** Returns the milliseconds until it has to be called again: it is woken. */
   async #tidy(): Promise<number> {
-    const { order, businessKeys } = this.#due;
+    const { order, businessKeys, once } = this.#due;
     this.#movedCount = 0;
     this.#found = TIDY;
     try {
       const { elements } = this.#queue.layout;
       if (order) await (elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
+      if (once) await this.#forgetOnce();
     } catch (error) {
       if (heldFact(error) === undefined) throw error;
     }
@@ -104,9 +107,17 @@ export class Tidier {
       );
     } while (cursor !== "0" && !this.#task.isStopped);
   }
+
+  async #forgetOnce(): Promise<void> {
+    const args = { limit: THOROUGH_STEP };
+    while (!this.#task.isStopped) {
+      if (!(await this.#queue.run(this.#queue.server.connections.background, forgetOnce, args)))
+        return;
+    }
+  }
 }
 
-const TIDY: Untidy = { order: false, businessKeys: false };
+const TIDY: Untidy = { order: false, businessKeys: false, once: false };
 
 /** The insertion order is tidied whenever this process has moved this many messages. */
 const TIDY_AFTER = 100;
@@ -114,5 +125,5 @@ const TIDY_AFTER = 100;
 /** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
 const STEP = 300;
 
-/** Elements per step that looks each of them up: some 300 microseconds. */
+/** Elements or records per step that looks each of them up: some 300 microseconds. */
 const THOROUGH_STEP = 50;

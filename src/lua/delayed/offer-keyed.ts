@@ -5,6 +5,7 @@ import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/
 import { resolve } from "../places/key-index.ts";
 import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
 import { leaving } from "../places/leaving.ts";
+import { onceHolder } from "../places/once.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 import { writes } from "../fragments/writes.ts";
 import { putDelayed, putOne, takeBack } from "../places/delayed.ts";
@@ -22,13 +23,20 @@ export interface KeyedReply {
   readonly outcome: Outcome;
   /** If the offer was ignored: the address of the message that holds the key. */
   readonly holder: Buffer | undefined;
+  /** If an offer with `once` was ignored: how far that message has come, and when it was handled (epoch ms), if it was. */
+  readonly stage?: OnceStage;
+  readonly handledAt?: number;
 }
+
+/** How far a message has come that an offer with `once` has found. */
+export type OnceStage = "delayed" | "waiting" | "retrying" | "ready" | "running" | "handled";
 
 /**
  * Offers messages with business keys. Like `offer`, but a key is held by at most one delayed or retrying message. An
  * empty `key` means no key: such a message is added as by `offer`, and not indexed.
  *
- * `rule` says what to do if the key is held already: `ignore`, `replace`, `update`, or collect, see `collecting`. `maxWait` may be empty; otherwise a
+ * `rule` says what to do if the key is held already: `ignore`, `replace`, `update`, or collect, see `collecting`; or `once`, which
+ * ignores, and also asks what the queue remembers of the key, see `once-record.ts`. `maxWait` may be empty; otherwise a
  * message is due at the latest that many milliseconds after the first offer since the key was last free, and so is every one
  * that replaces it. Of several limits the earliest holds.
  *
@@ -45,7 +53,7 @@ export interface KeyedReply {
  */
 export const offerKeyed = defineScript({
   name: "offer-keyed",
-  keys: ["timeouts", "businessKeys"],
+  keys: ["timeouts", "businessKeys", "once"],
   args: ["channel", "elementsAre"],
   each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
   needs: [clock, deadlineAfter, packAddress, packOutcome, putOne, wakeUp],
@@ -53,6 +61,7 @@ export const offerKeyed = defineScript({
     collecting,
     deadlineOf,
     leaving,
+    onceHolder,
     outcomeIn,
     putDelayed,
     refuseOffer,
@@ -76,7 +85,7 @@ end
 -- Most offers come alone, with a key that nobody holds.
 if the only row then
   local held = key ~= "" and redis.call("HGET", businessKeys, key)
-  if held then
+  if held or rule == "once" and redis.call("HEXISTS", once, key) == 1 then
     only = { member, delay, deadline, key, rule, maxWait, held }
   else
     local since = maxWait ~= "" and math.floor(now) or nil
@@ -120,7 +129,8 @@ if not puts then
     return { place = place, name = name, deadline = due, all = all, entry = entry, id = entry:sub(9, 24) }
   end
   local function findHolder(key, held)
-    if key == "" then return nil end
+    -- False: it was read already, and is missing.
+    if key == "" or held == false then return nil end
     local put = puttingWith[key]
     if put then
       local holder = holderAt("delayed", put.member, put.deadline, nil, put.entry)
@@ -152,6 +162,15 @@ if not puts then
       return rare().deadlineOf(old.entry), rare().outcomeIn(old.entry), false
     end
     if old and rule == "ignore" then return old.deadline, 1, old.entry:sub(1, 24) end
+    if rule == "once" then
+      if old then return old.deadline, 1, old.entry:sub(1, 24) .. old.place end
+      local stage, address, at, isTaken = rare().onceHolder(key, now)
+      -- Sent again: its first copy was moved, and perhaps handled, in the meantime.
+      if stage and address:sub(9) == member:sub(2, 17) then return rare().deadlineOf(address), 0, false end
+      if isTaken then
+        return rare().deadlineOf(address), 1, address .. stage .. (at and string.format(" %.0f", at) or "")
+      end
+    end
 
     local oldEntry, outcome, marks, full = old and old.entry, old and 2 or 0, "", nil
     if old and rule:byte(1) == 99 then
@@ -262,6 +281,22 @@ return { now * 1000, results }
           deadline: asDeadline,
           outcome: (number) => OUTCOMES[asNumber(number)] ?? "added",
           holder: orNothing(asBuffer),
-        }),
+        }).map(withStage),
     }),
 });
+
+/** Behind the address of the holder an offer with `once` is told its stage, and when it was handled. */
+function withStage(reply: KeyedReply): KeyedReply {
+  const { holder } = reply;
+  if (holder === undefined || holder.length <= ADDRESS_BYTES) return reply;
+  const [stage, at] = holder.toString("latin1", ADDRESS_BYTES).split(" ");
+  return {
+    ...reply,
+    holder: holder.subarray(0, ADDRESS_BYTES),
+    stage: stage as OnceStage,
+    ...(at !== undefined && { handledAt: Number(at) }),
+  };
+}
+
+/** An entry of the index begins with an address of so many bytes. */
+const ADDRESS_BYTES = 24;

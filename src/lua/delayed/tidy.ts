@@ -99,6 +99,8 @@ export interface Untidy {
   readonly order: boolean;
   /** The index of business keys. */
   readonly businessKeys: boolean;
+  /** What is remembered of messages that were offered with `once`. */
+  readonly once: boolean;
 }
 
 /**
@@ -131,10 +133,10 @@ end
 `,
 });
 
-/** Reads what the fragment `untidy` returns. */
+/** Reads what the fragment `untidy` returns, and 4 more if messages are remembered that were offered with `once`. */
 export function asUntidy(raw: RawReply | undefined): Untidy {
   const found = asNumber(raw);
-  return { order: found % 2 === 1, businessKeys: found >= 2 };
+  return { order: found % 2 === 1, businessKeys: found % 4 >= 2, once: found >= 4 };
 }
 
 /** The outcome of one step: the work that is left for the next. */

@@ -273,7 +273,7 @@ return { moved, quarantined, now, nextDue(), 0, isStream and 2 or 1, isStream an
 
 /** A transfer or a sweep. */
 type TransferScript<Arg extends string = never> = Script<
-  (typeof toStream.keys)[number] | "partitions" | "planning" | "schedules",
+  (typeof toStream.keys)[number] | "partitions" | "planning" | "schedules" | "onceEnds",
   (typeof toStream.args)[number] | Arg,
   TransferReply,
   never
@@ -313,7 +313,7 @@ function defineSweep<Arg extends string>(
   const isPaced = (args as readonly string[]).includes("shares");
   return defineScript({
     name: name.replace("transfer", "sweep"),
-    keys: [...keys, "partitions", "planning", "schedules"],
+    keys: [...keys, "partitions", "planning", "schedules", "onceEnds"],
     args,
     needs: source.needs,
     rarely: [...source.rarely, listed, untidy],
@@ -322,13 +322,14 @@ function defineSweep<Arg extends string>(
 local fact = redis.pcall("GET", partitions)
 if type(fact) ~= "string" then fact = false end
 -- One question for queues that have none of these.
-local found = redis.call("EXISTS", paused, planning, schedules, flow)
+local found = redis.call("EXISTS", paused, planning, schedules, flow, onceEnds)
 local isPaused = found > 0 and redis.call("EXISTS", paused) or 0
 local hasFlow = found > isPaused and redis.call("EXISTS", flow) or 0
-local scheduleKeys = found - isPaused - hasFlow
+local hasOnce = found > isPaused + hasFlow and redis.call("EXISTS", onceEnds) or 0
+local scheduleKeys = found - isPaused - hasFlow - hasOnce
 local isPaced = hasFlow == 1 and ${IS_PACED} and 1 or 0
 if isPaused == 1 then
-  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(elementsAre), 1, fact, false, false, scheduleKeys, isPaced }
+  return { 0, 0, clock(), false, 0, 0, 0, false, {}, 0, rare().untidy(elementsAre) + 4 * hasOnce, 1, fact, false, false, scheduleKeys, isPaced }
 end
 ${isPaced ? "" : `if isPaced == 1 then local now = clock() return ${HELD} end`}
 local function transfer()
@@ -338,7 +339,7 @@ local reply = transfer()
 if reply.err then return reply end
 local isListed = rare().checkListed(task)
 ${into === "stream" ? "if reply[6] ~= 1 then reply[7] = isListed end" : ""}
-reply[11], reply[12], reply[13], reply[14] = rare().untidy(elementsAre), 0, fact, isListed
+reply[11], reply[12], reply[13], reply[14] = rare().untidy(elementsAre) + 4 * hasOnce, 0, fact, isListed
 reply[15], reply[16], reply[17] = redis.call("EXISTS", stream), scheduleKeys, isPaced
 return reply
 `,

@@ -31,6 +31,8 @@ end
  * - `ready`, `quarantine`, `unreadable`: `value` is an element of that LIST.
  * - `schedule`: `name` is that of a schedule, `value` its record, and `score` when it is to be planned next.
  * - `dead`: `value` is a dead letter, its fields and their values in one MessagePack array.
+ * - `once`: `name` is a business key, `value` what is remembered of it, see `once-record.ts`. Never in a batch with others: a
+ *   release that does not know a kind cannot read what follows it.
  */
 export const KINDS = [
   "message",
@@ -41,6 +43,7 @@ export const KINDS = [
   "unreadable",
   "dead",
   "schedule",
+  "once",
 ] as const;
 export type Kind = (typeof KINDS)[number];
 

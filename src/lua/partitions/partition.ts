@@ -78,6 +78,8 @@ export const removeRemains = defineScript({
     "schedules",
     "planning",
     "running",
+    "once",
+    "onceEnds",
   ],
   args: [],
   needs: [dueZsets, groupsOf, streamId],
@@ -90,7 +92,7 @@ for _, group in ipairs(groups) do
   if group.pending > 0 or newest and compareIds(newest[1], group["last-delivered-id"]) > 0 then return 0 end
 end
 redis.call("DEL", order, compacted, businessKeys, paused, flow, turns, lanes, resting, lanePaces, hands, stream, knownGroups,
-  returned, retrying, dead, schedules, running)
+  returned, retrying, dead, schedules, running, once, onceEnds)
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,

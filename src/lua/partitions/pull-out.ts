@@ -1,11 +1,13 @@
 import { defineFragment } from "../fragment.ts";
 import { compareBytes, deadlineOf, idOf } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
 import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
 import { behindAddress, pointsTo } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
+import { KNOWN_FOR, RECORD_BYTES } from "../fragments/once-record.ts";
 import { retryBytes, retryOf, waitingRetry } from "../places/retries.ts";
-import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
+import { asBuffer, asFlag, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
 import { dropRetries } from "../places/retry-moves.ts";
@@ -316,6 +318,46 @@ redis.call("ZREM", planning, unpack(names))
 return { number, batch, 0 }
 `,
   reply: (raw): Batch => asRow(raw, BATCH),
+});
+
+/** A batch, and whether the next page may find more. */
+export interface OncePage extends Batch {
+  readonly isMore: boolean;
+}
+
+/**
+ * Takes what is remembered of handled messages that were offered with `once` out of this partition, up to `limit` keys, once it has
+ * no other messages; see `once-record.ts`. Each record goes where the messages of its key belong. The other records go, too: there
+ * is nothing that they could lead to.
+ */
+export const pullOutOnce = defineScript({
+  name: "pull-out-once",
+  keys: ["once", "onceEnds"],
+  args: ["own", "buckets", "limit"],
+  needs: [clock, destination, journal, may],
+  lua: /* lua */ `
+local number, batch = openBatch()
+if number > 0 then return { number, batch, 1, 1 } end
+local found = redis.call("ZRANGE", onceEnds, 0, limit - 1)
+if #found == 0 then return { 0, "", 0, 0 } end
+local now, rows = clock() / 1000, {}
+for i, record in ipairs(redis.call("HMGET", once, unpack(found))) do
+  local isWhole = record and #record >= ${RECORD_BYTES}
+  local at, keepFor = struct.unpack("<I8I8", isWhole and record or string.rep("\0", 16))
+  if at > 0 and now < at + math.max(keepFor, ${KNOWN_FOR}) then
+    local to = destinationOf(record:sub(17, ${RECORD_BYTES}))
+    if to ~= tonumber(own) then rows[#rows + 1] = packRow(to, "once", "", found[i], record:sub(1, ${RECORD_BYTES})) end
+  end
+end
+if #rows > 0 then mayJournal() end
+may("HDEL", once)
+may("ZREM", onceEnds)
+if #rows > 0 then number, batch = writeBatch(rows) end
+redis.call("HDEL", once, unpack(found))
+redis.call("ZREM", onceEnds, unpack(found))
+return { number, batch, 0, 1 }
+`,
+  reply: (raw): OncePage => asRow(raw, { ...BATCH, isMore: asFlag }),
 });
 
 /** Drops the open batch if it has this number, and returns whether it had. All its rows must have arrived by then. */

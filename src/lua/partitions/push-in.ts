@@ -1,8 +1,9 @@
-import { addressOf, isAddress } from "../fragments/address.ts";
+import { addressOf, compareBytes, isAddress } from "../fragments/address.ts";
 import { earliestDue } from "../places/due.ts";
 import { appendEntry } from "../places/stream.ts";
 import { delayedWith, heldKeyOf, isFreeFor } from "../places/key-index.ts";
 import { packOutcome } from "../fragments/key-entry.ts";
+import { KNOWN_FOR, RECORD_BYTES } from "../fragments/once-record.ts";
 import { unpackMember } from "../fragments/member.ts";
 import { writes } from "../fragments/writes.ts";
 import { putDelayed, takeBack } from "../places/delayed.ts";
@@ -19,7 +20,8 @@ import { dropRetries } from "../places/retry-moves.ts";
  *
  * A message or a retry that is already here stays as it is. A business key is made to point to the arriving message,
  * unless it points to another delayed message; and to an arriving retry, unless another message that waits holds it. A
- * missing consumer group of an entry is created at the beginning of the stream.
+ * missing consumer group of an entry is created at the beginning of the stream. What is remembered of a key gives way to what is
+ * here of a newer message.
  *
  * No rollback: every write records how to undo it, and the arrival is noted last. A batch that Redis refuses (full
  * memory, WRONGTYPE, an ACL) can thus be sent again. Everything that undoing needs is tried before the first write. A
@@ -40,6 +42,8 @@ export const pushIn = defineScript({
     "dead",
     "schedules",
     "planning",
+    "once",
+    "onceEnds",
     "arrivals",
   ],
   args: ["channel", "source", "number"],
@@ -47,6 +51,7 @@ export const pushIn = defineScript({
   needs: [
     addressOf,
     appendEntry,
+    compareBytes,
     delayedWith,
     dropRetries,
     earliestDue,
@@ -81,6 +86,7 @@ attempt(function()
     may("HDEL", schedules)
     may("ZREM", planning)
   end
+  if has.once then may("HDEL", once) end
   if has.entry then may("XDEL", stream) end
   if has.dead then may("XDEL", dead) end
 end)
@@ -148,6 +154,21 @@ local function putSchedule(planAt, name, record)
   first = -1
 end
 
+local function putOnce(key, record)
+  if #record ~= ${RECORD_BYTES} then return push("unreadable", record) end
+  local old = redis.call("HGET", once, key)
+  local isOld = old and #old >= ${RECORD_BYTES}
+  local order = isOld and compareBytes(old, 25, record, 25, 16) or -1
+  local at, keepFor = struct.unpack("<I8I8", record)
+  if order > 0 or order == 0 and struct.unpack("<I8", old) >= at then return end
+  -- Other groups may have the message here.
+  local new = order == 0 and record .. old:sub(${RECORD_BYTES + 1}) or record
+  write(function()
+    if old then redis.pcall("HSET", once, key, old) else redis.pcall("HDEL", once, key) end
+  end, "HSET", once, key, new)
+  try("ZADD", onceEnds, string.format("%.0f", at + math.max(keepFor, ${KNOWN_FOR})), key)
+end
+
 local isThere = {}
 local function openGroup(group)
   if group == "" or isThere[group] then return end
@@ -183,6 +204,7 @@ attempt(function()
     elseif kind == "entry" then putEntry(score, name, value)
     elseif kind == "dead" then putDead(value)
     elseif kind == "schedule" then putSchedule(score, name, value)
+    elseif kind == "once" then putOnce(name, value)
     elseif elements[kind] then push(kind, value)
     else push("unreadable", value) end
   end

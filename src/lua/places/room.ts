@@ -44,7 +44,7 @@ local function laneIn(trailer)
     local tag, last = fieldAt(trailer, at)
     if tag == 5 and not lane and last - at - 4 <= ${LONGEST_LANE} then lane = trailer:sub(at + 5, last)
     elseif tag == 6 and last == at + 5 then priority = priority or trailer:byte(last)
-    elseif tag ~= 9 then break end
+    elseif not tag or tag < 9 then break end
     at = last + 1
   end
   return lane or "", priority or ${NO_PRIORITY}

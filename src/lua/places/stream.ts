@@ -1,6 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
 import { remakeStream } from "../fragments/groups.ts";
+import { noteOnce } from "../fragments/once-record.ts";
 import { noteRun } from "../fragments/run.ts";
 import { noteHand } from "./room.ts";
 import { may } from "../fragments/may.ts";
@@ -49,7 +50,7 @@ export interface Entry {
  */
 export const appendEntry = defineFragment({
   keys: ["stream", "running"],
-  rarely: [noteHand, noteRun],
+  rarely: [noteHand, noteOnce, noteRun],
   lua: /* lua */ `
 local function appendEntry(entry, rank, option)
   local fields = { "*", "a", entry.a, "p", entry.p }
@@ -66,7 +67,10 @@ local function appendEntry(entry, rank, option)
     fields[#fields + 1] = rank
   end
   local id, t = redis.pcall("XADD", stream, unpack(fields)), entry.t
-  if t and t:byte(3) == 9 and t:byte(1) == 255 and type(id) == "string" then rare().noteRun(t, id) end
+  local tag = t and t:byte(3)
+  if (tag == 9 or tag == 10) and t:byte(1) == 255 and type(id) == "string" then
+    if tag == 9 then rare().noteRun(t, id) else rare().noteOnce(entry, id) end
+  end
   if entry.l == "2" and type(id) == "string" then rare().noteHand(t, id) end
   return id
 end

@@ -4,6 +4,7 @@ import { deadlineAfter } from "../fragments/deadline.ts";
 import { earliestDue } from "../places/due.ts";
 import { letter, unpackLetter, type Letter } from "../places/dead.ts";
 import { readTrailer } from "../fragments/trailer.ts";
+import { keyTaken } from "../places/once.ts";
 import { putRetry, tryRetries } from "../places/retry-moves.ts";
 import {
   asArray,
@@ -186,8 +187,8 @@ return { cursor, heads }
 
 /**
  * `redriveAll(choose, delay)`: makes messages retry in `delay` milliseconds, as if they had never been delivered:
- * `choose()` returns their letters, each with its entry. Returns Redis's error if it refused, how many they were, and
- * what `clock()` returned.
+ * `choose()` returns their letters, each with its entry. Returns Redis's error if it refused, how many were redriven, and
+ * what `clock()` returned. A message that was offered with `once` stays dead while another one has its key.
  *
  * No rollback: everything that may be refused is tried before the first letter is touched, and each retry is added
  * before its letter is removed. At worst there are both, and the message is delivered once more.
@@ -195,6 +196,7 @@ return { cursor, heads }
 const redriving = defineFragment({
   keys: ["dead"],
   needs: [clock, deadlineAfter, earliestDue, may, putRetry, tryRetries, wakeUp],
+  rarely: [keyTaken],
   lua: /* lua */ `
 local function redriveAll(choose, delay)
   local now = clock()
@@ -207,13 +209,19 @@ local function redriveAll(choose, delay)
   local chosen = choose()
   refusal = #chosen > 0 and wakeUp(due, earliest)
   if refusal then return refusal end
+  local count = 0
   for _, one in ipairs(chosen) do
-    one[1].n = 0
-    local done = putRetry(one[1], one[1].g, due, (one[1].t or "") == "")
-    if type(done) == "table" then return done end
-    redis.call("XDEL", dead, one[2])
+    local letter, trailer = one[1], one[1].t or ""
+    local isOnce = trailer:byte(3) == 10 and trailer:byte(1) == 255
+    if not isOnce or not rare().isKeyTaken(letter.a, trailer, now / 1000) then
+      letter.n = 0
+      local done = putRetry(letter, letter.g, due, trailer == "")
+      if type(done) == "table" then return done end
+      redis.call("XDEL", dead, one[2])
+      count = count + 1
+    end
   end
-  return nil, #chosen, now
+  return nil, count, now
 end
 `,
 });

@@ -11,6 +11,8 @@ import { finish, settle } from "../places/settle.ts";
 import { asArray, asFlags, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { noteHandled } from "../places/handled.ts";
+import { endOnce } from "../places/once.ts";
+import { groupNames } from "../fragments/stream-info.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 
 /**
@@ -160,6 +162,41 @@ local done, reply = acknowledge(group, consumer, heldCount, ids, isOwn)
 local notes = {}
 for _, id in ipairs(done) do notes[#notes + 1] = noteOf[id] end
 local isNoted, why = pcall(noteHandled, group, process, keepFor, notes)
+return { reply, not isNoted and (type(why) == "table" and why.err or tostring(why)) }
+`,
+  reply: (raw): AckAndNoteReply => asRow(raw, { settled: asSettled, refusal: orNothing(asText) }),
+});
+
+/**
+ * Does what {@link ackAndNote} does, of which `keepFor` may be 0, with deliveries of messages among them that were offered with
+ * `once`: `keepKey` is for how many milliseconds their keys stay taken; empty for the others. Both notes come last.
+ */
+export const ackOnce = defineScript({
+  name: "ack-once",
+  keys: ["stream"],
+  args: ["group", "consumer", "heldCount", "process", "keepFor"],
+  each: ["entry", "own", "address", "key", "attempt", "took", "keepKey"],
+  needs: [acknowledge, clock, endOnce, groupNames],
+  rarely: [noteHandled],
+  lua: /* lua */ `
+local ids, isOwn, noteOf, onceOf = {}, {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  if own == "1" then isOwn[entry] = true end
+  if address ~= "" then noteOf[entry] = { address, key, attempt, took } end
+  if keepKey ~= "" then onceOf[entry] = { key, address, tonumber(keepKey) } end
+end
+local done, reply = acknowledge(group, consumer, heldCount, ids, isOwn)
+local isNoted, why = pcall(function()
+  local now, isOnly = clock() / 1000, #groupNames() == 1
+  local notes = {}
+  for _, id in ipairs(done) do
+    local one = onceOf[id]
+    if one then endOnce(one[1], one[2], one[3], now, isOnly) end
+    notes[#notes + 1] = keepFor ~= "0" and noteOf[id] or nil
+  end
+  if #notes > 0 then rare().noteHandled(group, process, keepFor, notes) end
+end)
 return { reply, not isNoted and (type(why) == "table" and why.err or tostring(why)) }
 `,
   reply: (raw): AckAndNoteReply => asRow(raw, { settled: asSettled, refusal: orNothing(asText) }),

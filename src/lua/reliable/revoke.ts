@@ -1,12 +1,13 @@
 import { defineFragment, type Fragment } from "../fragment.ts";
 import { deadlineOf } from "../fragments/address.ts";
 import { may } from "../fragments/may.ts";
-import { consumersOf, groupsOf, isAlive, streamId } from "../fragments/stream-info.ts";
+import { consumersOf, groupsOf, isAlive } from "../fragments/stream-info.ts";
 import { readTrailer } from "../fragments/trailer.ts";
+import { claims } from "../places/claims.ts";
 import { letter } from "../places/dead.ts";
 import { keysOf } from "../places/delayed.ts";
-import { handedOut, inFlight } from "../places/in-flight.ts";
 import { keysOfRetries, resolve } from "../places/key-index.ts";
+import { dropOnce } from "../places/once.ts";
 import { leaving } from "../places/leaving.ts";
 import { turnBytes } from "../places/room.ts";
 import { entryOf, readEntry } from "../places/stream.ts";
@@ -35,7 +36,7 @@ import { defineScript } from "../script.ts";
  * whether it is in flight.
  */
 
-/** Where a message is, the furthest first; "gone": nowhere. */
+/** Where a message is, the furthest first; "gone": nowhere; "handled": nowhere, and Redis remembers that it was handled. */
 export const STAGES = [
   "running",
   "retrying",
@@ -43,12 +44,13 @@ export const STAGES = [
   "waiting",
   "delayed",
   "dead",
+  "handled",
   "gone",
 ] as const;
 
 /** A place in which a message was found. */
 export interface FoundPlace {
-  readonly stage: Exclude<(typeof STAGES)[number], "gone">;
+  readonly stage: Exclude<(typeof STAGES)[number], "handled" | "gone">;
   readonly address: Buffer;
   /** The group that it is for there; undefined for all groups. */
   readonly group: string | undefined;
@@ -180,30 +182,13 @@ export const seekDead = seek("seek-dead", "dead", [letter], "return letterOf(ent
  * all), attempts and entry (or false). `one` says where it waits, as `resolve` does, and which `entries` and `letters` it may
  * have. Calls `take(kind, ...)` for each thing that is there, before it is among the rows, and leaves out those for which it
  * returns false: "waits" with its place, name and retry; "entry" with its id and fields and the claims of the groups that need
- * it; "letter" with its id. A claim is a table: `group`, and `consumer` and `isRunning` if it is in flight.
- *
- * `claimsOf(id, entry)`: the claims of an entry.
+ * it; "letter" with its id. For the claims see `claimsOf`.
  */
 const finding = defineFragment({
   keys: ["dead"],
-  needs: [groupsOf, handedOut, inFlight, letter, readEntry, streamId, wanting],
+  needs: [claims, groupsOf, letter, readEntry, wanting],
   lua: /* lua */ `
 local groups = groupsOf()
-local function claimsOf(id, entry)
-  local claims = {}
-  for _, group in ipairs(groups) do
-    if not entry.g or entry.g == group.name then
-      local row = group.pending > 0 and inFlight(group.name, id, id, 1)[1]
-      if row then
-        claims[#claims + 1] = { group = group.name, consumer = row[2], isRunning = wasHandedOut(entry, row[4]) }
-      elseif compareIds(id, group["last-delivered-id"]) > 0 then
-        claims[#claims + 1] = { group = group.name }
-      end
-    end
-  end
-  if #groups == 0 then claims[1] = { group = entry.g } end
-  return claims
-end
 local function placesOf(one, take)
   local places = {}
   local function add(stage, address, group, attempts, id)
@@ -217,7 +202,7 @@ local function placesOf(one, take)
   end
   for _, id in ipairs(one.entries) do
     local entry = readEntry(id)
-    local claims = entry and isOf(one, entry.a, entry.t) and claimsOf(id, entry) or {}
+    local claims = entry and isOf(one, entry.a, entry.t) and claimsOf(id, entry, groups) or {}
     if #claims > 0 and take("entry", id, entry, claims) then
       local isNew = not entry.g and #claims == math.max(1, #groups)
       for _, claim in ipairs(claims) do isNew = isNew and not claim.consumer end
@@ -255,7 +240,7 @@ local function lookNear(one)
   if not (deadline >= 1 and deadline < 9e15) then return end
   eachEntry(stream, string.format("%.0f-0", math.ceil(deadline) - 1), ${NEAR}, ${NEAR_BYTES}, function(id, fields)
     local entry = entryOf(fields)
-    if not entry or entry.a ~= one.id or #claimsOf(id, entry) == 0 then return false end
+    if not entry or entry.a ~= one.id or #claimsOf(id, entry, groups) == 0 then return false end
     one.entries, one.isSure = { id }, true
     return true
   end)
@@ -360,11 +345,11 @@ export const revoke = defineScript({
   args: ["channel", "notices", "isFirst", "after", "afterDead", "elementsAre"],
   each: ["id", "key", "entries", "letters", "reason"],
   needs: [...looking, leaving, may],
-  rarely: [freeing, keysOf, keysOfRetries, turnBytes],
+  rarely: [dropOnce, freeing, keysOf, keysOfRetries, turnBytes],
   lua: /* lua */ `
 ${lookedFor(", reason = reason")}
 local isTaken, names, places, members, entries = {}, {}, {}, {}, {}
-local acks, gone, buried, notes, fields, lanes = {}, {}, {}, {}, {}, {}
+local acks, gone, buried, notes, fields, lanes, once = {}, {}, {}, {}, {}, {}, {}
 local reason
 local function take(kind, name, found, more)
   if kind == "waits" then
@@ -372,7 +357,9 @@ local function take(kind, name, found, more)
     isTaken[kind .. found] = true
     if not names[name] then names[name], places[#places + 1] = {}, name end
     names[name][#names[name] + 1] = found
-    if more then entries[#entries + 1] = more else members[#members + 1] = found end
+    if more then
+      entries[#entries + 1], once[#once + 1] = more, more
+    else members[#members + 1] = found end
     return true
   end
   -- Ids of the stream and of the letters look alike.
@@ -382,7 +369,7 @@ local function take(kind, name, found, more)
     buried[#buried + 1] = name
     return true
   end
-  gone[#gone + 1] = name
+  gone[#gone + 1], once[#once + 1] = name, found
   if found.l then lanes[#lanes + 1] = (rare().laneIn(found.t)) end
   for _, claim in ipairs(more) do
     local consumer, group = claim.consumer, claim.group
@@ -422,6 +409,9 @@ for _, place in ipairs(places) do leave(place, names[place], elementsAre) end
 -- If it stays, an entry of the index points to nothing.
 if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 for _, note in ipairs(notes) do redis.pcall("PUBLISH", notices, note) end
+for _, one in ipairs(once) do
+  if (one.t or ""):byte(3) == 10 then pcall(rare().dropOnce, one.a, one.t) end
+end
 if #lanes > 0 then pcall(rare().freeLanes, lanes) end
 return replies
 `,

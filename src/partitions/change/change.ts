@@ -402,8 +402,14 @@ export class Change {
       const left = isRemoved ? sum(page.left) : 0;
       this.#note(page.isOld ? 0 : page.rows.length, left);
       if (page.rows.length > 0 || page.isMore) continue;
-      if (left === 0 || !mayWait) return;
-      await pause.wait();
+      if (left > 0 && mayWait) {
+        await pause.wait();
+        continue;
+      }
+      if (isRemoved && left === 0) {
+        await this.#routing.migration.migrateOnce(fact, source, this.#call);
+      }
+      return;
     }
   }
 

@@ -3,6 +3,7 @@ import {
   dropBatch,
   FIRST_PAGE,
   pullOut,
+  pullOutOnce,
   pullOutPage,
   pullOutSchedules,
 } from "../../lua/partitions/pull-out.ts";
@@ -83,6 +84,18 @@ export class Migration {
     }
     for (let from = 0; from < names.length; from += PAGE) {
       await this.migrateSchedules(fact, source, names.slice(from, from + PAGE));
+    }
+  }
+
+  /** Migrates what `source` remembers of handled messages that were offered with `once`. It must have no other messages any more. */
+  async migrateOnce(fact: Fact, source: number, call?: Call): Promise<void> {
+    const args = { ...argsOf(fact, source), limit: PAGE };
+    const options = { ...call, knownFact: formatFact(fact) };
+    const { queue } = this.#parts.at(source);
+    for (;;) {
+      const page = await queue.read("migrate messages from", pullOutOnce, args, options);
+      await this.deliver(fact, source, page);
+      if (!page.isMore) return;
     }
   }
 

@@ -7,6 +7,7 @@ import {
   activeOf,
   destinationOf,
   formatFact,
+  leavingOf,
   ORDINARY,
   sourcesOf,
   type Fact,
@@ -22,10 +23,12 @@ export type Act<Result> = (part: Part, call: Call | undefined) => Promise<Result
 export type Send<Result> = (part: Part, knownFact: string) => Promise<Result>;
 
 /** An offer on its way to a partition. */
-export interface Sending {
+export interface Sending<Result> {
   readonly key: string | undefined;
   /** The facts by which it was sent so far: all attempts but the last one were refused as old. */
   readonly sentBy: Fact[];
+  /** Asks the other partitions before it is sent, whether anything there makes it needless; see {@link Routing.elsewhere}. */
+  readonly ask?: (fact: Fact) => Promise<Result | undefined>;
   /**
    * What finds the message where it is stored: as the ZSET holds it, or the key for one that collects, since the message that
    * has collected it has that. Undefined while it has no id: it was not sent then.
@@ -91,14 +94,45 @@ export class Routing {
    * the next attempt the message is migrated from wherever an earlier one may have stored it. Redis then finds it
    * there, and replies what it replied before.
    */
-  send<Result>(bucket: number, sending: Sending, send: Send<Result>, call?: Call): Promise<Result> {
-    const { key, sentBy } = sending;
+  send<Result>(
+    bucket: number,
+    sending: Sending<Result>,
+    send: Send<Result>,
+    call?: Call,
+  ): Promise<Result> {
+    const { key, sentBy, ask } = sending;
     return this.#withFact(async (fact) => {
       if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
       if (key !== undefined) await this.bring(fact, bucket, key);
+      // Under the same fact: by a newer one, what was looked for may have moved to where nobody has looked.
+      const found = await ask?.(fact);
+      if (found !== undefined) return found;
       sentBy.push(fact);
       return await send(this.#parts.at(destinationOf(fact, bucket)), formatFact(fact));
     }, call);
+  }
+
+  /**
+   * Looks by this fact into all partitions in which delivered messages of `bucket` may have stayed, but where they belong. What
+   * was on its way from there has arrived then, so whoever asks next where they belong misses nothing.
+   */
+  async elsewhere<Result>(
+    fact: Fact,
+    bucket: number,
+    look: Act<Result | undefined>,
+    call?: Call,
+  ): Promise<Result[]> {
+    if (fact.epoch <= 1 && fact.state === "stable" && !this.isLeavingOrdinary) return [];
+    const home = destinationOf(fact, bucket);
+    const others = activeOf(fact).filter((partition) => partition !== home);
+    if (this.isLeavingOrdinary && !others.includes(ORDINARY)) others.push(ORDINARY);
+    const found = await Promise.all(
+      others.map((partition) => look(this.#parts.at(partition), guarded(call, fact))),
+    );
+    const leaving = this.isLeavingOrdinary ? [ORDINARY, ...leavingOf(fact)] : leavingOf(fact);
+    const sources = [...new Set(leaving)].filter((partition) => partition !== home);
+    await Promise.all(sources.map((source) => this.migration.finish(fact, source, call)));
+    return found.filter((one) => one !== undefined);
   }
 
   /**
@@ -203,7 +237,11 @@ export class Routing {
    * Migrates what earlier attempts may have stored. Also finishes the open batches that may hold it, one partition
    * after the other: a batch of an earlier change may bring it to the source of this one.
    */
-  async #migrateSent(fact: Fact, bucket: number, { sentBy, stored }: Sending): Promise<void> {
+  async #migrateSent(
+    fact: Fact,
+    bucket: number,
+    { sentBy, stored }: Pick<Sending<unknown>, "sentBy" | "stored">,
+  ): Promise<void> {
     const sent = stored();
     if (sent === undefined) return;
     const partitions = new Set(sentBy.map((earlier) => destinationOf(earlier, bucket)));

@@ -16,11 +16,13 @@ import { packOccurrence, type Occurrence } from "./occurrence.ts";
  * - tag 2, for each header: `length of the name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`;
- * - tag 5, at most once, and only a tick before it: the lane, see `flow`;
- * - tag 6, at most once, and only a tick and the lane before it: the priority p, as the byte 128 - p;
+ * - tag 5, at most once, and only tag 9 or 10 before it: the lane, see `flow`;
+ * - tag 6, at most once, and only those and the lane before it: the priority p, as the byte 128 - p;
  * - tag 7, at most once: what has to hold for the message to be delivered, see `only-if.ts`;
  * - tag 8, at most once: for how many milliseconds after its deadline it may be delivered, 8 bytes, little-endian;
  * - tag 9, at most once, and before all others: the tick of a schedule, see `occurrence.ts`;
+ * - tag 10, at most once, and before all others: the message was offered with `once`, and for how many milliseconds after it was
+ *   handled its key stays taken, 8 bytes, little-endian; see `lua/fragments/once-record.ts`. No tick has it.
  * - tag 11, at most once: the payloads that were collected before the message's own, see `collected.ts`.
  *
  * The script that moves the message asks tags 7 and 8, and then removes them; see `lua/fragments/condition.ts`.
@@ -51,6 +53,8 @@ export interface Trailer {
   readonly priority?: number | undefined;
   /** The payloads that were collected before the message's own, oldest first. */
   readonly collected?: readonly Buffer[] | undefined;
+  /** If it was offered with `once`: for how many milliseconds after it was handled its key stays taken. */
+  readonly once?: number | undefined;
 }
 
 const MARK = 0xff;
@@ -65,6 +69,7 @@ const TAG = {
   guard: 7,
   expiry: 8,
   tick: 9,
+  once: 10,
   collected: 11,
 } as const;
 
@@ -82,15 +87,17 @@ export function packTrailer({
   lane,
   priority,
   collected = [],
+  once,
 }: Partial<Trailer> & {
   readonly failures?: readonly FailedAttempt[];
   readonly occurrence?: Occurrence | undefined;
 }): Buffer {
   const names = Object.keys(headers);
-  const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority;
+  const others = attempts ?? onlyIf ?? deliverWithin ?? occurrence ?? lane ?? priority ?? once;
   if (names.length + failures.length + collected.length === 0 && others === undefined)
     return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
+  if (once !== undefined) parts.push(...packField(TAG.once, packNumber(once)));
   if (occurrence !== undefined) parts.push(...packField(TAG.tick, packOccurrence(occurrence)));
   if (lane !== undefined) parts.push(...packField(TAG.lane, Buffer.from(lane)));
   if (priority !== undefined) parts.push(...packField(TAG.priority, Buffer.from([128 - priority])));
@@ -108,9 +115,7 @@ export function packTrailer({
   }
   if (onlyIf !== undefined) parts.push(...packField(TAG.guard, packGuard(onlyIf)));
   if (deliverWithin !== undefined) {
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigUInt64LE(BigInt(deliverWithin));
-    parts.push(...packField(TAG.expiry, bytes));
+    parts.push(...packField(TAG.expiry, packNumber(deliverWithin)));
   }
   if (collected.length > 0) parts.push(...packField(TAG.collected, packCollected(collected)));
   for (const failure of failures) parts.push(...packField(TAG.failure, packFailure(failure)));
@@ -147,10 +152,21 @@ export function unpackTrailer(trailer: Buffer): Trailer {
     ...(deliverWithin !== undefined && { deliverWithin }),
     ...(collected !== undefined && { collected }),
     ...turnIn(fields),
+    ...onceIn(fields),
   };
 }
 
-/** The lane and the priority: the fields at the beginning, behind a tick. Scripts read them in the same way: see `lua/places/room.ts`. */
+/** Whether the message with this trailer was offered with `once`: the field comes first, so that two bytes tell. */
+export function isOnce(trailer: Buffer): boolean {
+  return trailer[0] === MARK && trailer[2] === TAG.once;
+}
+
+function onceIn([first]: readonly Field[]): Pick<Trailer, "once"> {
+  if (first?.tag !== TAG.once || first.bytes.length !== 8) return {};
+  return { once: Number(first.bytes.readBigUInt64LE()) };
+}
+
+/** The lane and the priority: the fields at the beginning, behind tags 9 and 10. Scripts read them in the same way: see `lua/places/room.ts`. */
 function turnIn(fields: readonly Field[]): Pick<Trailer, "lane" | "priority"> {
   let lane: string | undefined;
   let priority: number | undefined;
@@ -158,7 +174,7 @@ function turnIn(fields: readonly Field[]): Pick<Trailer, "lane" | "priority"> {
     if (tag === TAG.lane && lane === undefined && bytes.length <= LONGEST_LANE)
       lane = bytes.toString();
     else if (tag === TAG.priority && bytes.length === 1) priority ??= 128 - (bytes[0] as number);
-    else if (tag !== TAG.tick) break;
+    else if (tag < TAG.tick) break;
   }
   return { ...(lane !== undefined && { lane }), ...(priority !== undefined && { priority }) };
 }
@@ -181,6 +197,12 @@ export function failuresIn(trailer: Buffer): FailedAttempt[] {
 interface Field {
   readonly tag: number;
   readonly bytes: Buffer;
+}
+
+function packNumber(number: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt(number));
+  return bytes;
 }
 
 function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {

@@ -21,6 +21,7 @@ import type { Entry } from "../../lua/places/stream.ts";
 import {
   ack,
   ackAndNote,
+  ackOnce,
   again,
   bury,
   extend,
@@ -31,7 +32,7 @@ import {
 } from "../../lua/reliable/deliveries.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Call } from "../../queue/call.ts";
-import { unpackTrailer } from "../../queue/message/trailer.ts";
+import { isOnce, unpackTrailer } from "../../queue/message/trailer.ts";
 import { processName } from "../../queue/process-name.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
@@ -224,11 +225,13 @@ export class Settlements {
   /** Acknowledges. */
   async #acknowledge(requests: readonly AckRow[]): Promise<readonly boolean[]> {
     const doing = "acknowledge in";
-    if (this.#keepFor === 0) {
+    const isAnyOnce = requests.some(({ held }) => held !== undefined && isOnce(held.entry.trailer));
+    if (this.#keepFor === 0 && !isAnyOnce) {
       return await this.#queue.change(doing, ack, this.#args, { rows: requests });
     }
     const { args, rows } = this.#noteAll(requests);
-    return this.#settledOf(await this.#queue.change(doing, ackAndNote, args, { rows }));
+    const script = isAnyOnce ? ackOnce : ackAndNote;
+    return this.#settledOf(await this.#queue.change(doing, script, args, { rows }));
   }
 
   #noteAll(requests: readonly AckRow[]) {
@@ -501,11 +504,11 @@ interface Following extends Settlement, Required<AckRow> {
 
 /** The columns of a note that a delivery was handled, `now` on the server's clock (epoch ms). */
 function noteOf(held: Held | undefined, now: number) {
-  if (held === undefined) return { address: "", key: "", attempt: "", took: "" };
+  if (held === undefined) return { address: "", key: "", attempt: "", took: "", keepKey: "" };
   const { entry, attempt, takenAt } = held;
-  const { key = "" } = unpackTrailer(entry.trailer);
+  const { key = "", once = "" } = unpackTrailer(entry.trailer);
   const took = Number.isNaN(takenAt) ? "" : Math.max(0, Math.round(now - takenAt));
-  return { address: entry.address, key, attempt, took };
+  return { address: entry.address, key, attempt, took, keepKey: key === "" ? "" : once };
 }
 
 function ownOf({ entry }: Held): 0 | 1 {

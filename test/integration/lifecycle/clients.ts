@@ -113,7 +113,7 @@ export const clients: Readonly<Record<string, Kind>> = {
       const { shared, queue } = newOpen(url);
       const tidier = new Tidier(queue);
       return {
-        start: () => tidier.note(1000, { order: true, businessKeys: true }),
+        start: () => tidier.note(1000, { order: true, businessKeys: true, once: true }),
         close: () => closeWithin(shared, () => tidier.close()),
       };
     },

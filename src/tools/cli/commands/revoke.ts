@@ -33,9 +33,12 @@ others are revoked, and the exit code is 5.`,
     const queue = reliableOf(await session.open(name));
     const asked = [...new Set(wanted)];
     const stages = await Promise.all(asked.map((one) => queue.stage(one, { signal })));
-    const there = asked.filter((_, i) => stages[i]?.stage !== "gone");
-    for (const [i, one] of asked.entries())
-      if (stages[i]?.stage === "gone") output.say(`${quoted(one)} is gone.`);
+    const there = asked.filter((_, i) => isThere(stages[i]));
+    for (const [i, one] of asked.entries()) {
+      const { handledAt } = stages[i] ?? {};
+      const what = handledAt ? `was handled at ${formatInstant(handledAt.getTime())}` : "is gone";
+      if (!isThere(stages[i])) output.say(`${quoted(one)} ${what}.`);
+    }
     if (there.length === 0) return EXIT.nothing;
     const what = `${formatCount(there.length, "message")} of queue ${quoted(name)}`;
     const change = `revoke ${what} (${countsOf(stages)})`;
@@ -103,10 +106,15 @@ function reliableOf({ name, reliable }: InspectedQueue): ReliableQueue<Uint8Arra
   );
 }
 
+/** Whether there is something to revoke. */
+function isThere(found: Revoked | undefined): boolean {
+  return found !== undefined && found.stage !== "gone" && found.stage !== "handled";
+}
+
 /** How many messages are in each stage. */
 function countsOf(found: readonly Revoked[]): string {
   const counts = new Map<string, number>();
-  for (const { stage } of found)
-    if (stage !== "gone") counts.set(stage, (counts.get(stage) ?? 0) + 1);
+  for (const one of found)
+    if (isThere(one)) counts.set(one.stage, (counts.get(one.stage) ?? 0) + 1);
   return Array.from(counts, ([stage, count]) => `${count} ${stage}`).join(", ");
 }
