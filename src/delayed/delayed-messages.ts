@@ -6,7 +6,7 @@ import { headDeadline } from "../lua/queue/next-due.ts";
 import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import { remove } from "../lua/delayed/remove.ts";
-import { onceHeld, type OnceHolder } from "../lua/reliable/once.ts";
+import { onceHeld, type OnceHolder } from "../lua/queue/once.ts";
 import { run } from "../lua/script.ts";
 import type { Call } from "../queue/call.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";

@@ -14,7 +14,13 @@ import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/pages.ts";
 import type { Call } from "../queue/call.ts";
 import { bucketOfHash, bucketOfKey, hashIn } from "../queue/message/bucket.ts";
-import { createId, deadlineIn, isMessageId, messageIdAt, type MessageId } from "../queue/message/message.ts";
+import {
+  createId,
+  deadlineIn,
+  isMessageId,
+  messageIdAt,
+  type MessageId,
+} from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
 import { destinationOf, parseFact, type Fact } from "./ring/fact.ts";
 import { isBeside } from "./ordinary-offers.ts";

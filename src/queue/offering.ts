@@ -1,5 +1,6 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import type { OnceStage, Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { OnceStage } from "../lua/places/once.ts";
 import type { OnlyIf } from "./message/only-if.ts";
 import type { MessageHeaders } from "./message/headers.ts";
 import type { Occurrence } from "./message/occurrence.ts";

@@ -10,7 +10,7 @@ import {
   type LookArgs,
   type SeekPage,
 } from "../lua/reliable/revoke.ts";
-import { onceHeld } from "../lua/reliable/once.ts";
+import { onceHeld } from "../lua/queue/once.ts";
 import type { Call } from "../queue/call.ts";
 import { isMessageId, whichOf } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";

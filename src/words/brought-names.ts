@@ -26,6 +26,7 @@ export const OWNERS: Readonly<Record<string, string>> = {
   onDuplicate: "an offer",
   maxWait: "an offer",
   maxCollected: "an offer",
+  once: "an offer to a reliable queue",
   onlyIf: "an offer",
   deliverWithin: "an offer",
   partitionKey: "an offer",
@@ -73,6 +74,13 @@ export const BROUGHT: readonly Brought[] = [
     names: words("debounce throttle singletonSeconds debounceTime"),
     option: "key",
     write: () => 'key with onDuplicate: "replace"',
+  },
+  {
+    names: words(
+      "uniqueOpts uniquePeriod uniqueStates byState byPeriod lockTtl uniqueTtl singleton exactlyOnce",
+    ),
+    option: "once",
+    write: () => "key with once",
   },
   { names: words("replace overwrite upsert onConflict ifExists"), option: "onDuplicate" },
   {

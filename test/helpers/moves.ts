@@ -36,6 +36,9 @@ export interface QueueState {
   readonly planning?: readonly (readonly [name: string, score: number])[];
   /** The newest entry of each schedule that must not overlap. */
   readonly running?: Readonly<Record<string, string>>;
+  /** What is remembered of messages that were offered with `once`, and when to look whether it can be forgotten. */
+  readonly once?: Readonly<Record<string, Bytes>>;
+  readonly onceEnds?: readonly (readonly [key: string, score: number])[];
   /** Revoked messages whose handlers may still run. */
   readonly revoked?: Readonly<Record<string, string>>;
   /** The log, the newest entry first: without the times that a script has written. */
@@ -157,12 +160,13 @@ const HASHES = [
   "dropped",
   "schedules",
   "running",
+  "once",
   "revoked",
   "flow",
 ] as const;
 
-/** The ZSETs of the waiting room. */
-const OF_ROOM = ["turns", "lanes", "resting", "lanePaces"] as const;
+/** The ZSETs of the waiting room, and another one. */
+const OF_ROOM = ["turns", "lanes", "resting", "lanePaces", "onceEnds"] as const;
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
@@ -212,6 +216,7 @@ async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState>
     schedules: await hash(keys.schedules),
     planning: await scored(redis, keys.planning),
     running: await hash(keys.running),
+    once: await hash(keys.once),
     revoked: await hash(keys.revoked),
     members: await redis.zrange(keys.members, "0", "-1"),
   };
@@ -231,6 +236,7 @@ async function readRoom(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     lanes: await zset(keys.lanes),
     resting: await zset(keys.resting),
     lanePaces: await zset(keys.lanePaces),
+    onceEnds: await zset(keys.onceEnds),
   };
 }
 
@@ -311,6 +317,29 @@ export function indexEntry({ address }: Message, outcome = 0, ...instants: numbe
     return asText(eight);
   });
   return address + String.fromCodePoint(outcome) + packed.join("");
+}
+
+/**
+ * What is remembered of a message that was offered with `once`: it was handled `at`, 0 if it was not, which counts for `keepFor`
+ * milliseconds; and its entry for all groups, or for one.
+ */
+export function onceRecord(
+  { address }: Pick<Message, "address">,
+  { at = 0, keepFor = 0, entry = "", group }: OnceRecord = {},
+): Bytes {
+  const head = Buffer.alloc(16);
+  head.writeBigUInt64LE(BigInt(at), 0);
+  head.writeBigUInt64LE(BigInt(keepFor), 8);
+  const name = group === undefined ? "*" : `g${group}`;
+  const text = (one: string) => String.fromCodePoint(0xa0 + one.length) + one;
+  return asText(head) + address + (entry === "" ? "" : `\x81${text(name)}${text(entry)}`);
+}
+
+interface OnceRecord {
+  readonly at?: number;
+  readonly keepFor?: number;
+  readonly entry?: string;
+  readonly group?: string;
 }
 
 /** The name of a message that waits for a retry; see the fragment `retry`. */

@@ -6,7 +6,7 @@ import {
   type Untidy,
 } from "../../lua/delayed/tidy.ts";
 import { heldFact } from "../../lua/guarded.ts";
-import { forgetOnce } from "../../lua/reliable/once.ts";
+import { forgetOnce } from "../../lua/queue/once.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";

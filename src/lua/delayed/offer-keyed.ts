@@ -5,7 +5,7 @@ import { deadlineAfter, asDeadline, LAST_DEADLINE, replied } from "../fragments/
 import { resolve } from "../places/key-index.ts";
 import { outcomeIn, packOutcome } from "../fragments/key-entry.ts";
 import { leaving } from "../places/leaving.ts";
-import { onceHolder } from "../places/once.ts";
+import { onceHolder, type OnceStage } from "../places/once.ts";
 import { wakeUp } from "../fragments/wake-up.ts";
 import { writes } from "../fragments/writes.ts";
 import { putDelayed, putOne, takeBack } from "../places/delayed.ts";
@@ -27,9 +27,6 @@ export interface KeyedReply {
   readonly stage?: OnceStage;
   readonly handledAt?: number;
 }
-
-/** How far a message has come that an offer with `once` has found. */
-export type OnceStage = "delayed" | "waiting" | "retrying" | "ready" | "running" | "handled";
 
 /**
  * Offers messages with business keys. Like `offer`, but a key is held by at most one delayed or retrying message. An
@@ -85,7 +82,7 @@ end
 -- Most offers come alone, with a key that nobody holds.
 if the only row then
   local held = key ~= "" and redis.call("HGET", businessKeys, key)
-  if held or rule == "once" and redis.call("HEXISTS", once, key) == 1 then
+  if held or rule == "once" and redis.call("HGET", once, key) then
     only = { member, delay, deadline, key, rule, maxWait, held }
   else
     local since = maxWait ~= "" and math.floor(now) or nil

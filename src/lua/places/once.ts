@@ -7,6 +7,9 @@ import { resolve } from "./key-index.ts";
 import { retriesOf } from "./retries.ts";
 import { readEntry } from "./stream.ts";
 
+/** How far a message has come that an offer with `once` has found. */
+export type OnceStage = "delayed" | "waiting" | "retrying" | "ready" | "running" | "handled";
+
 /**
  * `recordOf(key)`: the record of a key; nil if there is none, or foreign bytes.
  * `endOf(record)`: when a record has nothing to say any more, by its acknowledgement; 0 without one.

@@ -316,7 +316,7 @@ it("a sweep forgets what has nothing to say any more", async () => {
   await queue.offer("a", 0, { key: "k", once: "handled" });
   await (await queue.take()).ack();
   await queue.offer("b", 60_000, { key: "later", once: "handled" });
-  expect(await redis.zrange(keys.onceEnds, 0, -1)).toEqual(["k"]);
+  expect(await redis.zrange(keys.onceEnds, "0", "-1")).toEqual(["k"]);
   const record = await redis.hgetBuffer(keys.once, "k");
   record!.writeBigUInt64LE(BigInt(Date.now() - 60_001));
   await redis.hset(keys.once, "k", record!);

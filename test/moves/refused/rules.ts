@@ -102,6 +102,12 @@ export const RULES = {
   /** Which messages were handled, for people. */
   handled: (state: State): State => omit(state, "handled"),
 
+  /** What is remembered of messages that were offered with `once`: without it, their keys are free. */
+  once: (state: State): State => omit(omit(state, "once"), "onceEnds"),
+
+  /** A key whose record is gone: it goes when its time has come. */
+  onceEnds: (state: State): State => omit(state, "onceEnds"),
+
   /** Which groups the stream has: only asked for if somebody deletes the stream. */
   knownGroups: (state: State): State => omit(state, "knownGroups"),
 

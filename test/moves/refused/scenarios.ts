@@ -25,6 +25,7 @@ import {
   dropBatch,
   pullOut,
   pullOutPage,
+  pullOutOnce,
   pullOutSchedules,
 } from "../../../src/lua/partitions/pull-out.ts";
 import {
@@ -61,6 +62,7 @@ import { clearReady, giveBack, popFromMany, pushReady } from "../../../src/lua/r
 import {
   ack,
   ackAndNote,
+  ackOnce,
   again,
   bury,
   extend,
@@ -77,6 +79,7 @@ import {
   removeLetters,
 } from "../../../src/lua/reliable/dead-letters.ts";
 import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
+import { forgetOnce } from "../../../src/lua/queue/once.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
 import { revoke } from "../../../src/lua/reliable/revoke.ts";
 import { clearRetries } from "../../../src/lua/reliable/retries.ts";
@@ -93,6 +96,7 @@ import {
   bytes,
   indexEntry,
   message,
+  onceRecord,
   packRetry,
   retryName,
   waitingFor,
@@ -1165,6 +1169,14 @@ const settlements: Scenario[] = [
     ),
     rules: ["finished", "handled"],
   },
+  {
+    script: ackOnce,
+    seed: settling(
+      { ...mine, process: "host/1", keepFor: 60_000 },
+      { address: bytes(a.address), key: "k", attempt: 1, took: "", keepKey: 1000 },
+    ),
+    rules: ["finished", "handled", "once"],
+  },
   { script: bury, seed: settling(mine, { reason: "r" }), rules: ["foreign"] },
   {
     script: giveBackEntries,
@@ -1482,6 +1494,86 @@ const schedules = BOTH.flatMap((elements): Scenario[] => [
   },
 ]);
 
+/** A message that was offered with `once`, and was handled. */
+const handledOnce = message("h", 1000, "key h", { once: 0 });
+const remembered: QueueState = {
+  once: { [handledOnce.key]: onceRecord(handledOnce, { at: NOW - 1000 }) },
+  onceEnds: [[handledOnce.key, NOW + 59_000]],
+};
+
+const onces: Scenario[] = [
+  {
+    script: offerKeyed,
+    when: "once, with a key that is free again",
+    rules: ["dead"],
+    partly: NOT_TAKEN_BACK,
+    isTold: true,
+    seed: seeded(
+      { ...delayedState("addresses", far), ...remembered },
+      {
+        args: CHANNEL,
+        rows: [offeredAs(message("i", 1500, "key h", { once: 0 }), "key h", "once")],
+      },
+    ),
+  },
+  {
+    script: offerKeyed,
+    when: "once, with a key that is taken",
+    changesNothing: true,
+    seed: seeded(
+      { once: { "key h": onceRecord(handledOnce, { at: NOW - 1000, keepFor: 5000 }) } },
+      {
+        args: CHANNEL,
+        rows: [offeredAs(message("i", 1500, "key h", { once: 0 }), "key h", "once")],
+      },
+    ),
+  },
+  {
+    script: transfer.stream,
+    when: "what was offered with once",
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.seed(delayedState("addresses", handledOnce, far));
+      return {
+        args: { limit: 100, grace: 0, claim: 1, task: "me", known: 0, makes: 1, mark: 1 },
+      };
+    },
+    rules: ["dead", "mover", "once", "knownGroups"],
+    partly: "what was moved before is ready",
+  },
+  {
+    script: forgetOnce,
+    seed: seeded(
+      {
+        once: {
+          [handledOnce.key]: onceRecord(handledOnce, { at: NOW - 60_000 }),
+          later: onceRecord(far, { at: NOW, keepFor: 60_000 }),
+        },
+        onceEnds: [
+          [handledOnce.key, NOW],
+          ["later", NOW - 1],
+        ],
+      },
+      { args: { limit: 10 } },
+    ),
+    rules: ["once"],
+  },
+  {
+    script: pullOutOnce,
+    seed: seeded(remembered, { args: { ...places, limit: 10 } }),
+    rules: ["journal"],
+  },
+  {
+    script: pushIn,
+    when: "what is remembered of a key",
+    seed: seeded(delayedState("addresses", far), {
+      args: { ...CHANNEL, source: 0, number: BATCH },
+      rows: [row("once", "", "key h", onceRecord(handledOnce, { at: NOW }))],
+    }),
+    rules: ["onceEnds"],
+  },
+];
+
 const sets: Scenario[] = [
   {
     script: pullOutSchedules,
@@ -1668,4 +1760,5 @@ export const SCENARIOS = [
   ...failed,
   ...schedules,
   ...sets,
+  ...onces,
 ] as readonly Scenario[];

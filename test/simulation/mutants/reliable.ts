@@ -232,9 +232,9 @@ export const RELIABLE: readonly Mutant[] = [
     edits: [
       {
         file: "lua/reliable/dead-letters.ts",
-        find: `    if type(done) == "table" then return done end
-    redis.call("XDEL", dead, one[2])`,
-        replace: `    if type(done) == "table" then return done end`,
+        find: `      if type(done) == "table" then return done end
+      redis.call("XDEL", dead, one[2])`,
+        replace: `      if type(done) == "table" then return done end`,
       },
     ],
   },

@@ -38,6 +38,8 @@ test("a queue's keys are Redisson's and Delayline's", () => {
     schedules: "delayline_schedules:{orders}",
     planning: "delayline_planning:{orders}",
     running: "delayline_running:{orders}",
+    once: "delayline_once:{orders}",
+    onceEnds: "delayline_once_ends:{orders}",
     unreadable: "delayline_unreadable:{orders}",
     quarantine: "delayline_quarantine:{orders}",
     receipts: "delayline_receipts:{orders}",

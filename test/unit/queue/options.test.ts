@@ -518,7 +518,7 @@ describe("headers among the options of an offer", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, { takesHeaders: true })).toEqual(options);
     const message =
-      'offer option must be one of key, onDuplicate, maxCollected, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, signal, got "headers"; headers is an option of an offer to a reliable queue';
+      'offer option must be one of key, onDuplicate, maxCollected, maxWait, once, spread, partitionKey, onlyIf, deliverWithin, lane, priority, signal, got "headers"; headers is an option of an offer to a reliable queue';
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
@@ -548,7 +548,7 @@ describe("headers among the options of an offer", () => {
     expect(() => checkNewMessage("messages[0]", newMessage, { takesHeaders: true })).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
       new TypeError(
-        'property of messages[0] must be one of payload, delay, at, key, onDuplicate, maxCollected, maxWait, spread, partitionKey, onlyIf, deliverWithin, lane, priority, got "headers"; headers is an option of an offer to a reliable queue',
+        'property of messages[0] must be one of payload, delay, at, key, onDuplicate, maxCollected, maxWait, once, spread, partitionKey, onlyIf, deliverWithin, lane, priority, got "headers"; headers is an option of an offer to a reliable queue',
       ),
     );
   });

@@ -3,7 +3,7 @@ import { LOOK_AFTER } from "../fragments/once-record.ts";
 import { onceHolder, onceRecord } from "../places/once.ts";
 import { asArray, asBuffer, asFlag, asNumber, asRow, asText, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
-import type { OnceStage } from "../delayed/offer-keyed.ts";
+import type { OnceStage } from "../places/once.ts";
 
 /** A message that was offered with `once`, and is ready, running, retrying or handled. */
 export interface OnceHolder {
@@ -27,7 +27,7 @@ export const onceHeld = defineScript({
 local now, replies = nil, {}
 for each row do
   local reply = false
-  if redis.call("HEXISTS", once, key) == 1 then
+  if redis.call("HGET", once, key) then
     now = now or clock() / 1000
     local stage, address, at, isTaken = rare().onceHolder(key, now)
     if stage then reply = { stage, address, at or false, isTaken and 1 or 0 } end
