@@ -113,10 +113,10 @@ export class Revocations {
         ? [{ entry: entryId, group }]
         : [],
     );
-    const isRunning = async (call?: Call) => {
+    const isRunning = async (asking?: Call) => {
       if (rows.length === 0) return false;
       const args = { leaseTimeout: FOREIGN_LEASE };
-      const flags = await this.#queue.read("look into", areRunning, args, { ...call, rows });
+      const flags = await this.#queue.read("look into", areRunning, args, { ...asking, rows });
       return flags.includes(true);
     };
     return { places, handledAt, isRunning };

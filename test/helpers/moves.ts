@@ -331,8 +331,12 @@ export function onceRecord(
   head.writeBigUInt64LE(BigInt(at), 0);
   head.writeBigUInt64LE(BigInt(keepFor), 8);
   const name = group === undefined ? "*" : `g${group}`;
-  const text = (one: string) => String.fromCodePoint(0xa0 + one.length) + one;
-  return asText(head) + address + (entry === "" ? "" : `\x81${text(name)}${text(entry)}`);
+  return asText(head) + address + (entry === "" ? "" : `\x81${shortText(name)}${shortText(entry)}`);
+}
+
+/** A text of up to 31 bytes as MessagePack has it. */
+function shortText(text: string): string {
+  return String.fromCodePoint(0xa0 + text.length) + text;
 }
 
 interface OnceRecord {

@@ -237,18 +237,20 @@ it("offers of one turn with one key: one is added", async () => {
 it("finds a message that waits for its turn, and keeps its lane", async () => {
   const { queue } = newQueue();
   await queue.flow.set({ lane: { concurrency: 1 } });
-  const options = (key: string) => ({ key, lane: "a", once: "handled" as const });
-  await queue.offer("first", 0, options("first"));
-  await queue.offer("second", 0, options("second"));
+  const inLane = { lane: "a", once: "handled" } as const;
+  await queue.offer("first", 0, { ...inLane, key: "first" });
+  await queue.offer("second", 0, { ...inLane, key: "second" });
   await eventually(async () => (await queue.stage("second")).stage === "waiting");
-  expect(await queue.offer("x", 0, options("second"))).toMatchObject({
+  expect(await queue.offer("x", 0, { ...inLane, key: "second" })).toMatchObject({
     outcome: "existing",
     stage: "waiting",
   });
   await (await queue.take()).ack();
   const second = await queue.take();
   expect(second.payload).toBe("second");
-  expect(await queue.offer("x", 0, options("second"))).toMatchObject({ stage: "running" });
+  expect(await queue.offer("x", 0, { ...inLane, key: "second" })).toMatchObject({
+    stage: "running",
+  });
   expect(await queue.get("third")).toBeUndefined();
 });
 
@@ -301,7 +303,7 @@ it("says why it refuses", async () => {
     [{ key: "k", once: { for: 1, until: 2 } }, TypeError, "until"],
   ];
   for (const [options, type, text] of bad) {
-    const offering = queue.offer("a", 0, options as OfferOptions);
+    const offering = queue.offer("a", 0, options);
     await expect(offering, text).rejects.toThrow(type);
     await expect(queue.offer("a", 0, options as OfferOptions)).rejects.toThrow(text);
   }
