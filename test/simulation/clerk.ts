@@ -1,5 +1,6 @@
 import { DelayedQueue } from "../../src/handles/delayed-queue.ts";
 import {
+  ClosedError,
   OfferManyError,
   type FlowOptions,
   type OnlyIf,
@@ -20,6 +21,9 @@ export interface OfferTerms {
   readonly lane?: string;
   readonly priority?: number;
 }
+
+/** Why an offer was not made. */
+const NOTHING_TO_CANCEL = new ClosedError("what the offer was to replace");
 
 /** What one process asks of the delayed side of a queue. Each call is noted, and none rejects. */
 export class Clerk {
@@ -85,6 +89,26 @@ export class Clerk {
   async cancel(target: string, partitionKey?: string) {
     const hint = partitionKey === undefined ? {} : { partitionKey };
     return await this.#call("cancel", { target, ...hint }, () => this.queue.cancel(target, hint));
+  }
+
+  /** Cancels a message, and offers a new one in its place. */
+  async exchange(target: string, delay: number, terms: Pick<OfferTerms, "key"> = {}) {
+    const n = this.#ledger.nextMessage();
+    const cancel = this.#ledger.begin(this.process, "cancel", { target });
+    const args = { ...terms, ...this.#group, n, delay };
+    const offer = this.#ledger.begin(this.process, "offer", args);
+    try {
+      const next = { ...terms, payload: n, delay };
+      const { cancelled, offered } = await this.process.run(() =>
+        (this.queue as DelayedQueue<number>).cancel(target, { offer: next }),
+      );
+      cancel.answer(cancelled);
+      if (offered === undefined) offer.fail(NOTHING_TO_CANCEL);
+      else offer.answer({ ...offered });
+    } catch (error) {
+      cancel.fail(error);
+      offer.fail(error);
+    }
   }
 
   async reschedule(target: string, delay: number, partitionKey?: string) {

@@ -217,6 +217,20 @@ if refusal then
     ],
   },
   {
+    name: "exchange-leaves-the-old-one",
+    breaks:
+      "A cancellation with an offer puts the new message there, and leaves the old one: it is delivered, though cancelled.",
+    worlds: ["keys"],
+    tests: ["moves/exchanges/exchange.test.ts", "integration/exchanges/stages.test.ts"],
+    edits: [
+      {
+        file: "lua/exchanges/exchange.ts",
+        find: `  leave(place, names, elementsAre)`,
+        replace: `  if place ~= "delayed" then leave(place, names, elementsAre) end`,
+      },
+    ],
+  },
+  {
     name: "look-then-cancel",
     breaks:
       "cancel looks for the message, and then removes it: true for a message that was moved in between, and is delivered.",

@@ -9,7 +9,7 @@ export const keys: World = {
   faults: FAULT_KINDS,
   events: 700,
   run: async (sim) => {
-    cutSometimes(sim, ["offer-keyed", "remove", "reschedule"]);
+    cutSometimes(sim, ["offer-keyed", "remove", "reschedule", "exchange"]);
     await runSetting(sim, drawSetting(sim), { work });
   },
   check: (sim) => checkSetting(sim),
@@ -26,6 +26,7 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
     const verb = random.weighted({
       offer: 8,
       cancel: 3,
+      exchange: 3,
       reschedule: 2,
       get: 1,
       has: 1,
@@ -34,6 +35,7 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
       view: 1,
     });
     const key = random.pick(KEYS);
+    const other = random.pick([key, ...KEYS]);
     const onDuplicate = random.pick(["ignore", "replace", "update"] as const);
     const delay = random.pick([0, 20, 100, random.between(1, 2000), random.between(1000, 8000)]);
     const maxWait = random.pick([undefined, 50, 1000]);
@@ -44,6 +46,7 @@ async function work(shop: Shop, clerk: Clerk): Promise<void> {
     const act = {
       offer: () => clerk.offer(delay, { key, onDuplicate, ...limit }),
       cancel: () => clerk.cancel(key),
+      exchange: () => clerk.exchange(key, delay, { key: other }),
       reschedule: () => clerk.reschedule(key, delay),
       get: () => clerk.get(key),
       has: () => clerk.has(key),
