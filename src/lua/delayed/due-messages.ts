@@ -1,6 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { addressOf } from "../fragments/address.ts";
 import { claim } from "../fragments/claim.ts";
+import { payloadsOf } from "../fragments/collected.ts";
 import { condition } from "../fragments/condition.ts";
 import { ownKeys } from "../fragments/key-entry.ts";
 import { unpackMember } from "../fragments/member.ts";
@@ -71,13 +72,13 @@ end
 
 /**
  * `unpackDue(members, scores, toAddress, now)`: unpacks due members for the LIST or, with `addressOf`, for the stream; and
- * asks their conditions. Reads only. Returns six values: the messages; their members; the poison, which is members of an unknown
+ * asks their conditions. Reads only. Returns six values: the messages, as `pushAll` or `appendAll` takes them; their members; the poison, which is members of an unknown
  * layout; the unfit; the business keys that point to the messages and the unfit; and since when the oldest message was
  * due, see `dueSince` in the reply.
  */
 export const unpackDue = defineFragment({
   needs: [ownKeys, unpackMember],
-  rarely: [unfitness, withoutConditions],
+  rarely: [payloadsOf, unfitness, withoutConditions],
   lua: /* lua */ `
 local function unpackDue(members, scores, toAddress, now)
   local messages, readable, poison, keys, ids, since = {}, {}, {}, {}, {}, math.huge
@@ -102,7 +103,12 @@ local function unpackDue(members, scores, toAddress, now)
           if stamp < now / 1000 then since = math.max(since, stamp) end
         end
       end
-      messages[#messages + 1] = toAddress and { a = toAddress(scores[i], id), p = payload, t = trailer } or payload
+      local message = toAddress and { a = toAddress(scores[i], id), p = payload, t = trailer } or payload
+      if not toAddress and trailer and trailer:byte(1) == 255 and trailer:find("\\11", 3, true) then
+        message = rare().payloadsOf(payload, trailer)
+        messages.several = messages.several or message ~= payload
+      end
+      messages[#messages + 1] = message
       readable[#readable + 1] = member
     elseif not payload then
       poison[#poison + 1] = member

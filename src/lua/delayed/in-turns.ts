@@ -269,6 +269,7 @@ local function inTurns(due, now, latest, pace, useUp)
       gone[#gone + 1] = one
     end
   end
+  entries.several = messages.several
   for i = 1, slot and isStream and #entries or 0 do entries[i].l = going[i].lane.slots > 0 and slot or "1" end
   if useUp and #going > 0 then
     local refusal = useUp(#going)

@@ -1,7 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 import { packAddress } from "./address.ts";
+import { collectedIn } from "./collected.ts";
 import { outcomeIn } from "./key-entry.ts";
-import { fieldAt } from "./trailer.ts";
 import { wakeUp } from "./wake-up.ts";
 
 /*
@@ -19,7 +19,7 @@ const MOST_MARKS = 1000;
 
 const merging = defineFragment({
   keys: ["timeouts", "order"],
-  needs: [fieldAt, outcomeIn, packAddress, wakeUp],
+  needs: [collectedIn, outcomeIn, packAddress, wakeUp],
   lua: /* lua */ `
 local function endOfPayload(member)
   return 25 + struct.unpack("<I8", member, 18)
@@ -29,17 +29,6 @@ local function partsOf(old)
   if retry then return retry.p, retry.t end
   local last = endOfPayload(old.name)
   return old.name:sub(26, last), old.name:sub(last + 1)
-end
-local function collectedIn(trailer)
-  if trailer:byte(1) ~= 255 or trailer:byte(2) ~= 1 then return "" end
-  local at = 3
-  while at <= #trailer do
-    local tag, last = fieldAt(trailer, at)
-    if not tag then break end
-    if tag == 11 and last >= at + 12 then return trailer:sub(at + 5, last) end
-    at = last + 1
-  end
-  return ""
 end
 local function outcomeOfMark(marks, mark)
   local at = 0

@@ -1,5 +1,6 @@
 import { defineFragment } from "../fragment.ts";
 import { claim } from "../fragments/claim.ts";
+import { payloadsOf } from "../fragments/collected.ts";
 
 /**
  * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is
@@ -28,23 +29,27 @@ end
 });
 
 /**
- * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
- * Redis has refused them.
+ * `pushAll(messages)`: pushes due messages to the ready LIST, either all or none; returns how many, and the error if
+ * Redis has refused them. A message is a payload or, if `messages.several` is set, a table of its payloads.
  *
  * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
  * again after a removal that removes nothing.
  */
 export const pushAll = defineFragment({
   keys: ["ready", "timeouts"],
+  rarely: [payloadsOf],
   lua: /* lua */ `
-local function pushAll(payloads)
-  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+local function pushAll(messages)
+  local chunks = messages.several and rare().chunksOf(messages)
+  local first = chunks and chunks[1] or messages
+  local pushed = redis.pcall("RPUSH", ready, unpack(first))
   if type(pushed) == "table" then
     redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+    pushed = redis.pcall("RPUSH", ready, unpack(first))
   end
   if type(pushed) == "table" then return 0, pushed end
-  return #payloads
+  for i = 2, chunks and #chunks or 0 do redis.call("RPUSH", ready, unpack(chunks[i])) end
+  return #messages
 end
 `,
 });

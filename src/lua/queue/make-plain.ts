@@ -3,6 +3,7 @@ import { bringBack, dropRetries } from "../places/retry-moves.ts";
 import { heldKeyOf, holdKey } from "../places/key-index.ts";
 import { waitingRetry } from "../places/retries.ts";
 import { clock } from "../fragments/clock.ts";
+import { payloadsOf } from "../fragments/collected.ts";
 import { consumersOf, groupNames, isAlive } from "../fragments/stream-info.ts";
 import { unneededBut } from "../places/settle.ts";
 import { entryOf, heldBack } from "../places/stream.ts";
@@ -40,7 +41,8 @@ export interface MakePlainReply {
  *
  * A retrying message keeps its business key. One that is held back becomes a delayed one that is due when its pause is
  * over. Entries that every group has
- * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
+ * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none. What a message has collected becomes
+ * elements of the LIST; a delayed one keeps it until it is due.
  *
  * No rollback: each message is stored in its new place before it is removed, and all that may be refused is tried
  * before.
@@ -76,6 +78,7 @@ export const makePlain = defineScript({
     isAlive,
     may,
     packMember,
+    payloadsOf,
     putNew,
     unneededBut,
     waitingRetry,
@@ -125,7 +128,7 @@ end
 -- RPUSH may be refused, and the first key may be no LIST: then nothing was pushed. The others were tried.
 local function store(unread, payloads)
   if #unread > 0 then redis.call("RPUSH", unreadable, unpack(unread)) end
-  if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
+  for _, chunk in ipairs(chunksOf(payloads)) do redis.call("RPUSH", ready, unpack(chunk)) end
   return #members > 0 and putNew(members, dues, elements)
 end
 if retryCount > 0 then
@@ -159,7 +162,7 @@ for i, id in ipairs(ids) do
     delay(entry, entry.u)
     delayed = delayed + 1
   elseif not isDone[id] then
-    payloads[#payloads + 1] = entry.p
+    payloads[#payloads + 1] = payloadsOf(entry.p, entry.t or "")
   end
 end
 -- The processes that move messages see that the stream is gone.

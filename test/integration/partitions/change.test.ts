@@ -9,7 +9,8 @@ import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
 import { expectEachOnce } from "../../helpers/ledger.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
@@ -78,6 +79,35 @@ for (const who of ["old", "other"] as const) {
     expect(await queue.other.size()).toBe(0);
   });
 }
+
+test.each([
+  { meanwhile: "nothing else", others: [] },
+  { meanwhile: "others collect behind it", others: ["d", "e"] },
+])(
+  "an offer that collects is sent again after its message has moved, $meanwhile: it is known",
+  async ({ others }) => {
+    const name = uniqueName();
+    const proxy = await startProxy(redisUrl());
+    const open = (redis: string) =>
+      newLine({ redis, codec: "string", transfer: false }).getReliableQueue<string>(name, {
+        partitions: 2,
+      });
+    const [queue, other] = [open(proxy.url), open(redisUrl())];
+    const collecting = { key, onDuplicate: "collect" } as const;
+    await queue.offer("a", MINUTE, collecting);
+    await other.offer("b", MINUTE, collecting);
+    const lost = proxy.loseReplyTo("the payload c", "swallow");
+    const offering = queue.offer("the payload c", MINUTE, collecting);
+    const connection = await lost;
+    await newLine().setPartitions(name, 8);
+    for (const payload of others) await other.offer(payload, MINUTE, collecting);
+    connection.cut();
+    expect(await offering).toMatchObject({ outcome: "collected" });
+    const payloads = ["a", "b", "the payload c", ...others];
+    expect(await other.get(key)).toMatchObject({ payloads });
+    expect(await queue.size()).toBe(1);
+  },
+);
 
 test("a batch that had arrived when its process died is not moved twice", async () => {
   const { name, redis, old, begin, pull } = await newMovingQueue();

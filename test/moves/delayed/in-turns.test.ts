@@ -101,6 +101,17 @@ describe.each(all)("%s in turns", (_, script) => {
     expect(await run(queue.redis, countWaiting, queue.keys, {})).toBe(7);
   });
 
+  test("what a message has collected takes one turn", async () => {
+    const queue = await newMoves();
+    const collected = ["a", "b"].map((payload) => Buffer.from(payload));
+    const several = message("c", DUE, "", { lane: "x", collected });
+    await queue.seed({ ...delayed(several, ...inLane("y", 2)), flow: lanesOf({ ahead: "2" }) });
+    expect(await moveAt(queue, script, NOW)).toMatchObject({ moved: 2 });
+    const isList = await queue.redis.exists(queue.keys.ready);
+    expect(await readyIn(queue)).toEqual(isList === 1 ? ["a", "b", "c", "y0"] : ["c", "y0"]);
+    expect(await queue.redis.hlen(queue.keys.room)).toBe(1);
+  });
+
   test("within a lane the higher priority is first, then the earlier deadline", async () => {
     const queue = await newMoves();
     const urgent = inLane("u", 2, { priority: 10, from: DUE + 300 });

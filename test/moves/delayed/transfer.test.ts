@@ -132,6 +132,26 @@ describe.each([
     expect(await queue.snapshot()).toEqual(before);
   });
 
+  test("what a message has collected becomes elements of the LIST, in order, and it moves as one", async () => {
+    const queue = await newMoves();
+    const many = Array.from({ length: 6000 }, (_, i) => `payload ${i}`);
+    const collected = many.map((payload) => Buffer.from(payload));
+    const several = message("c", 1500, "key of c", { collected, deliverWithin: 1e13 });
+    // A field that looks like one, and is none.
+    const other = message("d", 1700, "key of d", { headers: { from: "\x0b" } });
+    await queue.seed({
+      timeouts: [a.delayed, several.delayed, other.delayed, b.delayed, far.delayed],
+      order: [a, several, other, b, far].map(element),
+      businessKeys: { "key of c": indexEntry(several) },
+    });
+    expect(await move(queue)).toMatchObject({ moved: 4, next: FAR });
+    expect(await queue.snapshot()).toMatchObject({
+      timeouts: [far.delayed],
+      ready: ["a", ...many, "c", "d", "b"],
+    });
+    expect(await queue.redis.exists(queue.keys.businessKeys)).toBe(0);
+  });
+
   test("moves no more than its limit, and makes no claim", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, b.delayed], order: [a, b].map(element) });

@@ -128,6 +128,32 @@ test("a retry that waits for its turn becomes due when it was, and messages go o
   expect(snapshot.retries).toBeUndefined();
 });
 
+test("what messages have collected becomes elements of the LIST, in order, however much it is", async () => {
+  const queue = await newMoves();
+  const many = Array.from({ length: 4000 }, (_, i) => `payload ${i}`);
+  const collected = many.map((payload) => Buffer.from(payload));
+  const failures = [{ attempt: 1, at: 1, reason: "busy" }];
+  const trailer = asText(packTrailer({ key: "k", collected, failures }));
+  await queue.seed({
+    stream: [entry("w"), { ...entry("x"), t: trailer }, { ...entry("y"), t: trailer }],
+  });
+  expect(await make(queue, "addresses", 3)).toMatchObject({ isPlain: true, moved: 3 });
+  expect(await queue.snapshot()).toEqual({
+    ready: ["w", ...many, "x", ...many, "y"],
+    channel: ["0"],
+  });
+});
+
+test("a field that is none of collected payloads is nothing", async () => {
+  const queue = await newMoves();
+  const trailer = asText(packTrailer({ key: "k", collected: [Buffer.from("payload")] }));
+  // The length of the field, and that of the payload, which does not fill it.
+  const broken = [trailer.slice(0, -1), trailer.replace("\x07\0\0\0payload", "\x06\0\0\0payload")];
+  await queue.seed({ stream: broken.map((t) => ({ ...entry("x"), t })) });
+  expect(await make(queue)).toMatchObject({ isPlain: true, moved: 2 });
+  expect(await queue.snapshot()).toMatchObject({ ready: ["x", "x"] });
+});
+
 test("nothing is done while a live consumer has messages in flight", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
