@@ -19,9 +19,9 @@ export interface DelayedMember {
   readonly member: Buffer;
 }
 
-/** A message as scripts return it that is in one of these places. */
+/** A message as scripts return it that is in one of these places; "waiting": it is due, and waits for its turn in a flow. */
 export interface DueMember extends DelayedMember {
-  readonly place: DuePlace;
+  readonly place: DuePlace | "waiting";
   /** The address of a retrying message, which keeps its id; its deadline is when it is due next. */
   readonly address: Buffer | undefined;
 }
@@ -49,7 +49,7 @@ for each row do
   local place, member, due, all = resolve(id, key)
   if place then
     if all then member = rare().asMember(all[1]) end
-    messages[#messages + 1] = place == "retrying" and place or "delayed"
+    messages[#messages + 1] = place
     messages[#messages + 1] = replied(due)
     messages[#messages + 1] = member
     messages[#messages + 1] = all and all[1].a or false
@@ -68,7 +68,7 @@ function asDueMembers(raw: RawReply | undefined): DueMember[] {
 
 /** The columns of a {@link DueMember}. */
 export const DUE = {
-  place: (raw: RawReply | undefined) => asText(raw) as DuePlace,
+  place: (raw: RawReply | undefined) => asText(raw) as DueMember["place"],
   deadline: asDeadline,
   member: asBuffer,
   address: orNothing(asBuffer),

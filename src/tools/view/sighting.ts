@@ -1,4 +1,4 @@
-import type { FailedAttempt, MessageHeaders, MessageId } from "../../index.ts";
+import type { FailedAttempt, MessageHeaders, MessageId, Stage } from "../../index.ts";
 import {
   LAST_DATE,
   consumerNames,
@@ -21,6 +21,8 @@ export const MESSAGE_STATES = PLACE_NAMES.filter(
 /** A message, and where it was seen. In a reliable queue each group can have it in another state. */
 export interface Sighting {
   readonly state: MessageState;
+  /** Whether it is delayed, is due, and waits for its turn in a flow. Known only where one message was looked for. */
+  readonly isWaiting: boolean;
   /** The queue's name. */
   readonly queue: string;
   /** The number of the partition; undefined in an ordinary queue, -1 while an ordinary queue is being partitioned. */
@@ -80,7 +82,7 @@ interface Member {
   readonly deadline: number;
   readonly member: Buffer;
   /** Defaults to delayed. */
-  readonly place?: MessageState;
+  readonly place?: "delayed" | "waiting" | "retrying";
 }
 
 /** The queue and partition of a sighting. */
@@ -99,7 +101,13 @@ export function sightDelayed(
   const { payload } = found;
   const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
   const id = ids.formatMessageId(deadline, found.id);
-  return sightMessage(origin, { ...found, id, deadline, trailer }, place);
+  const isWaiting = place === "waiting";
+  const seen = sightMessage(
+    origin,
+    { ...found, id, deadline, trailer },
+    isWaiting ? "delayed" : place,
+  );
+  return { ...seen, isWaiting };
 }
 
 /** Makes a sighting of a delayed message that a queue handle returned. */
@@ -155,6 +163,15 @@ export function sight(origin: Origin, content: Content): Sighting {
   };
 }
 
+/** The stage of a message, as `stage` and `revoke` of a reliable queue name it. */
+export function stageOf({ state, isWaiting, takenAt, attempts }: Sighting): Stage {
+  if (isWaiting) return "waiting";
+  if (state !== "in flight") return state;
+  if (takenAt !== undefined) return "running";
+  // What a consumer has not been handed yet waits behind a failed message, or for its own next attempt.
+  return attempts > 0 ? "retrying" : "ready";
+}
+
 function spotAt(partition: number | undefined, name: string): string {
   return `${partition ?? ""}:${name}`;
 }
@@ -175,6 +192,7 @@ export function isUnreadable({ reason, deadline, diedAt }: Sighting): boolean {
 
 /** The fields that a state does not have. */
 const ABSENT = {
+  isWaiting: false,
   group: undefined,
   readyAt: undefined,
   heldBackUntil: undefined,

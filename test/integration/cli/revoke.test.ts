@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cli } from "../../helpers/cli.ts";
-import { newLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
@@ -39,6 +39,55 @@ test("running lists what consumers have; revoke says what it will stop, and what
   await queue.offer("4", 60_000, { key: "order:4" });
   expect((await cli(["revoke", name, "order:4", "--yes", "--json"])).json).toMatchObject([
     { queue: name, revoked: "order:4", stage: "delayed", hasEnded: true },
+  ]);
+});
+
+test("get tells the stage of a message, as the queue does, and how to stop it", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name, { codec: "string" });
+  await queue.offer("1", 0, { key: "running" });
+  await queue.take();
+  await queue.flow.set({ rate: { limit: 1, per: 3_600_000 }, lane: {} });
+  await queue.offer("2", 0, { key: "passed", lane: "a" });
+  await queue.offer("3", 0, { key: "waiting", lane: "a" });
+  await eventually(async () => (await queue.stats()).waiting === 1);
+  const look = async (key: string) => {
+    const { json, code } = await cli(["get", name, key, "--json"]);
+    expect(code).toBe(0);
+    const [{ stage }] = json as [{ stage: string }];
+    expect((await queue.stage(key)).stage).toBe(stage);
+    const { stdout, stderr } = await cli(["get", name, key]);
+    return { stage, stdout, next: stderr };
+  };
+  const running = await look("running");
+  expect(running.stage).toBe("running");
+  expect(running.stdout).toMatch(/"running" is in flight .*\n(?:.*\n)*? +stage +running\n/);
+  expect(running.next).toContain(`To stop it: npx delayline revoke ${name}`);
+  const waiting = await look("waiting");
+  expect(waiting.stage).toBe("waiting");
+  expect(waiting.stdout).toMatch(/"waiting" is delayed .*\n(?:.*\n)*? +stage +waiting\n/);
+  expect(waiting.next).toContain(`flow ${name}`);
+  const ready = await look("passed");
+  expect(ready.stage).toBe("ready");
+  expect(ready.stdout).not.toContain("stage");
+  expect(ready.next).toContain(`To stop it: npx delayline revoke ${name}`);
+});
+
+test("what a strict queue holds back is retrying", async () => {
+  const name = uniqueName();
+  const settings = {
+    codec: "string",
+    partitions: 2,
+    exclusive: true,
+    strict: true,
+    retry: () => 3_600_000,
+  } as const;
+  const queue = newLineThatMayFail().getReliableQueue<string>(name, settings);
+  await queue.offer("1", 0, { key: "failed" });
+  queue.subscribe(() => Promise.reject(new Error("enough")));
+  await eventually(async () => (await queue.stage("failed")).stage === "retrying");
+  expect((await cli(["get", name, "failed", "--json"])).json).toMatchObject([
+    { state: "in flight", stage: "retrying", attempts: 1 },
   ]);
 });
 

@@ -2,7 +2,7 @@ import { droppedIn } from "../../view/activity.ts";
 import { handledIn, type HandledReport } from "../../view/handled.ts";
 import type { InspectedQueue } from "../../view/inspector.ts";
 import { locate, type Location } from "../../view/locate.ts";
-import type { MessageState } from "../../view/sighting.ts";
+import { stageOf, type MessageState } from "../../view/sighting.ts";
 import { networkTime, sleepForNetwork } from "../../../inside.ts";
 import { parseChoice, parseDuration, UsageError } from "../session/arguments.ts";
 import {
@@ -29,9 +29,10 @@ const WAITS: readonly string[] = [...STATE_WORDS, "gone"];
 export const get = defineCommand({
   usage: "get [queue] <id or key> [--wait <state>]",
   help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
-or dead, since when, and which consumer holds it; or who has handled it and when, if its
-consumers have keepHandled; or why it was dropped when it was due, if it was among the last
-1,000 that were. Searches all queues unless you name one.
+or dead, since when, which consumer holds it, and with which command to go on, such as revoke
+or cancel; or who has handled it and when, if its consumers have keepHandled; or why it was
+dropped when it was due, if it was among the last 1,000 that were. Searches all queues unless
+you name one. With --json its stage, too, as revoke names it: running, waiting and others.
 Ready messages of a plain queue cannot be found: they have neither id nor key.
 O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a
 reliable queue, in bounded steps.
@@ -225,7 +226,7 @@ async function print(
   const { output, isJson, commandLine } = session;
   for (const seen of sightings) {
     if (isJson) {
-      await output.json(sightingJson(seen, withPayload));
+      await output.json({ stage: stageOf(seen), ...sightingJson(seen, withPayload) });
       continue;
     }
     const head = `${quoted(wanted)} is ${seen.state} in queue ${quoted(name)}.`;

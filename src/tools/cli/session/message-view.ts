@@ -6,6 +6,7 @@ import {
   countBeforeRedrive,
   isUnreadable,
   MESSAGE_STATES,
+  stageOf,
   type MessageState,
   type Sighting,
 } from "../../view/sighting.ts";
@@ -57,7 +58,7 @@ function failureText(what: string, isBeforeRedrive: boolean, why: string): strin
 
 /** A message for JSON output, with its payload on request. */
 export function sightingJson(seen: Sighting, withPayload: boolean): object {
-  const { payload, trailer: _, ...others } = seen;
+  const { payload, trailer: _, isWaiting: __, ...others } = seen;
   return { ...others, ...conditionsOf(seen), ...(withPayload && payloadJson(payload)) };
 }
 
@@ -113,6 +114,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   const at = (instant: number) => `${formatInstant(instant)} (${formatDistance(instant, now)})`;
   const pairs: [name: string, value: string][] = [["id", id]];
   if (key !== undefined) pairs.push(["key", key]);
+  const stage = stageOf(seen);
+  if (stage !== state) pairs.push(["stage", stage]);
   pairs.push([DUE[state] ?? "was due", at(deadline)]);
   if (offeredAt !== undefined) pairs.push(["offered", at(offeredAt)]);
   if (lane !== undefined) pairs.push(["lane", lane]);
@@ -327,19 +330,22 @@ export function nextStep(
 
 /** Why, and then the words of the command; empty if there is nothing to do but wait. */
 function stepOf(seen: Sighting, { serverTime: now, waiting }: StepNumbers): readonly string[] {
-  const { state, queue, id, deadline, readyAt = Infinity } = seen;
+  const { state, isWaiting, queue, id, deadline, readyAt = Infinity } = seen;
   if (state === "dead") {
     return isUnreadable(seen)
       ? ["It is unreadable and cannot be redriven. To remove it", "dead", "remove", queue, id]
       : ["To deliver it again", "dead", "redrive", queue, id];
   }
   if (state === "delayed" || state === "retrying") {
-    if (deadline <= now && waiting > 0)
+    if (isWaiting || (deadline <= now && waiting > 0))
       return ["It is due, and messages wait for their turn. To see for which", "flow", queue];
     if (isOverdue(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
     return state === "retrying"
       ? ["To retry it now", "deliver-now", queue, id]
       : ["To cancel it (see also deliver-now and reschedule)", "cancel", queue, id];
   }
-  return now - readyAt < BOUNDS.backlog ? [] : ["To find out what holds it up", "doctor", queue];
+  const isLong = now - readyAt >= BOUNDS.backlog;
+  return isLong && state === "ready"
+    ? ["To find out what holds it up (see also revoke)", "doctor", queue]
+    : [`To stop it${isLong ? " (see also doctor)" : ""}`, "revoke", queue, id];
 }
