@@ -128,8 +128,10 @@ it("names each missing rule for keys and channels, and it is enough to allow tha
   // Whoever has an ordinary queue can do without these.
   const forPartitions = /^(?:~\{orders|~redisson\S*\{orders\/|&\S*\{orders\/)/;
   const needed = rules.filter((rule) => /^[~&]/.test(rule) && !forPartitions.test(rule));
-  expect(needed).toHaveLength(5);
+  expect(needed).toHaveLength(6);
   for (const missing of needed) {
+    // A plain queue needs no notices.
+    if (missing.startsWith("&delayline_notices")) continue;
     const url = await newUser(rules.filter((rule) => rule !== missing));
     const findings = await diagnosis({ redis: url, queues: ["orders"] });
     const access = findings.filter(({ check }) => check === "access");
@@ -168,3 +170,29 @@ it("without the keys of the partitions a plain queue works, its tools do not, an
   expect(inShort(findings)).toContain("warning access orders");
   expect(findings.find(({ check }) => check === "access")?.why).toContain("the command line");
 });
+
+it.each([
+  ["ordinary", {}],
+  ["partitioned", { partitions: 2 }],
+])(
+  "says that handlers hear late of a revoke where the user of an %s queue lacks its channel",
+  async (_, options) => {
+    const rules = await documentedRules("orders");
+    const [url, allowed] = [
+      await newUser(rules.filter((rule) => !rule.startsWith("&delayline_notices"))),
+      await newUser(rules),
+    ];
+    const queue = newLine({ redis: server.url }).getReliableQueue("orders", options);
+    await queue.offer(1, HOUR);
+    const accessOf = async (redis: string) =>
+      (await diagnosis({ redis })).filter(({ check }) => check === "access");
+    const [late, ...others] = await accessOf(url);
+    expect(others).toEqual([]);
+    expect(late).toMatchObject({ level: "warning", queue: "orders" });
+    expect(late?.what).toContain("channel for what was revoked");
+    expect(late?.what).toContain("&delayline_notices:{orders}");
+    expect(late?.why).toContain("hears of it seconds later");
+    expect(late?.repair).toContain("&delayline_notices:{orders}");
+    expect(await accessOf(allowed)).toEqual([]);
+  },
+);

@@ -449,6 +449,18 @@ it("reports movers that do not ask the conditions of messages", async () => {
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual([]);
 });
 
+it("sees the conditions of messages that wait for their turn", async () => {
+  const orders = newLine({ redis: server.url }).getDelayedQueue("orders");
+  await orders.flow.set({ rate: { limit: 1, per: 3_600_000 }, lane: {} });
+  await orders.offer("a", 0, { lane: "a" });
+  await orders.offer("b", 0, { lane: "a", deliverWithin: 3_600_000 });
+  await eventually(async () => (await orders.stats()).waiting === 1);
+  const redis = newRedis(server.url);
+  expect(await redis.zcard(keys.timeouts)).toBe(0);
+  await redis.set(keys.mover, "0b6f1a52-7e0e-4c3d-9a5e-5f0f3f1f8f0e", "EX", 3600);
+  expect(inShort(await diagnosis({ redis: server.url }))).toContain("warning unasked orders");
+});
+
 it("reports movers that do not keep the rate of a queue", async () => {
   const line = newLine({ redis: server.url });
   const orders = line.getDelayedQueue("orders");

@@ -85,6 +85,7 @@ function* checkNames(access: AccessReport, setUser: (rules: string) => string): 
 const WHAT: Readonly<Record<Closed["of"], string>> = {
   keys: "keys",
   channel: "channel",
+  notices: "channel for what was revoked",
   "partition keys": "keys of the partitions",
   "partition channels": "channels of the partitions",
   "partition notices": "channel for changes of the partitions",
@@ -115,6 +116,11 @@ const CLOSED: readonly {
     why: "offers and consumers work; but line.stats, the command line, the dashboard and metrics ask there whether the queue has partitions, and are refused (NOPERM)",
   },
   { of: "partition channels", level: "error", why: OFFERS_REFUSED },
+  {
+    of: "notices",
+    level: "warning",
+    why: "revoke works; but a handler whose message is revoked hears of it seconds later, with its next sign of life",
+  },
   {
     of: "partition notices",
     level: "warning",

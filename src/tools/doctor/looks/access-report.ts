@@ -24,13 +24,15 @@ export interface TriedQueue {
   readonly name: string;
   /** How many partitions it has; 0 for an ordinary queue. */
   readonly partitions: number;
+  readonly isReliable: boolean;
 }
 
 /** A rule for keys or channels of a queue that its user lacks. */
 export interface Closed {
   readonly queue: string;
   /** What the rule is for: the keys or the channels of the queue, or of its partitions. */
-  readonly of: "keys" | "channel" | "partition keys" | "partition channels" | "partition notices";
+  readonly of:
+    "keys" | "channel" | "notices" | "partition keys" | "partition channels" | "partition notices";
   readonly isPartitioned: boolean;
   /** As ACL SETUSER takes it, with the `keyPrefix`: `~delayline_*:{orders}`. */
   readonly rule: string;
@@ -145,9 +147,10 @@ async function findClosed(
   keyPrefix: string,
 ): Promise<Closed[]> {
   const closed: Closed[] = [];
-  for (const { name: queue, partitions } of queues.slice(0, SOME)) {
+  for (const { name: queue, partitions, isReliable } of queues.slice(0, SOME)) {
     const isPartitioned = partitions > 0;
     for (const { of, rule, names } of rulesFor(queue, isPartitioned, keyPrefix)) {
+      if (of === "notices" && !isReliable) continue;
       const isKey = rule.startsWith("~");
       const refusals = await Promise.all(
         names.map((name) =>
@@ -190,12 +193,17 @@ export function rulesFor(queue: string, isPartitioned: boolean, keyPrefix: strin
   };
   const { partitions } = layout.queueKeys(first);
   const tagged = glob(tagOf(queue));
-  const own = [...keys("keys", queue, glob(queue), tagged), channelRule("channel", queue, tagged)];
+  const own = [
+    ...keys("keys", queue, glob(queue), tagged),
+    channelRule("channel", queue, tagged),
+    noticesRule(queue, tagged),
+  ];
   if (!isPartitioned) return [...own, key("partition keys", `delayline_*:${every}`, [partitions])];
   return [
     ...own,
     ...keys("partition keys", first, every, every),
     channelRule("partition channels", first, every),
+    noticesRule(first, every),
     {
       of: "partition notices",
       rule: `&delayline_partitions:${every}:notice`,
@@ -210,6 +218,12 @@ function channelRule(of: Closed["of"], name: string, tagged: string): Rule {
     rule: `&redisson_delay_queue_channel:${tagged}`,
     names: [layout.queueKeys(name).channel],
   };
+}
+
+/** The channel on which consumers hear of revoked messages. */
+function noticesRule(name: string, tagged: string): Rule {
+  const names = [layout.queueKeys(name).notices];
+  return { of: "notices", rule: `&delayline_notices:${tagged}`, names };
 }
 
 /** What follows the prefix in the names of a queue's keys: its name, with a tag around it unless it has one. */

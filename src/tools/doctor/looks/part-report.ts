@@ -45,7 +45,10 @@ export interface PartReport {
    */
   readonly remembersOnlySince: number | undefined;
   readonly groups: readonly GroupReport[];
-  /** Whether messages were dropped because of a condition, or one of the next to be due has any. */
+  /**
+   * Whether messages were dropped because of a condition, or one of the next to be due has any, or one of some that wait for
+   * their turn.
+   */
   readonly hasConditions: boolean;
   /** Whether the task that moved last asks no conditions: it is of an older release. */
   readonly isMovedUnasked: boolean;
@@ -164,7 +167,7 @@ export async function readPart(
     dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
     remembersOnlySince: isWrong(keys.handled) ? undefined : await readFull(site, keys.handled),
     groups: isWrong(stream) ? [] : await readGroups(site, stream),
-    hasConditions: !isWrong(timeouts) && (await hasConditions(site, keys)),
+    hasConditions: !isWrong(timeouts) && !isWrong(keys.room) && (await hasConditions(site, keys)),
     isMovedUnasked: mover !== null && !mover.startsWith(LIMITS.asks),
     hasFlow: (await site.ask((redis) => redis.exists(keys.flow))) > 0,
     isMovedUnpaced: mover !== null && !mover.startsWith(LIMITS.paces),
@@ -175,11 +178,14 @@ export async function readPart(
 
 async function hasConditions(
   site: Site,
-  { dropped, timeouts }: layout.QueueKeys,
+  { dropped, timeouts, room }: layout.QueueKeys,
 ): Promise<boolean> {
   if (await site.ask((redis) => redis.exists(dropped))) return true;
   const next = await site.ask((redis) => redis.zrangeBuffer(timeouts, "0", String(NEXT - 1)));
-  return next.some((member) => {
+  const [, waiting] = await site.ask((redis) => redis.hscanBuffer(room, "0", "COUNT", NEXT));
+  // Each is an id, and the deadline in front of a member.
+  const members = waiting.filter((_, i) => i % 2 === 1).map((value) => value.subarray(8));
+  return [...next, ...members].some((member) => {
     const { onlyIf, deliverWithin } = ids.unpackMember(member) ?? {};
     return onlyIf !== undefined || deliverWithin !== undefined;
   });
