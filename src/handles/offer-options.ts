@@ -198,6 +198,11 @@ export function checkNext(
       `${name}.onDuplicate cannot be used: a key that another message holds is left to that one`,
     );
   }
+  if (rule.once !== undefined) {
+    throw new TypeError(
+      `${name}.once cannot be used: what follows a message is not looked for among those that are ready, running or handled`,
+    );
+  }
   const checked = offerRule(rule, queue);
   if (maxWait !== undefined) {
     if (checked.key === undefined) throw new TypeError("maxWait needs a key");

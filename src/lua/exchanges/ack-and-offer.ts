@@ -1,5 +1,5 @@
 import { offerKeyed } from "../delayed/offer-keyed.ts";
-import { ack, ackAndNote } from "../reliable/deliveries.ts";
+import { ack, ackAndNote, ackOnce } from "../reliable/deliveries.ts";
 import { inFlightFor } from "../places/in-flight.ts";
 import { mayFinish } from "../places/settle.ts";
 import { asRow } from "../reply.ts";
@@ -88,8 +88,10 @@ export function rowsAsArgs(
 export const ackAndOffer = {
   ack: andOffer(ack, intoQueue()),
   ackAndNote: andOffer(ackAndNote, intoQueue()),
+  ackOnce: andOffer(ackOnce, intoQueue()),
 };
 export const ackAndOfferIntoPartition = {
   ack: andOffer(ack, intoPartition(), "ack-and-offer-into-partition"),
   ackAndNote: andOffer(ackAndNote, intoPartition(), "ack-and-note-and-offer-into-partition"),
+  ackOnce: andOffer(ackOnce, intoPartition(), "ack-once-and-offer-into-partition"),
 };

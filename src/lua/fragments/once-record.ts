@@ -24,19 +24,24 @@ export const LOOK_AFTER = 3_600_000;
 /** The bytes of a record in front of the entries. */
 export const RECORD_BYTES = 40;
 
-/**
- * `entriesIn(record)`: the entries in a record, by group; none in foreign bytes.
- * `noteOnce(entry, id)`: notes that an entry was appended for the message of a trailer that begins with tag 10. If Redis
- * refuses, the key is free until the message is handled.
- */
-export const noteOnce = defineFragment({
-  keys: ["once", "onceEnds"],
-  needs: [readTrailer],
+/** `entriesIn(record)`: the entries in a record, by group; none in foreign bytes. */
+export const entriesInRecord = defineFragment({
   lua: /* lua */ `
 local function entriesIn(record)
   local isRead, found = pcall(cmsgpack.unpack, record:sub(${RECORD_BYTES + 1}))
   return isRead and type(found) == "table" and found or {}
 end
+`,
+});
+
+/**
+ * `noteOnce(entry, id)`: notes that an entry was appended for the message of a trailer that begins with tag 10. If Redis
+ * refuses, the key is free until the message is handled.
+ */
+export const noteOnce = defineFragment({
+  keys: ["once", "onceEnds"],
+  needs: [entriesInRecord, readTrailer],
+  lua: /* lua */ `
 local function noteOnce(entry, id)
   local trailer, key = entry.t, readTrailer(entry.t)
   if not key or trailer:sub(4, 7) ~= "\\8\\0\\0\\0" or #entry.a ~= 24 then return end

@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { KNOWN_FOR, LOOK_AFTER, noteOnce, RECORD_BYTES } from "../fragments/once-record.ts";
+import { entriesInRecord, KNOWN_FOR, LOOK_AFTER, RECORD_BYTES } from "../fragments/once-record.ts";
 import { groupsOf } from "../fragments/stream-info.ts";
 import { readTrailer } from "../fragments/trailer.ts";
 import { claims } from "./claims.ts";
@@ -17,7 +17,7 @@ export type OnceStage = "delayed" | "waiting" | "retrying" | "ready" | "running"
  */
 export const onceRecord = defineFragment({
   keys: ["once"],
-  needs: [claims, groupsOf, noteOnce, readEntry, retriesOf],
+  needs: [claims, entriesInRecord, groupsOf, readEntry, retriesOf],
   lua: /* lua */ `
 local function recordOf(key)
   local record = redis.call("HGET", once, key)
@@ -51,16 +51,16 @@ end
  * for longer. Nil if the record has nothing to say. `now`: epoch ms.
  */
 export const onceHolder = defineFragment({
-  needs: [onceRecord],
+  rarely: [onceRecord],
   lua: /* lua */ `
 local function onceHolder(key, now)
-  local record = recordOf(key)
+  local record = rare().recordOf(key)
   if not record then return nil end
-  local address, place = record:sub(17, ${RECORD_BYTES}), placeIn(record)
+  local address, place = record:sub(17, ${RECORD_BYTES}), rare().placeIn(record)
   if place then return place, address, nil, true end
   local at, keepFor = struct.unpack("<I8I8", record)
   -- An instant that is far ahead is foreign.
-  if now >= endOf(record) or at > now + ${LOOK_AFTER} then return nil end
+  if now >= rare().endOf(record) or at > now + ${LOOK_AFTER} then return nil end
   return "handled", address, at, now < at + keepFor
 end
 `,

@@ -203,14 +203,18 @@ export class Settlements {
     const doing = "acknowledge and offer in";
     let settled: readonly boolean[];
     let put: PutReply | undefined;
-    if (this.#keepFor === 0) {
+    const isAnyOnce = isOnceIn(requests);
+    if (this.#keepFor === 0 && !isAnyOnce) {
       const acks = requests.map(({ entry, own }) => ({ entry, own }));
       const args = { ...this.#args, ...rowsAsArgs(ack, acks), ...putArgs(ground) };
       ({ settled, put } = await this.#queue.change(doing, forms.ack, args, more));
     } else {
       const { args: noting, rows: notes } = this.#noteAll(requests);
-      const args = { ...noting, ...rowsAsArgs(ackAndNote, notes), ...putArgs(ground) };
-      const reply = await this.#queue.change(doing, forms.ackAndNote, args, more);
+      const [script, form] = isAnyOnce
+        ? ([ackOnce, forms.ackOnce] as const)
+        : ([ackAndNote, forms.ackAndNote] as const);
+      const args = { ...noting, ...rowsAsArgs(script, notes), ...putArgs(ground) };
+      const reply = await this.#queue.change(doing, form, args, more);
       settled = this.#settledOf(reply.settled);
       ({ put } = reply);
     }
@@ -225,7 +229,7 @@ export class Settlements {
   /** Acknowledges. */
   async #acknowledge(requests: readonly AckRow[]): Promise<readonly boolean[]> {
     const doing = "acknowledge in";
-    const isAnyOnce = requests.some(({ held }) => held !== undefined && isOnce(held.entry.trailer));
+    const isAnyOnce = isOnceIn(requests);
     if (this.#keepFor === 0 && !isAnyOnce) {
       return await this.#queue.change(doing, ack, this.#args, { rows: requests });
     }
@@ -500,6 +504,11 @@ interface Acknowledgement extends Settlement, AckRow {}
 interface Following extends Settlement, Required<AckRow> {
   readonly landings: readonly Landing[];
   readonly ground: Ground;
+}
+
+/** Whether a message that was offered with `once` is among those that are acknowledged. */
+function isOnceIn(requests: readonly AckRow[]): boolean {
+  return requests.some(({ held }) => held !== undefined && isOnce(held.entry.trailer));
 }
 
 /** The columns of a note that a delivery was handled, `now` on the server's clock (epoch ms). */

@@ -5,12 +5,21 @@ import {
   rowsAsArgs,
 } from "../../../src/lua/exchanges/ack-and-offer.ts";
 import { asTarget } from "../../../src/lua/exchanges/putting.ts";
-import { ack, ackAndNote } from "../../../src/lua/reliable/deliveries.ts";
+import { ack, ackAndNote, ackOnce } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
-import { asAddress, bytes, indexEntry, message, type Message } from "../../helpers/moves.ts";
+import {
+  asAddress,
+  bytes,
+  indexEntry,
+  message,
+  onceRecord,
+  type Message,
+} from "../../helpers/moves.ts";
 import { newRedis } from "../../helpers/redis.ts";
+import { scriptAt } from "../../helpers/script-at.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";
 
+const NOW = 1_900_000_000_000;
 const FAR = 5_000_000_000_000;
 const [n, o] = [message("n", FAR, "key n"), message("o", FAR + 1)];
 
@@ -127,6 +136,42 @@ test("what was handled is noted, if the script does", async () => {
   ]);
   expect(reply).toEqual({ settled: { settled: [true], refusal: undefined }, put: put(o) });
   expect(await redis.xlen(keys.handled)).toBe(1);
+});
+
+test.each([
+  { kind: "an ordinary queue", form: ackAndOffer.ackOnce, toFact: "" },
+  { kind: "a partition", form: ackAndOfferIntoPartition.ackOnce, toFact: "3:4:4:stable:1" },
+])("the end of what was offered with once is noted, into $kind", async ({ form, toFact }) => {
+  const queue = await newStreams("g");
+  await queue.seed({ partitions: "3:4:4:stable:1" });
+  await queue.add("a", "b", "c");
+  const [a = "", b = "", c = ""] = await queue.deliver("g", "c");
+  const { redis, keys } = queue;
+  await redis.xack(keys.stream, "g", c);
+  const ended = message("e", 1000, "key e", { once: 0 });
+  const end = { key: ended.key, address: bytes(ended.address), keepKey: 5000 };
+  const note = { own: 0, attempt: 1, took: "" };
+  const ends = rowsAsArgs(ackOnce, [
+    { entry: a, ...note, ...end },
+    { entry: b, ...note, address: "", key: "k", keepKey: "" },
+    // It is no longer in flight.
+    { entry: c, ...note, ...end, key: "key c" },
+  ]);
+  const more = { process: "host/1", keepFor: 0, toChannel: keys.channel, toElements: "addresses" };
+  const args = { group: "g", consumer: "c", heldCount: 3, ...more, ...ends, toFact };
+  const into = { ...args, toPartition: 0 };
+  const reply = await run(redis, scriptAt(NOW, form), { ...keys, ...asTarget(keys) }, into, [
+    next(a, n),
+    next(c, o),
+  ]);
+  expect(reply).toEqual({
+    settled: { settled: [true, true, false], refusal: undefined },
+    put: put(n),
+  });
+  const after = await queue.snapshot();
+  expect(after.once).toEqual({ [ended.key]: onceRecord(ended, { at: NOW, keepFor: 5000 }) });
+  expect(after.onceEnds).toEqual([[ended.key, NOW + 60_000]]);
+  expect(await redis.exists(keys.handled)).toBe(0);
 });
 
 test("if Redis refuses an offer, nothing is acknowledged", async () => {

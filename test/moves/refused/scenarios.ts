@@ -1668,6 +1668,11 @@ const notesOf = (ids: readonly string[]) => {
   const rows = ids.map((entry, i) => ({ entry, own: i === 1 ? 1 : 0, ...note }));
   return { process: "host/1", keepFor: 60_000, ...rowsAsArgs(ackAndNote, rows) };
 };
+const endsOf = (ids: readonly string[]) => {
+  const note = { address: bytes(a.address), key: "k", attempt: 1, took: "", keepKey: 1000 };
+  const rows = ids.map((entry, i) => ({ entry, own: i === 1 ? 1 : 0, ...note }));
+  return { process: "host/1", keepFor: 60_000, ...rowsAsArgs(ackOnce, rows) };
+};
 const follows = (more: (ids: readonly string[]) => Call["args"]): Scenario["seed"] => {
   return async (queue) => {
     await queue.seed({ ...delayedState("addresses", far), partitions: FACT });
@@ -1733,6 +1738,13 @@ const exchanges: Scenario[] = [
       script: forms.ackAndNote,
       seed: follows(notesOf),
       rules: ["dead", "finished", "handled"],
+      partly: NEITHER_TAKEN_BACK,
+      isTold: true,
+    },
+    {
+      script: forms.ackOnce,
+      seed: follows(endsOf),
+      rules: ["dead", "finished", "handled", "once"],
       partly: NEITHER_TAKEN_BACK,
       isTold: true,
     },
