@@ -63,7 +63,7 @@ function headline(results: readonly Result[]): string {
     `${results.length} runs (${daysOf(results)}, ${unique(results.map(({ commit }) => commit)).join(", ")}), ${count(attacks)} kinds of attack, ${count(strikes)} strikes, ` +
     `${count(messages)} messages: ${count(lost)} lost, ${count(twice)} delivered twice, ` +
     `${count(early)} early, ${count(unwanted)} against their condition, ` +
-    `${count(disordered)} out of order that should not have been.`
+    `${count(disordered)} out of the order that is promised.`
   );
 }
 

@@ -64,7 +64,7 @@ export let stepOf: <T, Headers extends MessageHeaders, Result>(
   how: { readonly isMany?: boolean; readonly id?: MessageId; readonly call?: Call | undefined },
 ) => Promise<Result>;
 
-/** Options of {@link DelayedHandle.cancel} that offer a message in the same step. */
+/** Options of `cancel` that offer a message in the same step. */
 export interface CancelOptions<
   T,
   Headers extends MessageHeaders = MessageHeaders,
