@@ -260,11 +260,11 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
       await returned;
     } catch (error) {
       done(delivered);
-      if (limited?.end() === true) return await reportUnlessTheirs(delivered, error, input, host);
+      if (limited?.onEnded() === true) return await reportUnlessTheirs(delivered, error, input, host);
       counters.handlerEnded(startedAt);
       return await settleFailed(delivered, error, input, closing, host);
     }
-    const wasGivenUp = limited?.end() === true;
+    const wasGivenUp = limited?.onEnded() === true;
     if (wasGivenUp) done(delivered);
     return wasGivenUp ? undefined : await succeeded(delivered, startedAt);
   };

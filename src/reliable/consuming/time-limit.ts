@@ -78,7 +78,7 @@ export class LimitedCall {
   }
 
   /** The handler has ended. Returns whether it was given up before. */
-  end(): boolean {
+  onEnded(): boolean {
     this.#timer.clear();
     if (this.#mode === "stuck") return true;
     this.#mode = "ended";
