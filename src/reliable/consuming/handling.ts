@@ -260,7 +260,8 @@ export function handlingBy<T, Input>(host: HandlingHost<T, Input>) {
       await returned;
     } catch (error) {
       done(delivered);
-      if (limited?.onEnded() === true) return await reportUnlessTheirs(delivered, error, input, host);
+      if (limited?.onEnded() === true)
+        return await reportUnlessTheirs(delivered, error, input, host);
       counters.handlerEnded(startedAt);
       return await settleFailed(delivered, error, input, closing, host);
     }

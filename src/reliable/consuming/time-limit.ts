@@ -27,7 +27,7 @@ export interface TimeLimit {
 export function checkTimeLimit({ timeLimit, grace }: TimeLimitOptions): TimeLimit | undefined {
   if (grace !== undefined) checkDuration("grace", grace);
   if (timeLimit === undefined) {
-    if (grace !== undefined) throw new TypeError("grace needs a timeLimit");
+    if (grace !== undefined) throw new TypeError("grace must come with a timeLimit");
     return undefined;
   }
   checkDuration("timeLimit", timeLimit, { endless: "leave it out" });

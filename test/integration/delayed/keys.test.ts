@@ -427,7 +427,10 @@ it("refuses illegal keys and options, and sends nothing", async () => {
     [{ key: id }, /must not look like a message id/],
     [{ onDuplicate: "replace" }, /onDuplicate needs a key/],
     [{ maxWait: 5 }, /maxWait needs a key/],
-    [{ key: "k", maxWait: 5 }, /maxWait goes with onDuplicate "replace", got "ignore"/],
+    [
+      { key: "k", maxWait: 5 },
+      /maxWait goes with onDuplicate "replace" or "collect", got "ignore"/,
+    ],
     [{ key: "k", onDuplicate: "replace", maxWait: -5 }, /maxWait must be between 0/],
     [{ key: "k", onDuplicate: "drop" as never }, /got "drop"/],
   ];

@@ -63,7 +63,7 @@ describe.each([
   }
   /** What a sweep also returns. Elements of addresses stay behind, and are dead. */
   const untidy = (found: { order: boolean; businessKeys: boolean }) =>
-    name === "sweep" ? { untidy: found } : { untidy: undefined };
+    name === "sweep" ? { untidy: { ...found, once: false } } : { untidy: undefined };
   const tidy = untidy({ order: false, businessKeys: false });
   const dead = untidy({ order: !isExact, businessKeys: false });
   /** What a sweep also leaves, if the LIST holds messages. */

@@ -160,11 +160,11 @@ test("tidying keeps the keys of retries, and drops those that point to nothing",
   await queue.seed({ groups: ["g"], order: [gone.address], businessKeys, ...retrying(FAR, "g") });
   const task = { mark: 0, limit: 100, grace: 0, claim: 0, task: "me", known: 0, makes: 1 };
   const look = async () => (await run(queue.redis, sweep.stream, queue.keys, task)).untidy;
-  expect(await look()).toEqual({ order: true, businessKeys: true });
+  expect(await look()).toEqual({ order: true, businessKeys: true, once: false });
   await run(queue.redis, tidyAddresses, queue.keys, { step: 10, thorough: 0 });
-  expect(await look()).toEqual({ order: false, businessKeys: true });
+  expect(await look()).toEqual({ order: false, businessKeys: true, once: false });
   await run(queue.redis, tidyBusinessKeys, queue.keys, { cursor: "0", step: 100 });
-  expect(await look()).toEqual({ order: false, businessKeys: false });
+  expect(await look()).toEqual({ order: false, businessKeys: false, once: false });
   expect((await queue.snapshot()).businessKeys).toEqual({ k: indexEntry(one) });
   await run(queue.redis, clearRetries, queue.keys, {});
   expect(await queue.snapshot()).toEqual({ groups: ["g"] });
