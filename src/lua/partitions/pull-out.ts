@@ -343,7 +343,7 @@ if #found == 0 then return { 0, "", 0, 0 } end
 local now, rows = clock() / 1000, {}
 for i, record in ipairs(redis.call("HMGET", once, unpack(found))) do
   local isWhole = record and #record >= ${RECORD_BYTES}
-  local at, keepFor = struct.unpack("<I8I8", isWhole and record or string.rep("\0", 16))
+  local at, keepFor = struct.unpack("<I8I8", isWhole and record or string.rep("\\0", 16))
   if at > 0 and now < at + math.max(keepFor, ${KNOWN_FOR}) then
     local to = destinationOf(record:sub(17, ${RECORD_BYTES}))
     if to ~= tonumber(own) then rows[#rows + 1] = packRow(to, "once", "", found[i], record:sub(1, ${RECORD_BYTES})) end

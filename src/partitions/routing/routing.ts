@@ -7,7 +7,6 @@ import {
   activeOf,
   destinationOf,
   formatFact,
-  leavingOf,
   ORDINARY,
   sourcesOf,
   type Fact,
@@ -129,8 +128,9 @@ export class Routing {
     const found = await Promise.all(
       others.map((partition) => look(this.#parts.at(partition), guarded(call, fact))),
     );
-    const leaving = this.isLeavingOrdinary ? [ORDINARY, ...leavingOf(fact)] : leavingOf(fact);
-    const sources = [...new Set(leaving)].filter((partition) => partition !== home);
+    // Whoever looks for a message in all partitions migrates it out of any of them, and not only out of those that are left.
+    const sources =
+      fact.state === "stable" ? others.filter((partition) => partition === ORDINARY) : others;
     await Promise.all(sources.map((source) => this.migration.finish(fact, source, call)));
     return found.filter((one) => one !== undefined);
   }
