@@ -248,6 +248,26 @@ export const BROUGHT: readonly Brought[] = [
     option: "payload",
     wayOut: "the payload is the first argument of offer",
   },
+  {
+    names:
+      words(`terminate kill cancelJob removeJob jobCancel cancelProcessing cancelRunning abortRunning removeRunning
+      stopRunning`),
+    wayOut:
+      "revoke of a reliable queue stops a message wherever it is, and aborts the signal of its handler",
+  },
+  {
+    names: words("discard noRetry unrecoverable"),
+    wayOut:
+      "reject of a delivery makes it a dead letter at once; revoke of a reliable queue stops a message wherever it is",
+  },
+  {
+    names: words("obliterate drain purge"),
+    wayOut: "clear of a queue removes all its messages",
+  },
+  {
+    names: words("onCancel onCancelled onCanceled onAbort onAborted onRevoked"),
+    wayOut: "the signal of a delivery is aborted when its message is revoked",
+  },
   { names: words("force"), option: "handlerTimeout", wayOut: "leave it out" },
   {
     names: words("logger log debug"),

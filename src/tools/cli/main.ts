@@ -68,10 +68,23 @@ async function help(argv: readonly string[], at: number, io: Io): Promise<ExitCo
   return isAsked ? EXIT.done : EXIT.usage;
 }
 
+/** Words of other tools for what commands do, and what to write instead. */
+const BROUGHT: readonly (readonly [names: string, write: string])[] = [
+  ["abort kill stop terminate discard canceljob removejob jobcancel cancelprocessing", "revoke"],
+  ["remove delete del rm drop", "cancel, or revoke for what is ready or runs"],
+  ["obliterate drain purge empty clear flush", "cancel --prefix"],
+  ["promote trigger runnow", "deliver-now"],
+  ["retry redrive requeue", "dead redrive"],
+  ["ps active inflight", "running"],
+  ["find show inspect locate where", "get"],
+];
+
 /** @throws {UsageError} if there is no such command. */
 async function load(word: string): Promise<Command> {
   if (Object.hasOwn(COMMANDS, word)) return await COMMANDS[word as CommandName].load();
-  const near = suggest(word, [...Object.keys(COMMANDS), "help"]);
+  const squeezed = word.replaceAll(/[-_]/g, "").toLowerCase();
+  const [, brought] = BROUGHT.find(([names]) => names.split(" ").includes(squeezed)) ?? [];
+  const near = brought ?? suggest(word, [...Object.keys(COMMANDS), "help"]);
   throw new UsageError(
     `there is no command ${JSON.stringify(word)}${near === undefined ? "; run delayline help" : `; did you mean ${near}?`}`,
   );

@@ -1716,6 +1716,46 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     (its) => its.line.setPartitions("p", 8, { force: true } as never),
     ["setPartitions option", "must be one of onProgress", 'got "force"', "leave it out"],
   ],
+  [
+    "terminate, as in Celery",
+    (its) => its.reliable.revoke("k", { terminate: true } as never),
+    [
+      "revoke option",
+      "must be one of reason",
+      'got "terminate"',
+      "aborts the signal of its handler",
+    ],
+  ],
+  [
+    "cancelRunning of cancel",
+    (its) => its.reliable.cancel("k", { cancelRunning: true } as never),
+    ["option", "must be", 'got "cancelRunning"', "revoke of a reliable queue stops a message"],
+  ],
+  [
+    "discard, as in BullMQ",
+    (its) => its.delivery.nack({ discard: true } as never),
+    [
+      "nack option",
+      "must be one of",
+      'got "discard"',
+      "reject of a delivery makes it a dead letter",
+    ],
+  ],
+  [
+    "obliterate, as in BullMQ",
+    (its) => its.reliable.clear({ obliterate: true } as never),
+    ["option", "must be", 'got "obliterate"', "clear of a queue removes all its messages"],
+  ],
+  [
+    "onCancelled of subscribe",
+    (its) => its.reliable.subscribe(() => {}, { onCancelled: () => {} } as never),
+    [
+      "subscribe option",
+      "must be one of",
+      'got "onCancelled"',
+      "the signal of a delivery is aborted",
+    ],
+  ],
   ["use after close", async (its) => await its.closed.offer("x", 5), ["queue", "is closed", ""]],
   // Dashboard, Prometheus, NestJS, codecs of Redisson.
   [
@@ -1802,6 +1842,21 @@ export const REFUSED: readonly (readonly [mistake: string, call: Call, says: Say
     "a misspelt command",
     "cancle q k",
     ["there is no command", "", '"cancle"', "did you mean cancel?"],
+  ],
+  [
+    "cancel-job, as in BullMQ",
+    "cancel-job q k",
+    ["there is no command", "", '"cancel-job"', "did you mean revoke?"],
+  ],
+  [
+    "remove, as in many tools",
+    "remove q k",
+    ["there is no command", "", '"remove"', "did you mean cancel, or revoke for what is ready"],
+  ],
+  [
+    "stop, which is near top",
+    "stop q k",
+    ["there is no command", "", '"stop"', "did you mean revoke?"],
   ],
   [
     "a misspelt option of the command line",

@@ -108,7 +108,7 @@ export class Session implements AsyncDisposable {
     const near = suggest(name, names);
     const advice =
       near === undefined
-        ? "it may be in another database or under another key prefix"
+        ? "it may be in another database or under another key prefix, or plain, empty and open nowhere"
         : `did you mean ${quoted(near)}?`;
     throw new UsageError(`there is no queue ${quoted(name)}; ${advice}`);
   }
