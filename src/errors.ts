@@ -2,8 +2,8 @@
  * Delayline's errors. Every one extends {@link DelaylineError} and carries a stable `code`.
  *
  * No error reveals a payload or a password, however it is printed: through `message`, `cause`, `util.inspect` or
- * `JSON.stringify`. ioredis's errors carry the arguments of the failed command, and so the payload: they are never
- * passed on unchanged.
+ * `JSON.stringify`. ioredis's errors carry the arguments of the failed command, including the payload, so they are
+ * never passed on unchanged.
  */
 import { isBranded } from "./codecs/brand.ts";
 import { causeOf } from "./cause.ts";
@@ -88,7 +88,8 @@ export class ClosedError extends DelaylineError {
 /**
  * The codec could not encode a payload. Nothing was sent. `cause` is the codec's error.
  *
- * The message names the path of a value that contains itself, and what the built-in codecs refused, but never a value.
+ * The message names the path of a value that contains itself, and the kind of value that a built-in codec refused, but
+ * never the value.
  */
 export class EncodeError extends DelaylineError {
   static override readonly name: string = "EncodeError";
@@ -108,8 +109,8 @@ export class EncodeError extends DelaylineError {
  * queue's quarantine, or in a dead letter of a reliable queue. If it could not be put into the quarantine, the message
  * of the error says so, and only `bytes` holds it. If it was only read (`get`, `peek`), it stays where it is.
  *
- * Built-in codecs report what is wrong. Of a custom codec's error only the name is kept, since decoders quote what
- * they read.
+ * Built-in codecs report what is wrong. From a custom codec's error only the name is kept, since decoders quote their
+ * input.
  */
 export class DecodeError extends DelaylineError {
   static override readonly name: string = "DecodeError";
@@ -158,8 +159,7 @@ export class PayloadTooLargeError extends DelaylineError {
 }
 
 /**
- * A Redis command failed: the server refused it, or its reply never came. Where the cause is known, the message ends with
- * the way out.
+ * A Redis command failed: the server refused it, or its reply never came. If the cause is known, the message ends with a remedy.
  */
 export class RedisError extends DelaylineError {
   static override readonly name: string = "RedisError";
@@ -173,9 +173,9 @@ export class RedisError extends DelaylineError {
   readonly reply: string | undefined;
 
   /**
-   * The effect that the call may have had in Redis. `"none"`: Redis refused it, or it was never sent; an offer is not
-   * stored. `"unknown"`: it was sent, but no reply came, or Redis refused it half-way, or refused a second copy of it that
-   * was sent when the connection was lost; it may be done, in part or as a whole.
+   * The effect that the call may have had in Redis. `"none"`: Redis refused it, or it was never sent; an offer is not stored.
+   * `"unknown"`: it was sent, but no reply came, or Redis refused it half-way, or refused a second copy that was sent after a lost
+   * connection; it may be done in part or in full.
    */
   readonly effect: "none" | "unknown";
 
@@ -223,7 +223,7 @@ export class OfferManyError<Result = unknown> extends DelaylineError {
 }
 
 /**
- * Due messages with an unknown layout were moved to the quarantine, where they do not hold up the others.
+ * Due messages with an unknown layout were moved to the quarantine, so that they do not hold up the others.
  *
  * Their bytes are in the LIST `delayline_unreadable:{queue}`; see `quarantine` of the queue's handles.
  */
@@ -245,7 +245,7 @@ export class QuarantineError extends DelaylineError {
 
 /**
  * A user's function failed: a handler given to `subscribe`, its `onError`, or the `retry` of a reliable queue. `cause`
- * is what it threw.
+ * is the error that it threw.
  *
  * A plain queue's message has left Redis before its handler is called: it is handled at most once. A reliable
  * queue's message is retried.
@@ -281,10 +281,10 @@ export class LeftRunningError extends DelaylineError {
 }
 
 /**
- * A handle does not fit what the queue is in Redis, so messages pass it by: a blocking consumer of a reliable queue, an
- * exclusive one of a queue without partitions, or an ordinary handle that cannot follow a queue to its partitions.
+ * A handle does not fit the kind of queue in Redis, so it misses messages: a blocking consumer of a reliable queue, an
+ * exclusive consumer of a queue without partitions, or an ordinary handle that cannot follow a queue to its partitions.
  *
- * Nothing is lost. It is reported once for each open queue, and again only if the queue has changed meanwhile.
+ * Nothing is lost. It is reported once for each open queue, and again only if the queue has changed since.
  */
 export class WrongHandleError extends DelaylineError {
   static override readonly name: string = "WrongHandleError";
@@ -292,7 +292,7 @@ export class WrongHandleError extends DelaylineError {
 
   constructor(
     readonly queue: string,
-    /** What is wrong, and the way out, as a completion of `queue "..."`. */
+    /** The mistake and its remedy, as a completion of `queue "..."`. */
     what: string,
   ) {
     super("WRONG_HANDLE", `queue "${queue}" ${what}`);
@@ -300,9 +300,8 @@ export class WrongHandleError extends DelaylineError {
 }
 
 /**
- * Event: this process cannot plan a schedule, since its calendar or the function that makes its payload has thrown, or
- * croner is not installed. Other processes may; if none can, the schedule ends when what is placed has come. `cause` says
- * why.
+ * Event: this process cannot plan a schedule, because its calendar or payload function has thrown, or croner is not installed.
+ * Other processes may be able to; if none is, the schedule stops after its placed ticks. `cause` says why.
  *
  * It is reported once for each schedule, until it has been planned again.
  */
@@ -323,8 +322,8 @@ export class ScheduleError extends DelaylineError {
 }
 
 /**
- * The reason of a delivery's signal when its message was revoked: this attempt counts for nothing, and there is no other. A
- * handler may throw it, and is then done. It is never reported.
+ * The reason of a delivery's signal when its message was revoked: this attempt counts for nothing, and no other follows. A handler
+ * may end by throwing it; it is never reported.
  */
 export class RevokedError extends DelaylineError {
   static override readonly name: string = "RevokedError";
@@ -341,14 +340,14 @@ export class RevokedError extends DelaylineError {
 }
 
 /**
- * The reason of a delivery's signal when its handler has run for its `timeLimit`. A handler that throws it has failed, as with
- * any other error. If it does not end within `grace` either, it is given up, and this error is reported with `isStuck`: the
- * attempt has failed, and what the handler still does counts for nothing.
+ * The reason of a delivery's signal when its handler has run for its `timeLimit`. A handler that throws it has failed, as with any
+ * other error. A handler that does not end within `grace` is given up, and this error is reported with `isStuck`: the attempt has
+ * failed, and nothing that the handler still does counts.
  */
 export class TimeLimitError extends DelaylineError {
   static override readonly name: string = "TimeLimitError";
   declare readonly code: "TIME_LIMIT";
-  /** Whether the handler was given up, since it did not end. */
+  /** Whether the handler was given up because it did not end. */
   readonly isStuck: boolean;
 
   /** @internal `grace` is given if it has passed, too. */
@@ -365,7 +364,7 @@ export class TimeLimitError extends DelaylineError {
   }
 }
 
-/** The message of an error, and what to do about its cause, if that is known. */
+/** The message of an error, and the remedy for its cause, if one is known. */
 function withWayOut(error: Error): string {
   const { repair } = causeOf(error) ?? {};
   return repair === undefined

@@ -69,14 +69,14 @@ export function isConnectionCut(error: unknown): boolean {
 }
 
 /**
- * Whether a failure affects everything that a client does, not one command or queue: Redis did not reply, serves nobody
- * for now, or rejects the client's credentials. `reply` is the first word of the refusal, if there was one.
+ * Whether a failure affects everything that a client does, not one command or queue: Redis did not reply, serves no
+ * client for now, or rejects the client's credentials. `reply` is the first word of the refusal, if there was one.
  */
 export function isOfWholeServer(reply: string | undefined): boolean {
   return reply === undefined || FOR_NOW.has(reply) || NOT_LET_IN.has(reply);
 }
 
-/** Whether Redis rejects the client's credentials. That lasts until somebody corrects them. */
+/** Whether Redis rejects the client's credentials. That lasts until they are corrected. */
 export function isNotLetIn(error: unknown): boolean {
   return NOT_LET_IN.has(replyOf(error) ?? "");
 }
@@ -168,8 +168,8 @@ const FOR_NOW: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a failed take may succeed later without anybody's help: the connection was lost, or the server is starting,
- * failing over, or busy. `reply` is the first word of the refusal, if there was one.
+ * Whether a failed take may succeed later without help: the connection was lost, or the server is starting, failing
+ * over, or busy. `reply` is the first word of the refusal, if there was one.
  */
 export function isPassing(reply: string | undefined): boolean {
   return reply === undefined || FOR_NOW.has(reply) || PASSING.has(reply);

@@ -7,7 +7,7 @@ import { networkTime, setImmediate } from "../time/runtime.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
- * settles the offers under way, and ends the connections. Handlers may open more queues meanwhile. Never rejects.
+ * settles the offers under way, and ends the connections. Handlers may still open more queues. Never rejects.
  */
 export async function closeClient(
   open: OpenQueues,

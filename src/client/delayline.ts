@@ -120,8 +120,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * Opens the ready side of a queue, to take due messages.
    *
-   * From now on this process moves the queue's due messages, unless `transfer` is false: a consumer needs no other
-   * process for that. Throws as {@link getDelayedQueue} does.
+   * From now on this process moves the queue's due messages, unless `transfer` is false, so a consumer does not depend
+   * on another process for that. Throws as {@link getDelayedQueue} does.
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
@@ -162,8 +162,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Opens a queue by its definition, to offer messages, to manage them, and to take due ones: a reliable queue as
-   * {@link getReliableQueue} does, a plain one with both sides in one handle.
+   * Opens a queue by its definition, to offer messages, to manage them, and to take due ones. A reliable queue opens as with
+   * {@link getReliableQueue}; a plain one has both sides in one handle.
    *
    * Throws as {@link getDelayedQueue} does, and a `TypeError` if this client has the queue open by another definition with
    * other options.
@@ -210,10 +210,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * partition where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move
    * into the partitions, even if the number stays the same.
    *
-   * Any process may call it. A change that is under way is finished first. Other calls work as usual meanwhile: a call
-   * for one message moves that message first. If a partition is dropped, this waits until its messages in flight are
-   * settled. Up to 4 scripts of about a millisecond run at once. If this process dies, another one that transfers or
-   * takes messages of the queue finishes the change.
+   * Any process may call it. A change that is under way is finished first. Other calls work as usual during the change:
+   * a call for one message moves that message first. If a partition is dropped, this waits until its messages in flight
+   * are settled. Up to 4 scripts of about a millisecond run at once. If this process dies, another one that transfers
+   * or takes messages of the queue finishes the change.
    *
    * While the number changes, no message of an exclusively consumed queue is handled.
    *
@@ -236,8 +236,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns the partitions of a queue, by its name or what has it, each with its numbers of messages; none for an
-   * ordinary queue. The queue need not be open in this client. O(log N) for each partition.
+   * Returns the partitions of a queue, each with its numbers of messages; none for an ordinary queue. The queue is
+   * given by its name, a definition or a handle. The queue need not be open in this client. O(log N) for each
+   * partition.
    *
    * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
@@ -246,23 +247,22 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns the numbers of a queue, by its name or what has it (a definition, a handle), whether it is plain, reliable or
-   * partitioned. The queue need not be open in this
-   * client. Otherwise as `stats()` of a handle.
+   * Returns the numbers of a queue, given by its name, a definition or a handle, whether it is plain, reliable or partitioned. The
+   * queue need not be open in this client. Otherwise like `stats()` of a handle.
    */
   async stats(queue: Named, options?: CallOptions): Promise<QueueStats> {
     return await this.#queues.stats(nameOf(queue), checkCall(options));
   }
 
   /**
-   * Returns how many messages and retries of a queue fall due in each of some spans, by its name or what has it, whether it
-   * is open in this client or not. Otherwise as `forecast()` of a handle.
+   * Returns how many messages and retries of a queue fall due in each of some spans. The queue is given by its name, a definition
+   * or a handle, and need not be open in this client. Otherwise like `forecast()` of a handle.
    */
   async forecast(queue: Named, options: ForecastOptions): Promise<QueueForecast> {
     return await this.#queues.forecast(nameOf(queue), options);
   }
 
-  /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */
+  /** Counts what this client has done with each of its open queues, by name. Does not ask Redis. */
   get counters(): ReadonlyMap<string, QueueCounters> {
     return this.#queues.counters;
   }
@@ -272,8 +272,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * partitioned queue is one name. This is not a snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
-   * plain queue that holds only ready messages is found until 30 days after a process of this library last had it open.
-   * One that only Java has ever moved is not found then: its LIST looks like any other.
+   * plain queue that holds only ready messages is found until 30 days after a process of this library last had it open,
+   * and not at all if only Java has ever moved it: its LIST looks like any other.
    *
    * @throws {RedisError} if a server cannot be asked.
    */
@@ -297,8 +297,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * Returns the Redis server's clock in epoch milliseconds, with fractions. This clock decides what is due.
    *
-   * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries
-   * the time corrects the estimate. On a Cluster, where each node has its own clock, every call asks one of the nodes.
+   * The server is asked once. After that the clock is estimated to within a round trip; every reply that carries the
+   * time corrects the estimate. On a Cluster, where each node has its own clock, every call asks one of the nodes.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
@@ -314,8 +314,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Closes all subscriptions of this client, as `close()` of each does. For a process that still has to offer messages
-   * before it ends: due messages are still moved, and loops, `take` and `poll` continue.
+   * Closes all subscriptions of this client, as their own `close()` does. Use it in a process that still has to offer
+   * messages before it ends: due messages still move, and loops, `take` and `poll` continue.
    *
    * A handler may call it, but must not await it: it would wait for itself.
    *
@@ -329,10 +329,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   /**
    * Closes one queue, for a client that stays open: its subscriptions and loops, its waits, and the moving of its
-   * messages. Waits for its running handlers as {@link close} does, and gives back connections that only this queue has
-   * used. Nothing of it stays in memory.
+   * messages. Waits for its running handlers as {@link close} does, and ends the connections that only this queue used.
+   * Nothing of it stays in memory.
    *
-   * Its handles reject with {@link ClosedError} from then on. A new handle of that name opens the queue again, also
+   * Its handles reject with {@link ClosedError} from then on. A new handle of that name opens the queue again, even
    * while it is being closed. A name that is not open is no error.
    *
    * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
@@ -348,11 +348,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * Finishes the work under way and ends the client's connections.
    *
-   * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
-   * moment is returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
-   * bodies of `for await` loops, which may still offer messages, also to queues that they open then; `handlerTimeout`
-   * limits that wait. Then it refuses every call, settles the offers under way and ends the connections. A lent client stays
-   * open.
+   * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that moment is
+   * returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the bodies of `for await`
+   * loops. They may still offer messages, even to queues that they open only now; `handlerTimeout` limits that wait. Then it
+   * refuses every call, settles the offers under way and ends the connections. A lent client stays open.
    *
    * It may be called twice, or before anything was used. While Redis is down, it gives up after `unreachableTimeout`. A later
    * call may shorten the wait for handlers. A handler may call it, but must not await it: it would wait for itself.

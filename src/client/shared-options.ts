@@ -16,10 +16,10 @@ type CommonOfGroup = Pick<ReliableSettings<any>["group"], (typeof SAME_IN_GROUP)
 /**
  * The options that the handles of one open queue share.
  *
- * A handle takes over what it leaves out from what earlier handles have given. Where all have to be the same, the first
- * handle decides, by its own options, the client's or the defaults, and another value is refused. Options that concern
- * a handle alone (`retry`, `maxPayloadBytes`, `anyTime`) may differ. `transfer` is not taken over: a client moves a queue's messages
- * if any of its handles says so, in whatever order they come. `partitions` needs no handle twice: `Parts` keeps it.
+ * A handle inherits the options that it leaves out from earlier handles. Where all must agree, the first handle decides, by its own
+ * options, the client's or the defaults, and another value is refused. Options of a single handle (`retry`, `maxPayloadBytes`,
+ * `anyTime`) may differ. `transfer` is not inherited: a client moves a queue's messages if any of its handles says so, in any
+ * order. `partitions` is needed only once: `Parts` keeps it.
  */
 export class SharedOptions {
   readonly #queue: string;

@@ -19,8 +19,9 @@ export class DeadlineOrder {
   }
 
   /**
-   * The messages, each once, in pages of at most `step`. A message that is rescheduled meanwhile keeps the 16 bytes of
-   * its id, by which it is recognised. Members of an unknown layout are left out; each calls `onUnknown`.
+   * The messages, each once, in pages of at most `step`. A message that is rescheduled during the iteration is
+   * recognised by the 16 bytes of its id, which stay. Members of an unknown layout are left out; each calls
+   * `onUnknown`.
    */
   async *members(
     step = STEP,

@@ -27,7 +27,8 @@ const MAX_WANTED = 50;
 /**
  * Reads the insertion order of a queue's delayed messages, oldest first, a page at a time.
  *
- * Messages that stay in the queue are never missed. A message may appear twice if the order is compacted meanwhile.
+ * Messages that stay in the queue are never missed. A message may appear twice if the order is compacted during the
+ * iteration.
  */
 export class OrderReader {
   readonly #queue: Queue;

@@ -108,10 +108,10 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Takes up to `limit` messages, oldest first, as soon as there is at least one. Returns none if none came within
-   * `timeout`. With `wait` it waits for more from the first message on, until there are `limit` or that time is over. They
-   * have left Redis while it waits: if the process dies, they are lost. If it is aborted, all return to the head of the queue;
-   * if the client closes, it returns what there is.
+   * Takes up to `limit` messages, oldest first, as soon as there is at least one. Returns none if none came within `timeout`. With
+   * `wait` it then waits for more, until there are `limit` or that time is over. The messages have left Redis by then: if the
+   * process dies, they are lost. If the call is aborted, all return to the head of the queue; if the client closes, it returns what
+   * it has.
    *
    * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    *
@@ -130,9 +130,8 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Takes a message of this queue or of one of `queues`, each a name, a definition or a handle: of the first that has
-   * one, in this order. Waits up to `timeout`
-   * milliseconds; 0 does not wait. Returns undefined if no message came.
+   * Takes a message from this queue or, in order, from the first of `queues` that has one; each is a name, a definition
+   * or a handle. Waits up to `timeout` milliseconds; 0 does not wait. Returns undefined if no message came.
    *
    * All the queues need the same codec, and on a Cluster the same slot. Each distinct list of names costs a connection
    * until the client closes. From the first call on, this process also moves due messages of all these queues, unless
@@ -190,9 +189,9 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Calls `handler` with up to `limit` payloads at a time: as many as are there, or with `wait` as many as come within that
-   * time of the first. They have left Redis while the batch waits, and while its handler runs: if the process dies, they are
-   * lost. What waits when the subscription closes returns to the head of the queue. Otherwise as {@link subscribe}.
+   * Calls `handler` with up to `limit` payloads at a time: as many as are there, or with `wait` as many as come within that time of
+   * the first. They have left Redis while the batch waits and its handler runs: if the process dies, they are lost. When the
+   * subscription closes, a waiting batch returns to the head of the queue. Otherwise like {@link subscribe}.
    *
    * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
@@ -216,9 +215,9 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   /**
    * Takes messages one by one, until the client is closed: `for await (const order of queue)`.
    *
-   * The client's `close()` waits for the body of the loop, which may still offer, until the loop asks for the next
-   * message or is left by `break`, `return` or a throw. An iterator that was advanced by hand and then dropped looks
-   * like a body that runs for ever: call its `return()`, or limit the wait by `close({ handlerTimeout })`.
+   * The client's `close()` waits for the body of the loop until it asks for the next message, or leaves by `break`,
+   * `return` or a throw. The body may still offer. An iterator that was advanced by hand and then dropped looks like a
+   * body that runs for ever: call its `return()`, or limit the wait by `close({ handlerTimeout })`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     yield* this.#attend(new Iteration(() => this.take())).messages();
@@ -358,7 +357,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     return { at: Math.max(0, names.indexOf(queue)), queue, payload: taken.payload };
   }
 
-  /** Takes messages, traced if anybody listens to the tracing channel. */
+  /** Takes messages, traced if the tracing channel has subscribers. */
   #traced<Message>(take: () => Promise<Message[]>, queueOf?: (taken: Message) => string) {
     if (!takes.hasSubscribers) return take();
     // Of several queues, only the reply says which one the message came from.
@@ -372,7 +371,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Returns what runs a handler on what it gets, counts the outcome, and reports a failure. It never rejects. `messagesOf`
+   * Returns a function that runs a handler on its input, counts the outcome, and reports a failure. It never rejects. `messagesOf`
    * describes the messages in events.
    */
   #handlingBy<Input>(

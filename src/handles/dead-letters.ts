@@ -34,7 +34,7 @@ import { LAST_DATE } from "../time/last-date.ts";
 export interface DeadLetter<T> {
   /** The message's id, the same as before it died. */
   readonly id: MessageId;
-  /** Of several that were collected, the last one. Undefined if the codec cannot decode it. */
+  /** The payload; the last one if several were collected. Undefined if the codec cannot decode it. */
   readonly payload: T | undefined;
   /** What was collected (`onDuplicate: "collect"`), in the order of the offers; undefined for a single payload. */
   readonly payloads?: readonly (T | undefined)[];
@@ -49,8 +49,8 @@ export interface DeadLetter<T> {
   /** Why it died. `"unreadable"` marks a letter in a foreign format, which can only be removed. */
   readonly reason: string;
   /**
-   * The last ten failed attempts, oldest first, including those before a redrive. The last one is the attempt that the
-   * message died of, with 200 bytes of the `reason`, unless an older release or a foreign program wrote the letter.
+   * The last ten failed attempts, oldest first, including those before a redrive. The last one is the attempt that
+   * killed the message, with 200 bytes of the `reason`, unless an older release or a foreign program wrote the letter.
    */
   readonly failures: readonly FailedAttempt[];
   /** The consumer group that failed to handle it. Other groups may have handled it. */
@@ -59,11 +59,11 @@ export interface DeadLetter<T> {
   readonly diedAt: Date;
 }
 
-/** Which dead letters are meant. A letter has to meet every condition that is given; one at least must be. */
+/** Chooses dead letters. A letter has to meet every condition; give at least one. */
 export interface DeadLetterFilter {
   /**
-   * The reason: the whole of it, or as the command `dead reasons` and the dashboard show it, with `#` in place of what
-   * differs from message to message.
+   * The reason, in full or as the command `dead reasons` and the dashboard show it, with `#` in place of the parts that
+   * differ from message to message.
    */
   readonly reason?: string;
   /** The consumer group that failed to handle the message. */
@@ -80,7 +80,7 @@ export interface DeadLetterFilter {
 export interface RedriveOptions extends CallOptions {
   /** Milliseconds until the messages are due. Defaults to 0. */
   readonly delay?: number;
-  /** Whether to count the letters only, and change nothing. Defaults to false. */
+  /** Whether only to count the letters, and change nothing. Defaults to false. */
   readonly dryRun?: boolean;
 }
 
@@ -116,7 +116,7 @@ export class DeadLetters<T = unknown> {
    * Yields the dead letters that exist when the loop begins, oldest first, and leaves them where they are; in a
    * partitioned queue one partition after another.
    *
-   * Reads bounded pages, not a snapshot: a letter that is redriven or removed meanwhile may be missing.
+   * Reads bounded pages, not a snapshot: a letter that is redriven or removed during the iteration may be missing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
     for (const { queue } of await this.#parts.all()) {
@@ -131,13 +131,12 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Makes dead messages retry as if they had never been delivered: the message with this id, `"all"` that are dead
-   * when it begins, or those of them that a filter chooses. Returns the number of redriven letters. A message may have several: one for each group that it
-   * died in.
+   * Makes dead messages retry as if they had never been delivered: the message with this id, `"all"` that are dead at the
+   * beginning, or those among them that a filter chooses. Returns the number of redriven letters. A message may have several: one
+   * for each group in which it died.
    *
-   * Each message goes to the group that failed to handle it, and to no other. Attempts are counted from 1 again; the
-   * message keeps its {@link DeadLetter.failures}. Until it is due, the message is retrying, and can be cancelled by
-   * its id or key.
+   * Each message goes only to the group that failed to handle it. Attempts count from 1 again; the message keeps its
+   * {@link DeadLetter.failures}. Until it is due, the message is retrying, and can be cancelled by its id or key.
    *
    * Unreadable letters stay. O(N), even for one id. Each letter is removed in the same step that puts its message
    * back. If a step fails, the work of the steps before it is done.
@@ -175,16 +174,16 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Removes the letters of the message with this id for good, of all groups; returns whether there were any. O(N).
+   * Removes the letters of the message with this id for good, in all groups; returns whether there were any. O(N).
    *
-   * `true` is exact: nobody can redrive the message afterwards. If Redis's reply is lost, the promise rejects.
+   * `true` is exact: the message cannot be redriven afterwards. If Redis's reply is lost, the promise rejects.
    *
    * @throws {TypeError} if `id` is not a message id. A business key is not accepted.
    */
   async remove(id: MessageId | string, options?: CallOptions): Promise<boolean>;
   /**
-   * Removes the letters that a filter chooses for good, of those that exist when it begins; returns how many. O(N), in
-   * bounded steps. If a step fails, the work of the steps before it is done.
+   * Removes for good the letters that a filter chooses among those that exist at the beginning; returns how many. O(N),
+   * in bounded steps. If a step fails, the work of the steps before it is done.
    *
    * @throws {TypeError | RangeError} if the filter or an option is not legal.
    */
@@ -270,7 +269,7 @@ export class DeadLetters<T = unknown> {
    * Repeats a step in each part until it has reached the last letter; returns the sum of its counts.
    *
    * A message becomes a dead letter in the partition that delivered it, which may not be the one that its id points to
-   * now. So a call about one message asks all of them, too.
+   * now. So even a call about one message asks all partitions.
    */
   #eachLetter(
     step: (

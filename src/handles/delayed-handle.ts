@@ -53,9 +53,8 @@ import { Delay } from "../time/delay.ts";
 import { queueTime } from "../time/runtime.ts";
 
 /**
- * Checks and encodes messages that are offered in the same step as something else is done in the queue of `handle`, and runs
- * `act` with them. `isMany`: whether the caller gave a list of them. `id`: of the message that they follow, if it is known.
- * Not for users: for handles.
+ * Checks and encodes messages that are offered in the same step as another change to the queue of `handle`, and runs `act` with
+ * them. `isMany`: whether the caller gave a list. `id`: the message that they follow, if it is known. Not for users: for handles.
  */
 export let stepOf: <T, Headers extends MessageHeaders, Result>(
   handle: DelayedHandle<T, Headers>,
@@ -70,23 +69,23 @@ export interface CancelOptions<
   Headers extends MessageHeaders = MessageHeaders,
 > extends FindOptions {
   /**
-   * The message, as in `offerMany`, but without `onDuplicate`: a key that a third message holds is left to that one. Costs some
+   * The message, as in `offerMany` but without `onDuplicate`: if a third message holds the key, that one keeps it. Costs some
    * twelve commands.
    */
   readonly offer: NewMessage<NoInfer<T>, NoInfer<Headers>>;
   /**
-   * The queue that it goes to: a handle of the same client, of a queue on the same Redis server, and in a Cluster in the same
-   * slot. Defaults to this queue.
+   * The queue that receives it: a handle of the same client. The queue must be on the same Redis server, and on a Cluster in the
+   * same slot. Defaults to this queue.
    */
   readonly to?: OffersTo<T, Headers> | undefined;
 }
 
-/** What a handle of either kind reaches of its queue. */
+/** The parts of its queue that a handle of either kind uses. */
 type HandleReach = Pick<PlainReach, "offers" | "delayed" | "schedules" | "activity">;
 
 /**
- * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. What takes an id or a
- * key also reaches the retrying messages of a reliable queue.
+ * The operations on delayed messages that every handle has: offer, find, cancel and reschedule. Calls that take an id
+ * or a key also find the retrying messages of a reliable queue.
  */
 export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends QueueHandle {
   /** The queue's schedules: messages that recur. */
@@ -142,8 +141,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock. The delay
-   * counts from this call, also while the call waits for its connection.
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock. The delay counts from
+   * this call, even if the call has to wait for its connection.
    *
    * Once the promise resolves, the message is in Redis and survives this process. An offer that is sent again after a
    * reconnect is stored once, unless its first copy became ready before the second arrived. A delay of 0 is due at
@@ -152,8 +151,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    * With a `key`, the message can be cancelled, rescheduled and found by that key. `outcome` says what happened if
    * another message held the key.
    *
-   * @throws {RangeError | TypeError} if `delay` is not a number, negative or of more than 30 years (see `anyTime`), or an
-   * option is not legal.
+   * @throws {RangeError | TypeError} if `delay` is not a number, is negative or above 30 years (see `anyTime`), or an option is not
+   * legal.
    * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was sent.
    * @throws {OfferError} if Redis did not accept the message; `effect` says whether it may be stored.
    */
@@ -163,8 +162,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Puts a message into the queue, to become ready at an instant: a date, epoch milliseconds (fractions are rounded up),
-   * or a local time in a time zone; on the Redis server's clock. One in the past is due at once. Otherwise like {@link offer}.
+   * Puts a message into the queue, to become ready at an instant: a date, epoch milliseconds (fractions are rounded up), or a local
+   * time in a time zone. The Redis server's clock decides. An instant in the past is due at once. Otherwise like {@link offer}.
    *
    * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
    * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
@@ -218,11 +217,11 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean>;
   /**
-   * Cancels a message, and offers another one in the same step: both, or neither. `cancelled` says which. If a third message
-   * holds the key of the new one, neither is done, and the outcome of `offered` is `"existing"`. The cancelled message frees
-   * its own key for the new one.
+   * Cancels a message and offers another one in the same step: both, or neither. `cancelled` says which. If a third message holds
+   * the new one's key, neither is done, and the outcome of `offered` is `"existing"`. The new message may take the key of the
+   * cancelled one.
    *
-   * In a partitioned queue the new message is in the partition of the old one: without a key it inherits that.
+   * In a partitioned queue the new message must be in the partition of the old one. Without a key, it inherits that partition.
    *
    * If Redis's reply is lost with the connection, the promise rejects, and `effect` of the error is `"unknown"`.
    *
@@ -264,8 +263,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Cancels all messages whose key begins with `prefix`, such as `app1:trans:notice:`. Works in bounded steps, so a key
-   * that is offered meanwhile may be missed.
+   * Cancels all messages whose key begins with `prefix`, such as `app1:trans:notice:`. Works in bounded steps, so it
+   * may miss a key that is offered while it runs.
    *
    * Reads every key of the queue, which costs Redis about 1 us per key, in steps of some 100 us.
    *
@@ -318,8 +317,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Gives a delayed message a new deadline: an instant, as in {@link offerAt}. One in the past makes it due at once.
-   * Otherwise like {@link reschedule}.
+   * Gives a delayed message a new deadline: an instant, as in {@link offerAt}. An instant in the past makes it due at
+   * once. Otherwise like {@link reschedule}.
    *
    * @throws {RangeError | TypeError} unless `at` is a valid date since 1970, epoch milliseconds of the years 1973 to
    * 9999 (see `anyTime`), or a local time in a time zone that the runtime knows.
@@ -335,7 +334,7 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Makes a delayed message due now, behind the messages that are already due. A message that is itself due keeps its
+   * Makes a delayed message due now, behind the messages that are already due. A message that is already due keeps its
    * place. Otherwise like {@link reschedule}.
    */
   async promote(
@@ -366,9 +365,9 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
    * Iterates over the delayed and retrying messages whose key begins with `prefix`, each once, in no particular order:
    * `for await (const message of queue.find({ prefix: "order:" }))`.
    *
-   * Not a snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. Messages that the codec
-   * cannot read are left out, and reported by an `error` event. Reads every key of the queue, which costs Redis about
-   * 1 us per key, in steps of some 100 us, and keeps the keys that it has found in memory.
+   * Not a snapshot: a message that is offered, moved or rescheduled during the iteration may be missing. Messages that
+   * the codec cannot read are left out, and reported by an `error` event. Reads every key of the queue, which costs
+   * Redis about 1 us per key, in steps of some 100 us. The keys found so far stay in memory.
    *
    * @throws {TypeError} if `prefix` is not a non-empty string.
    */
@@ -382,11 +381,11 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Iterates over up to `limit` delayed messages in the order of their deadlines, and equal deadlines in the order of
-   * the offers. Defaults to all messages.
+   * Iterates over up to `limit` delayed messages in the order of their deadlines; equal deadlines in the order of the
+   * offers. Defaults to all messages.
    *
-   * Reads in pages, each O(log N). Not a snapshot: a message that is moved or rescheduled meanwhile may be missing, but
-   * none appears twice, for which the iterator keeps the ids of earlier messages in memory. Messages that the codec
+   * Reads in pages, each O(log N). Not a snapshot: a message that is moved or rescheduled during the iteration may be
+   * missing. None appears twice: the iterator keeps the ids of earlier messages in memory. Messages that the codec
    * cannot read are left out, and reported by an `error` event.
    *
    * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
@@ -422,8 +421,8 @@ export abstract class DelayedHandle<T, Headers extends MessageHeaders> extends Q
   }
 
   /**
-   * Drops all delayed messages; returns how many. Ready messages stay. Runs of schedules that are placed go as well; a
-   * schedule goes on with the ticks behind them.
+   * Drops all delayed messages; returns how many. Ready messages stay. Placed ticks of schedules are dropped, too; each
+   * schedule continues with the ticks after them.
    */
   async clear(options?: CallOptions): Promise<number> {
     const count = await this.#reach.delayed.clear(checkCall(options));

@@ -11,7 +11,7 @@ export interface DelayedMessage<T> {
   readonly id: MessageId;
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
-  /** Of several that were collected, the last one. */
+  /** The payload; the last one if several were collected. */
   readonly payload: T;
   /** What was collected (`onDuplicate: "collect"`), in the order of the offers; undefined for a single payload. */
   readonly payloads?: readonly T[];
@@ -19,16 +19,16 @@ export interface DelayedMessage<T> {
   readonly key: string | undefined;
   /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
-  /** What has to hold when the message is due, if it was offered with that. Retries are not asked. */
+  /** The condition that must hold when the message is due, if it was offered with one. Retries are not checked. */
   readonly onlyIf?: OnlyIf;
-  /** For how many milliseconds after its deadline it may become ready, if it was offered with that. */
+  /** For how many milliseconds after its deadline it may become ready, if it was offered with such a limit. */
   readonly deliverWithin?: number;
   /** The lane in which it waits for its turn once it is due, if it was offered with one. */
   readonly lane?: string;
   /** Its priority within its lane, if it was offered with one. */
   readonly priority?: number;
   /**
-   * Of a message that waits for a retry in a reliable queue: its last ten failed attempts, oldest first. Otherwise
+   * The last ten failed attempts of a message that waits for a retry in a reliable queue, oldest first. Otherwise
    * undefined.
    */
   readonly failures?: readonly FailedAttempt[];
@@ -38,7 +38,7 @@ export interface DelayedMessage<T> {
 export type Rescheduled = Pick<DelayedMessage<unknown>, "id" | "deadline">;
 
 /**
- * Decodes up to `limit` of the messages that `read` begins to read with the first one, one by one. Those that the codec
+ * Decodes up to `limit` messages one by one; `read` begins when the first one is asked for. Messages that the codec
  * cannot read are left out and reported.
  */
 export async function* decoded<T>(
@@ -61,8 +61,8 @@ export interface CancelWhereOptions extends CallOptions {
   /** Cancels nothing, and returns what would be cancelled. Defaults to false. */
   readonly dryRun?: boolean;
   /**
-   * Called with all keys, some hundred at a time, as their messages are cancelled; a promise that it returns is awaited.
-   * If it throws, the call rejects with that, and what has not been cancelled stays. Defaults to none.
+   * Called with the keys of cancelled messages, some hundred at a time; a promise that it returns is awaited. If it throws, the
+   * call rejects with that error, and the remaining messages stay. Defaults to none.
    */
   readonly onKeys?: (keys: readonly string[]) => unknown;
 }
@@ -72,9 +72,9 @@ export interface CancelWhereOptions extends CallOptions {
 export type CancelWhereResult = {
   /** How many messages were cancelled, or would be. */
   readonly count: number;
-  /** Their keys, in no particular order, but for those behind the first {@link MOST_KEYS}: `onKeys` is told of all. */
+  /** Their keys, in no particular order, up to {@link MOST_KEYS}; `onKeys` receives all of them. */
   readonly keys: readonly string[];
 };
 
-/** Keys that `cancelWhere` returns at most: a queue may have millions. */
+/** The most keys that `cancelWhere` returns: a queue may have millions. */
 export const MOST_KEYS = 1000;

@@ -28,20 +28,19 @@ export class DelayedQueue<T = unknown> extends DelayedHandle<T, never> {
   }
 
   /**
-   * Makes a reliable queue plain again: messages in its stream move to the ready LIST, retries become delayed messages
-   * with new ids, and the stream is dropped. A plain queue stays as it is.
+   * Makes a reliable queue plain again: messages in its stream move to the ready LIST, retries become delayed messages with new
+   * ids, and the stream is dropped. Leaves a plain queue as it is.
    *
-   * First close every client that has a {@link ReliableQueue} of this name, in every process, since it would create the
-   * stream again. Processes that use the plain queue may keep running. While a consumer of the stream is alive, nothing
-   * changes. A stream of more than a thousand messages stays: let them be consumed first. The result says what prevents
-   * the change. Messages that were in flight for dead consumers go to the LIST, too. A message of several groups goes
-   * there once.
+   * First close every client that has a {@link ReliableQueue} of this name, in every process: it would create the stream again.
+   * Processes that use the plain queue may keep running. Nothing changes while a consumer of the stream is alive, or while the
+   * stream has more than a thousand messages: let them be consumed first. The result says what prevents the change. Messages in
+   * flight for dead consumers go to the LIST, too. A message of several groups goes there once.
    *
-   * Messages that wait for their turn in lanes go on waiting. Ready messages lose their ids, keys and headers, and attempts start again at 1. Dead letters stay until the queue
-   * is reliable again: redrive or remove them first.
+   * Messages that wait for their turn in lanes keep waiting. Ready messages lose their ids, keys and headers, and their attempts
+   * count from 1 again. Dead letters stay, out of reach until the queue is reliable again: redrive or remove them first.
    *
-   * @throws {TypeError} if this client has opened the queue as a reliable one, or its `flow` has a `concurrency`, which no
-   * plain queue can have; nothing has changed.
+   * @throws {TypeError} if this client has opened the queue as a reliable one, or its `flow` has a `concurrency`, which a plain
+   * queue cannot have; nothing has changed.
    */
   async makePlain(options?: CallOptions): Promise<PlainResult> {
     const result = await this.#open.plain.delayed.makePlain(checkCall(options));

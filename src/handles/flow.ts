@@ -21,7 +21,7 @@ import { pacedSpans, type PacedSpan } from "./paced-spans.ts";
 
 /** Options of {@link Flow.preview}. */
 export interface PreviewOptions extends ForecastOptions {
-  /** The flow to try. Defaults to the one that is set, and without one to none. */
+  /** The flow to try. Defaults to the flow that is set, if any. */
   readonly flow?: FlowOptions;
 }
 
@@ -32,11 +32,11 @@ export interface FlowPreview {
   /** How long each span is (ms). */
   readonly step: number;
   readonly spans: readonly FlowSpan[];
-  /** When the last message that falls due in these spans has become ready (epoch ms); undefined if later than they end. */
+  /** When the last message that falls due in these spans has become ready (epoch ms); undefined if that is after the last span. */
   readonly endsAt: number | undefined;
   /**
-   * In a flow whose lanes have rates, if more than 100,000 messages or 100,000 retries fall due in these spans: the deadline (epoch
-   * ms) up to which the preview has them. Later ones are left out. Undefined if it has all.
+   * The deadline (epoch ms) up to which messages are in the preview. Later ones are left out: this happens in a flow whose lanes
+   * have rates, if more than 100,000 messages or 100,000 retries fall due in these spans. Undefined if all are in it.
    */
   readonly seenUntil: number | undefined;
 }
@@ -45,7 +45,7 @@ export interface FlowPreview {
 export interface FlowSpan {
   /** When it begins (epoch ms). */
   readonly at: number;
-  /** How many messages and retries fall due in it; in the first one, also those that are due by then. */
+  /** How many messages and retries fall due in it; the first span also counts those that are already due. */
   readonly due: number;
   /** How many become ready in it. */
   readonly ready: number;
@@ -59,41 +59,41 @@ export interface StateOptions extends CallOptions {
   readonly limit?: number;
 }
 
-/** What waits for its turn. */
+/** The messages that wait for their turn. */
 export interface FlowState {
   /** How many messages and retries wait, in all lanes. */
   readonly waiting: number;
   /**
-   * The lanes in which they wait, of which messages are in hand where that is limited, or that are held or pinned: those in which most wait
-   * first, then those with most in hand. Empty if the queue has no lanes.
+   * The lanes that have waiting messages, have messages in hand where `concurrency` limits that, or are held or pinned. The lanes
+   * with the most waiting come first, then those with the most in hand. Empty if the queue has no lanes.
    */
   readonly lanes: readonly LaneState[];
 }
 
 /** A lane now. */
 export interface LaneState {
-  /** Its name; empty for messages that were offered without a lane. */
+  /** Its name; empty for the messages that were offered without a lane. */
   readonly lane: string;
   /** How many messages and retries wait in it. */
   readonly waiting: number;
   /**
-   * How many of its messages are in hand: ready or in flight, in all processes. Undefined if the flow limits the `concurrency` of
-   * no lane like this. Those that became ready before the limit was set are not counted.
+   * How many of its messages are in hand: ready or in flight, in all processes. Undefined unless the flow limits the `concurrency`
+   * of this lane. Messages that became ready before the limit was set do not count.
    */
   readonly running: number | undefined;
   /**
-   * Until when no message of it becomes ready, since the lane has used its rate up, has as much in hand as it may, or is held (epoch ms on the server's
-   * clock); undefined if it may go on, or is paused.
+   * Until when none of its messages becomes ready (epoch ms on the server's clock): it has used up its rate, has its full
+   * `concurrency` in hand, or is held. Undefined if it may go on, or is paused.
    */
   readonly restsUntil: number | undefined;
-  /** What is pinned of it, in place of what the flow says; undefined if nothing is. */
+  /** The pin that overrides the flow; undefined if there is none. */
   readonly pinned: PinnedLane | undefined;
 }
 
 /**
  * How the messages of a queue become ready: at what rate. Redis stores it, and every process obeys.
  *
- * A message that is due and has to wait stays where it is: it can be cancelled, found and rescheduled until its turn.
+ * A due message that has to wait stays where it is: until its turn it can be cancelled, found and rescheduled.
  */
 export class Flow {
   readonly #flow: QueueFlow;
@@ -106,13 +106,13 @@ export class Flow {
   }
 
   /**
-   * Sets the flow, for all processes and at once. It replaces the one before; what that one has let through still counts.
+   * Sets the flow, for all processes and at once. It replaces the previous flow; messages that became ready under that one still
+   * count.
    *
-   * In every span of `w` milliseconds at most `burst + w * limit / per` messages and retries become ready, whatever happens
-   * to processes. Those that are ready already are not held back, nor those that were `put`. With partitions each has an
-   * equal share of the rate, of the burst and of `ahead`, but at least 1; a lane is in one of them, and `concurrency` of the
-   * whole queue is refused, as are lanes where consumers are exclusive. Java processes and older releases that move messages ignore
-   * it.
+   * In every span of `w` milliseconds at most `burst + w * limit / per` messages and retries become ready, even if processes crash.
+   * Messages that are already ready or were `put` are not held back. Each partition has an equal share of the rate, the burst and
+   * `ahead`, at least 1. A lane is in one partition. A `concurrency` of the whole queue is refused in a partitioned queue, and
+   * lanes are refused with exclusive consumers. Java processes and older releases that move messages ignore the flow.
    *
    * @throws {TypeError | RangeError} if an option is not legal; nothing was sent.
    */
@@ -120,15 +120,15 @@ export class Flow {
     await this.#flow.set(checkFlow(flow), checkCall(options));
   }
 
-  /** Returns the flow as it was set; undefined without one. What is pinned of its lanes is not in it: `state` tells that. */
+  /** Returns the flow as it was set; undefined without one. Pins are not in it: see `state`. */
   async get(options?: CallOptions): Promise<FlowOptions | undefined> {
     return await this.#flow.get(checkCall(options));
   }
 
   /**
    * Holds a lane for `duration` milliseconds, in a flow with lanes: until then none of its messages becomes ready, and the other
-   * lanes go on. Messages that are ready already come. A longer hold stays, also if another flow with lanes is set; `clear`
-   * ends it. For a partner who says when to come again.
+   * lanes go on. Messages that are already ready are still delivered. A longer hold stays in force. A hold survives a new flow with
+   * lanes; `clear` ends it. Use it when a partner says when to come again.
    *
    * @throws {TypeError | RangeError} if the flow has no lanes, or an argument is not legal.
    */
@@ -140,10 +140,10 @@ export class Flow {
   }
 
   /**
-   * Pins what a lane may, in a flow with lanes: that, or that the lane is paused, counts whatever `set` says of the lane, from any
-   * process and also later, until `unpin`. For people who steer a queue while it runs, where processes set its flow when they
-   * start. Messages that are ready already come. With `clear`, and a flow without lanes, all pins end. A hold of a lane ends when
-   * it is paused.
+   * Pins the limits of a lane, or pauses it, in a flow with lanes. Until `unpin`, the pin overrides whatever any process says of
+   * the lane by `set`, now or later. Meant for people who steer a running queue whose processes set its flow when they start.
+   * Messages that are already ready are still delivered. `clear`, or a flow without lanes, ends all pins. Pausing a lane ends its
+   * hold.
    *
    * @throws {TypeError | RangeError} if the flow has no lanes, or an argument is not legal.
    */
@@ -153,22 +153,22 @@ export class Flow {
     throw new TypeError("the flow of the queue has no lanes to pin");
   }
 
-  /** Lets the flow say again what a lane may. Does nothing if the lane is not pinned. */
+  /** Ends the pin of a lane: the flow applies to it again. Does nothing if the lane is not pinned. */
   async unpin(lane: string, options?: CallOptions): Promise<void> {
     checkLane(lane);
     await this.#flow.pin(lane, undefined, checkCall(options));
   }
 
-  /** Ends the flow. What waits becomes ready, in order. */
+  /** Ends the flow. Waiting messages become ready, in order. */
   async clear(options?: CallOptions): Promise<void> {
     await this.#flow.clear(checkCall(options));
   }
 
   /**
-   * Returns what waits for its turn now: how many, and the lanes with the most. Counted in pages, so that it is no snapshot of
-   * a busy queue; a retry that was cancelled while it waited counts until its turn. Counts all lanes in which somebody waits:
-   * costs some 9 us of Redis's time for each, 50 in a script. Where lanes have a `concurrency` it asks of each message in hand whether it
-   * still is, which costs some 3 us for each.
+   * Returns how many messages wait for their turn now, and the lanes with the most. It counts in pages, so it is not a snapshot of
+   * a busy queue. A retry that was cancelled while it waited counts until its turn. Every lane with waiting messages is counted, at
+   * some 9 us of Redis's time each, 50 to a script. If lanes have a `concurrency`, checking each message in hand costs some 3 us
+   * more.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
    */
@@ -191,13 +191,14 @@ export class Flow {
   }
 
   /**
-   * Foresees when messages become ready, with the flow that is set or another one, without setting it: for a rate that is to
-   * be chosen. What is offered later is not in it, nor how long handlers take: so a `concurrency` and `ahead` hold nothing back
-   * in it. Costs what `forecast` costs with up to 1,000 spans.
+   * Foresees when messages become ready, under the flow that is set or one that you try out, without setting it. Use it to choose a
+   * rate. It knows neither later offers nor how long handlers take, so it ignores `concurrency` and `ahead`. Costs as much as
+   * `forecast` with up to 1,000 spans.
    *
-   * If lanes have rates, or are held or paused, it reads the lanes of what falls due in the spans, and plays it through the turns: of the first 100,000
-   * messages and as many retries (`seenUntil` tells up to when that is). Costs about a millisecond of Redis's time for each 500
-   * of them, in as many scripts, and up to a second of this process's, which it shares with others.
+   * If lanes have rates, or are held or paused, it reads the lanes of the messages that fall due in the spans and plays them
+   * through the turns: the first 100,000 messages and as many retries (`seenUntil` says up to which deadline). This costs about a
+   * millisecond of Redis's time and one script per 500 messages, and up to a second of this process's time, with pauses for other
+   * work.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
    */
@@ -290,5 +291,5 @@ function sum(spans: readonly PacedSpan[], of: (span: PacedSpan) => number): numb
 /** Parts of the time until the first span. */
 const LEAD = 50;
 
-/** Parts of a span at most, for the places of its messages in it. */
+/** The most parts of a span, for the places of its messages in it. */
 const FINEST = 20;

@@ -24,7 +24,7 @@ export interface QueueForecast {
 }
 
 /**
- * Checks the options of a forecast, or of what else looks at spans and has some `more`.
+ * Checks the options of a forecast, or of another call with spans, which has some `more`.
  *
  * @throws {RangeError | TypeError} if an option is not legal.
  */

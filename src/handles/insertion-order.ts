@@ -13,9 +13,9 @@ import { decoded, type DelayedMessage } from "./delayed-message.ts";
  * `poll` and `remove` take messages out, due or not: they will not be delivered. To take due messages, use a
  * {@link BlockingQueue}.
  *
- * Reads the order from its start, in bounded pages. This is not a snapshot: a message that becomes due meanwhile may be
- * missing. Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a
- * command or its reply is lost.
+ * Reads the order from its start, in bounded pages. This is not a snapshot: a message that becomes due while it is read may be
+ * missing. Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command or
+ * its reply is lost.
  */
 export class InsertionOrder<T = unknown> {
   readonly #reach: Pick<PlainReach, "delayed">;
@@ -27,7 +27,7 @@ export class InsertionOrder<T = unknown> {
     this.#payloads = payloads;
   }
 
-  /** Returns the payload that was inserted first, which need not be due first; undefined if no message is delayed. */
+  /** Returns the payload that was inserted first; it need not be due first. Undefined if no message is delayed. */
   async peek(options?: CallOptions): Promise<T | undefined> {
     for await (const { payload } of this.#reach.delayed.inOrder(1, checkCall(options)))
       return this.#payloads.decode(payload);
@@ -83,7 +83,7 @@ export class InsertionOrder<T = unknown> {
    */
   async poll(limit?: undefined, options?: CallOptions): Promise<T | undefined>;
   /**
-   * Takes out up to `limit` messages, those inserted first, and returns their payloads.
+   * Takes out the first `limit` messages by insertion, and returns their payloads.
    *
    * Payloads that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    */
@@ -103,7 +103,7 @@ export class InsertionOrder<T = unknown> {
    * Iterates over all delayed messages in insertion order, reading a page at a time.
    *
    * Messages that stay in the queue are never missed. A message may appear twice if the insertion order is compacted
-   * meanwhile. Messages that the codec cannot read are left out, and reported by an `error` event.
+   * during the iteration. Messages that the codec cannot read are left out, and reported by an `error` event.
    */
   [Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
     return decoded(() => this.#reach.delayed.inOrder(), this.#payloads);

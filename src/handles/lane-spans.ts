@@ -79,7 +79,7 @@ interface LanePlay {
   readonly cost: number;
   readonly heldUntil: number;
   waiting: number;
-  /** Its virtual time while somebody waits in it. */
+  /** Its virtual time while messages wait in it. */
   at: number;
   /** Until when it rests. */
   restsUntil: number;

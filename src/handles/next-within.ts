@@ -4,13 +4,13 @@ import { nextOpen } from "../time/daily-window.ts";
 
 /** The window of {@link nextWithin}. */
 export interface NextWithinOptions {
-  /** The time zone in which days and times are meant, such as `"Europe/Berlin"`. */
+  /** The time zone of the days and times, such as `"Europe/Berlin"`. */
   readonly timeZone: string;
   /** When the window opens, such as `"09:00"`. Defaults to `"00:00"`. */
   readonly from?: string;
   /**
-   * When the window closes; that instant is outside. A time before `from` is on the next day: from `"22:00"` to
-   * `"06:00"` is a night, and belongs to the day on which it begins. Defaults to `"24:00"`.
+   * When the window closes; the window excludes that instant. A time before `from` is on the next day: from `"22:00"`
+   * to `"06:00"` is a night that belongs to the day on which it begins. Defaults to `"24:00"`.
    */
   readonly to?: string;
   /** The days of the week on which the window opens. Defaults to all seven. */
@@ -23,11 +23,11 @@ export interface NextWithinOptions {
 export type Weekday = "sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat";
 
 /**
- * The first instant at or after `instant` that lies in a window of local time: business hours, or hours that are not
- * quiet. An instant in the window is returned as it is. Pure: asks neither Redis nor the clock.
+ * Returns the first instant at or after `instant` that lies in a window of local time, such as business hours. An instant in the
+ * window is returned unchanged. Pure: asks neither Redis nor the clock.
  *
- * A window that opens or closes in an hour that a day skips does so when clocks are set forward; one in an hour that
- * comes twice does so in the first.
+ * If a window would open or close in an hour that is skipped, it does so when clocks are set forward. If the hour comes twice, it
+ * does so in the first one.
  *
  * ```ts
  * const at = nextWithin(Date.now() + delay, { timeZone: "Europe/Berlin", days: ["mon", "tue", "wed", "thu", "fri"], from: "09:00", to: "17:30" });

@@ -16,13 +16,13 @@ import { DelayedQueue } from "./delayed-queue.ts";
  * Both sides of a plain queue in one handle: offers messages and manages them as a {@link DelayedQueue} does, and takes
  * due ones as a {@link BlockingQueue} does. Made by `Delayline.open`.
  *
- * What is called as in a {@link ReliableQueue} does the same here, except that a message is gone once it is taken (at
- * most once), and that a payload comes without a delivery. `size`, `isEmpty` and `clear` are about delayed messages, as in
- * every handle that offers: code for either kind of queue does the same, and `clear` drops nothing that is due. Those of
- * the ready messages are on {@link ready}, which is Redisson's `RBlockingQueue` beside its `RDelayedQueue`.
+ * Methods named as in a {@link ReliableQueue} do the same here, except that a message is gone once it is taken (at most once), and
+ * that payloads come without a delivery. `size`, `isEmpty` and `clear` concern the delayed messages, as in every handle that
+ * offers, so the same code works with both kinds of queue; `clear` drops no ready message. For the ready messages use
+ * {@link ready}: it is Redisson's `RBlockingQueue` beside its `RDelayedQueue`.
  */
 export class PlainQueue<T = unknown> extends DelayedQueue<T> {
-  /** The ready messages: `put`, `peek`, `size`, `drain` and `pollFromAny`, besides what takes. */
+  /** The ready messages: `put`, `peek`, `size`, `drain` and `pollFromAny`, besides the methods that take. */
   readonly ready: BlockingQueue<T>;
 
   /** @internal Use `Delayline.open`. */

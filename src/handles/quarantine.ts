@@ -6,11 +6,11 @@ import { elementsOf } from "../queue/list-elements.ts";
 import type { Parts } from "../partitions/parts/parts.ts";
 
 /**
- * The unreadable messages of a queue, as bytes. They stay until somebody requeues or clears them.
+ * The unreadable messages of a queue, as bytes. They stay until you requeue or clear them.
  *
  * It holds payloads that a codec could not decode, payloads whose `poll` was given up before its reply came, and whole
- * delayed messages with an unknown layout, which another program wrote. Every method rejects with {@link ClosedError}
- * after `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
+ * delayed messages of an unknown layout that another program wrote. Every method rejects with {@link ClosedError} after
+ * `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
  */
 export class Quarantine {
   readonly #parts: Parts;
@@ -35,7 +35,8 @@ export class Quarantine {
    * Yields the bytes without removing them: first the payloads, then the messages with an unknown layout, each oldest
    * first; in a partitioned queue one partition after another.
    *
-   * Reads bounded pages. This is not a snapshot: if something is removed meanwhile, other bytes may be missed.
+   * Reads bounded pages. This is not a snapshot: if something is removed during the iteration, other bytes may be
+   * missed.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
     for (const { queue } of await this.#parts.all()) {
@@ -44,11 +45,11 @@ export class Quarantine {
   }
 
   /**
-   * Moves payloads to the end of the ready messages, oldest first; returns how many. For use once a codec can read
-   * them. Moves `limit` payloads at most. Defaults to all that are there at the beginning.
+   * Moves payloads to the end of the ready messages, oldest first; returns how many. Use it once a codec can read them.
+   * Moves `limit` payloads at most. Defaults to all that are there at the beginning.
    *
    * It works in bounded, atomic steps. A payload that still cannot be read returns to the quarantine when it is taken.
-   * Messages with an unknown layout stay: it is not known which of their bytes are the payload.
+   * Messages with an unknown layout stay: nothing tells which of their bytes are the payload.
    *
    * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
    */
@@ -70,7 +71,7 @@ export class Quarantine {
     return moved;
   }
 
-  /** Drops everything in it; returns how many payloads and messages that were. */
+  /** Drops everything in it; returns how many payloads and messages it dropped. */
   async clear(options?: CallOptions): Promise<number> {
     const call = checkCall(options);
     const count = await this.#parts.sum(

@@ -23,7 +23,7 @@ export interface QueueDefinition<T = unknown, Kind extends QueueKind = QueueKind
   readonly kind: Kind;
   /** The options of its handles. */
   readonly options: Readonly<OptionsOf<T>[Kind]>;
-  /** Only the type is there, for TypeScript. */
+  /** Exists only as a type, for TypeScript. */
   readonly [payload]?: T;
 }
 
@@ -41,34 +41,35 @@ type AsGroup = GroupOptions & StrictIfExclusive;
 export type PayloadOf<Definition extends QueueDefinition<any>> =
   Definition extends QueueDefinition<infer T> ? T : never;
 
-/** Options of a queue that hold for every process; the others are given to `Delayline.open`. */
+/** Options that are the same in every process; `Delayline.open` takes the others. */
 type DefinedOptions<T> = Omit<QueueOptions<T>, "transfer">;
 
-/** Options of {@link defineQueue}: those of a queue that hold in every process. */
+/** Options of {@link defineQueue}: the options of a queue that are the same in every process. */
 export interface DefineQueueOptions<T = unknown> extends DefinedOptions<T> {
   /**
    * Makes the messages acknowledged: `true`, or the options of the consumer group, such as `{ maxAttempts: 4 }`.
    *
-   * A message is then delivered at least once, which costs a command for each acknowledgement, signs of life of each
+   * A message is then delivered at least once. This costs a command for each acknowledgement, signs of life from each
    * process, and some 40 bytes more for each ready message. Defaults to a plain queue, where a message is gone once it
    * is taken.
    */
   readonly reliable?: true | AsGroup;
 }
 
-/** Options of a queue that concern this process alone. */
+/** Options of a queue that may differ from process to process. */
 export interface OpenQueueOptions {
   /** Whether this process moves due messages; see {@link QueueOptions.transfer}. Defaults to the client's `transfer`. */
   readonly transfer?: boolean;
-  /** Of a reliable queue: the consumer group of this handle. Defaults to the definition's group. */
+  /** For a reliable queue: the consumer group of this handle. Defaults to the definition's group. */
   readonly group?: string;
 }
 
 /**
- * Defines a queue once, for all that use it: the API that offers, the worker that takes, the tests. `Delayline.open`
- * returns its handle, whose codec, partitions, group and type of payload then agree by construction.
+ * Defines a queue once, for everything that uses it: the API that offers, the worker that takes, the tests.
+ * `Delayline.open` returns its handle. All handles then agree on codec, partitions, group and payload type by
+ * construction.
  *
- * Checks the name and the options, and returns a frozen definition. It opens nothing, and knows no client.
+ * Checks the name and the options, and returns a frozen definition. It opens nothing and belongs to no client.
  *
  * ```ts
  * export const orders = defineQueue<Order>("orders", { reliable: { maxAttempts: 4 } });
@@ -137,7 +138,7 @@ function copied({ retry, ...others }: GroupOptions): GroupOptions {
 }
 
 /**
- * Checks the arguments of `Delayline.open`. The definition need not be made by this copy of the library.
+ * Checks the arguments of `Delayline.open`. Another copy of the library may have made the definition.
  *
  * @throws {TypeError} unless it is what {@link defineQueue} returns, and the options are known.
  */

@@ -25,7 +25,7 @@ export abstract class QueueHandle {
   /** The queue's unreadable messages. */
   readonly quarantine: Quarantine;
 
-  /** At what rate its messages become ready. */
+  /** The rate at which its messages become ready. */
   readonly flow: Flow;
 
   readonly #open: OpenQueue;
@@ -52,8 +52,8 @@ export abstract class QueueHandle {
 
   /**
    * Returns how many messages and retries fall due in each of `count` spans of `step` milliseconds. O(log N) for each
-   * span, fifty spans per script. Ticks of schedules are among them once they are placed, 30 s ahead or two of them;
-   * `schedules.list()` says up to when they are (`plannedUntil`).
+   * span, fifty spans per script. Ticks of schedules are included once they are placed: 30 s or two ticks ahead.
+   * `plannedUntil` of `schedules.list()` says how far that is.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    */
@@ -63,7 +63,7 @@ export abstract class QueueHandle {
   }
 
   /**
-   * Counts of what this client has done with the queue since it was opened, through all handles. Does not ask Redis.
+   * Counts what this client has done with the queue since it was opened, through all handles. Does not ask Redis.
    */
   get counters(): QueueCounters {
     return this.#open.counters.snapshot();
@@ -72,10 +72,10 @@ export abstract class QueueHandle {
   /**
    * Pauses the queue until {@link resume}, for every process and across restarts: Redis stores the pause.
    *
-   * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns
-   * undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still.
-   * Offering, cancelling, `put` and reading still work. This process reacts at once, the others within milliseconds; if
-   * the wake-up is lost, with their next sweep, within 36 s. A message that is on its way to a consumer is still handed out.
+   * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns undefined
+   * at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still. Offering, cancelling, `put`
+   * and reading still work. This process reacts at once, the others within milliseconds; if the wake-up is lost, they react with
+   * their next sweep, within 36 s. A message on its way to a consumer is still handed out.
    *
    * Java processes ignore the pause: they move and take due messages.
    *
@@ -89,7 +89,7 @@ export abstract class QueueHandle {
     await this.#open.pauses.pause(callOf(options), reason);
   }
 
-  /** Ends a pause. What fell due meanwhile becomes ready at once, in order. */
+  /** Ends a pause. Messages that fell due during it become ready at once, in order. */
   async resume(options?: CallOptions): Promise<void> {
     await this.#open.pauses.resume(checkCall(options));
   }

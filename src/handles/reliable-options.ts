@@ -17,11 +17,11 @@ import {
 /** Options of a reliable queue's handle, besides those of any queue. */
 export interface GroupOptions {
   /**
-   * The consumer group of this handle. Each group receives every message; within a group one consumer does.
+   * The consumer group of this handle. Each group receives every message; within a group, one consumer receives it.
    *
-   * A group keeps every message in Redis until it has handled it. Destroy a group that is no longer needed (`XGROUP
-   * DESTROY`). With two or more groups each acknowledgement also checks the other groups. 1 to 200 bytes of UTF-8.
-   * Defaults to `"default"`.
+   * A group keeps every message in Redis until it has handled it. Destroy a group that is no longer needed
+   * (`XGROUP DESTROY`). With two or more groups, each acknowledgement also checks the other groups. 1 to 200 bytes of
+   * UTF-8. Defaults to `"default"`.
    */
   readonly group?: string;
 
@@ -29,14 +29,14 @@ export interface GroupOptions {
    * Where a new group begins. `"0"`: with the oldest message that is still there. `"new"`: with the next message that
    * becomes ready. A date: with the messages that have become ready since.
    *
-   * An existing group goes on where it is. If one client has several handles of a group, the first one decides.
+   * An existing group continues where it is. If one client has several handles of a group, the first one decides.
    * Defaults to `"0"`.
    */
   readonly start?: "0" | "new" | Date;
 
   /**
-   * How long a process may give no sign of life before other processes reclaim its messages, in milliseconds: 100 to
-   * 86,400,000. It is also the lease of a delivery that was taken by hand, unless it is extended.
+   * How long a process may be silent before other processes reclaim its messages, in milliseconds: 100 to 86,400,000.
+   * It is also the lease of a delivery that was taken by hand, unless you extend it.
    *
    * A process gives three signs of life in this time, so a handler may run for longer. But a handler that blocks the
    * event loop for this long loses its lease. A shorter timeout makes messages ready again sooner after a crash, and
@@ -45,18 +45,18 @@ export interface GroupOptions {
   readonly leaseTimeout?: number;
 
   /**
-   * The most attempts of a message to one group. A message whose last delivery fails, or kills its consumer, becomes
-   * a dead letter. 1 to 1,000,000. Defaults to 8.
+   * The most attempts of a message in one group: 1 to 1,000,000. If the last attempt fails or kills its consumer, the
+   * message becomes a dead letter. Defaults to 8.
    */
   readonly maxAttempts?: number;
 
   /**
    * How long Redis remembers which messages were handled, in milliseconds: 0, or 1,000 to 2,592,000,000 (30 days).
-   * `ReliableQueue.handled` then tells when, by which process and in which attempt. Give it to all consumers.
+   * `ReliableQueue.handled` then tells when, by which process and in which attempt. Set it in all consumers.
    *
-   * Each acknowledgement also adds an entry of about 100 bytes, in the same step, and takes Redis two and a half times as long.
-   * A queue or partition keeps 100,000 of them at most, about 10 MB; then the oldest go first. They hold ids and business keys, and
-   * no payloads. With 0, Redis remembers nothing, and an acknowledgement costs nothing more. Defaults to 0.
+   * Each acknowledgement also adds an entry of about 100 bytes, in the same step, and takes Redis two and a half times as long. A
+   * queue or partition keeps at most 100,000 entries, about 10 MB; beyond that, the oldest are dropped. They hold ids and business
+   * keys, but no payloads. With 0, Redis remembers nothing, and an acknowledgement costs nothing more. Defaults to 0.
    */
   readonly keepHandled?: number;
 
@@ -65,9 +65,9 @@ export interface GroupOptions {
    * a growing pause, `{ initial, factor, max, jitter }`; or a function of the failed attempt's number and the error,
    * which returns milliseconds, or undefined to make the message a dead letter.
    *
-   * How often a message is retried, `maxAttempts` alone decides, not the length of the array: one time less. A
-   * retrying message costs its bytes and 300 to 500 more. Defaults to `{ initial: 1000, factor: 2, max: 3_600_000,
-   * jitter: 0.2 }`.
+   * `maxAttempts` alone decides how often a message is retried (once less), not the length of the array. A retrying
+   * message costs its bytes and 300 to 500 more. Defaults to
+   * `{ initial: 1000, factor: 2, max: 3_600_000, jitter: 0.2 }`.
    */
   readonly retry?: RetryOptions;
 
@@ -89,13 +89,13 @@ export interface GroupOptions {
   readonly exclusive?: boolean;
 
   /**
-   * Whether a message that failed holds up later ones with its key, in a queue that is consumed exclusively: the
-   * messages of one key stay in order even if some fail.
+   * Whether a failed message holds up later ones with its key, in a queue that is consumed exclusively. The messages of one key
+   * then stay in order even if some fail.
    *
-   * Its consumer keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. Other
-   * keys go on meanwhile. Up to 500 messages or 4 MB of a partition wait in the consumer's memory; beyond that, the whole
-   * partition waits. Each message that waits costs two small scripts. Defaults to `false`: a failed message waits
-   * elsewhere, and later ones overtake it.
+   * The consumer keeps the failed message for its pause and handles it again, until it is acknowledged or becomes a dead letter.
+   * Other keys go on. Up to 500 messages or 4 MB of a partition wait in the consumer's memory; beyond that, the whole partition
+   * waits. Each message that waits costs two small scripts. Defaults to `false`: a failed message waits elsewhere, and later ones
+   * overtake it.
    */
   readonly strict?: boolean;
 }
@@ -104,9 +104,9 @@ export interface GroupOptions {
 export type StrictIfExclusive = { readonly exclusive: boolean } | { readonly strict?: false };
 
 /**
- * Options of a reliable queue's handle. What it leaves out is as an earlier handle of its group in this client has given
- * it. The group's first handle in a client decides `leaseTimeout` and `maxAttempts`; another value is
- * refused. `strict` needs `exclusive`.
+ * Options of a reliable queue's handle. An option that is left out has the value that an earlier handle of its group in this client
+ * gave. The group's first handle in a client decides `leaseTimeout` and `maxAttempts`; another value is refused. `strict` needs
+ * `exclusive`.
  */
 export type ReliableQueueOptions<T = unknown> = QueueOptions<T> & GroupOptions & StrictIfExclusive;
 

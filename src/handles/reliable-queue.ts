@@ -53,9 +53,9 @@ import type {
  *
  * A consumer that gives no sign of life for `leaseTimeout` loses its leases, and its messages are ready again.
  *
- * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. By its id, which stays the
- * same, or its key, a retrying message can also be found, cancelled and rescheduled. It holds its key, unless a message
- * that was offered while it was in flight has it. {@link soonest} sees delayed messages only. Iterating the queue takes
+ * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. A retrying message can also be
+ * found, cancelled and rescheduled, by its id, which stays the same, or its key. It holds its key, unless a message
+ * offered while it was in flight has taken it. {@link soonest} yields only delayed messages. Iterating the queue takes
  * messages.
  *
  * Methods that wait survive a lost connection: an `error` event reports it, and the wait goes on. Every other method
@@ -63,7 +63,7 @@ import type {
  * {@link ClosedError} after `close()`.
  */
 export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders> {
-  /** The messages that are no longer retried, of all groups. */
+  /** The messages of all groups that are no longer retried. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
@@ -86,11 +86,10 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   /**
    * Returns which groups have handled the message with this id, or the last message with this key, the newest first.
    *
-   * Redis remembers that only with the option `keepHandled`, and for its time. Otherwise the result
-   * is empty, which then says nothing: a message that is neither delayed nor anywhere else was handled, cancelled or never
-   * offered.
+   * Redis remembers this only with the option `keepHandled`, and only for that time. Otherwise the result is empty and says
+   * nothing: a message that is nowhere may have been handled, cancelled, or never offered.
    *
-   * O(1) if nothing is remembered. Otherwise it reads up to 100,000 short entries in steps of 40; by an id only those
+   * O(1) if nothing is remembered. Otherwise it reads up to 100,000 short entries in steps of 40; with an id, only the entries
    * since its deadline. In a partitioned queue it asks all partitions.
    *
    * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
@@ -107,22 +106,22 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Revokes a message, wherever it is: once this has returned, the message never begins again, in any group. The result says
-   * where it was. By an id that is one message; by a key the one that holds the key, and every ready, running or dead one that
-   * was offered with it. A message that retries after it has lost its key to a newer one is found by its id only.
+   * Revokes a message, wherever it is: once this returns, no handler of any group begins with it again. The result says where it
+   * was. An id means one message. A key means the message that holds the key, and every ready, running or dead message that was
+   * offered with it. A retrying message that has lost its key to a newer one is found by its id only.
    *
-   * A handler that runs goes on, but its settlement counts for nothing: `ack`, `nack`, `reject` and `extend` return false,
-   * and what it throws is neither a retry nor a dead letter. Its delivery's `signal` is aborted with a {@link RevokedError},
-   * within milliseconds, or with the consumer's next sign of life: a third of the lease, at most 20 s. `running` also says that
-   * the message was just on its way to a handler, which then never begins. With `wait`, `hasEnded` says whether all handlers
-   * have ended.
+   * A running handler continues, but its settlement counts for nothing: `ack`, `nack`, `reject` and `extend` return false, and an
+   * error that it throws leads neither to a retry nor to a dead letter. The `signal` of its delivery is aborted with a
+   * {@link RevokedError}, within milliseconds or at the latest with the consumer's next sign of life: after a third of the lease,
+   * at most 20 s. The stage `running` includes a message on its way to a handler; that handler never begins. With `wait`,
+   * `hasEnded` says whether all handlers have ended.
    *
-   * The key is free at once, also while a handler runs. If Redis's reply is lost with the connection, the promise rejects:
-   * ask again.
+   * The key is free at once, even while a handler runs. If Redis's reply is lost with the connection, the promise rejects: call
+   * again.
    *
-   * By id one script of O(log N) for a delayed or retrying message, and for one that was moved on time. By a key, and for a
-   * message that is gone, it reads everything that is ready, running or dead, 200 entries a script: 55 scripts for 10,000. Calls
-   * of one turn of the event loop share them.
+   * With an id it takes one script of O(log N), if the message is delayed or retrying or was moved on time. With a key, or if the
+   * message is gone, it reads everything that is ready, running or dead, 200 entries per script: 55 scripts for 10,000. Calls of
+   * one turn of the event loop share them.
    *
    * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key, or an option is not legal.
    */
@@ -134,7 +133,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Returns where a message is, as {@link revoke} does, and changes nothing. Costs the same. Exact at the instant of its last
+   * Returns where a message is, as {@link revoke} does, but changes nothing. Costs the same. Exact at the instant of its last
    * script.
    *
    * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
@@ -148,8 +147,9 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Iterates over the messages that consumers of all groups were handed, oldest first within a group and partition:
-   * `for await (const { id, pid } of queue.running())`. What a consumer holds back in strict order is not running.
+   * Iterates over the messages that consumers of all groups hold, oldest first within a group and partition:
+   * `for await (const { id, pid } of queue.running())`. A message that a consumer holds back in strict order is not
+   * running.
    *
    * Reads what is in flight in pages of 12. Not a snapshot.
    */
@@ -189,7 +189,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Takes a message, waiting up to `timeout` milliseconds for one. Returns undefined if none came. Otherwise as
+   * Takes a message, waiting up to `timeout` milliseconds for one. Returns undefined if none came. Otherwise like
    * {@link take}.
    *
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
@@ -201,12 +201,11 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Takes up to `limit` messages as soon as there is at least one. Returns none if none came within `timeout`. With `wait`
-   * it waits for more from the first message on, until there are `limit` or that time is over. The leases are kept meanwhile,
-   * and `leaseTimeout` begins when it returns. If it is aborted, or the client closes, all go back to the group as if they
-   * had never been taken.
+   * Takes up to `limit` messages as soon as there is at least one. Returns none if none came within `timeout`. With `wait` it then
+   * waits for more, until there are `limit` or that time is over. It renews the leases during the wait; `leaseTimeout` begins when
+   * it returns. If the call is aborted or the client closes, all go back to the group as if they had never been taken.
    *
-   * Each delivery is settled by itself. Settlements of one turn of the event loop share a round trip.
+   * Settle each delivery separately. Settlements of one turn of the event loop share a round trip.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    * @throws the signal's reason, if it is aborted.
@@ -231,8 +230,9 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   }
 
   /**
-   * Calls `handler` with up to `limit` deliveries at a time: as many as are there, or with `wait` as many as come within that
-   * time of the first. If it returns, the deliveries that it has not settled are acknowledged together. If it throws, they are retried. Otherwise as {@link subscribe}.
+   * Calls `handler` with up to `limit` deliveries at a time: as many as are there, or with `wait` as many as come within that time
+   * of the first. If the handler returns, the deliveries that it has not settled are acknowledged together. If it throws, they are
+   * retried. Otherwise like {@link subscribe}.
    *
    * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
@@ -244,7 +244,7 @@ export class ReliableQueue<T = unknown> extends DelayedHandle<T, MessageHeaders>
   /**
    * Calls the handler whose name the message's key begins with: the handler `"app1:trans:notice"` for the key
    * `app1:trans:notice:1615283234`. The longest matching name wins. The option `unknown` decides what to do with other
-   * messages, and the subscription's `unknown` counts them. Otherwise as {@link subscribe}.
+   * messages, and the subscription's `unknown` counts them. Otherwise like {@link subscribe}.
    *
    * @throws {TypeError} if a name or a handler is not legal.
    */

@@ -18,30 +18,33 @@ import { sleepForNetwork } from "../time/sleep.ts";
  * - `running`: it was handed to a consumer.
  * - `retrying`: an attempt failed, and it waits for the next one, also for its turn or held back in strict order.
  * - `dead`: it is a dead letter.
- * - `handled`: it is nowhere, and was handled. Redis remembers that, by its key, of a message that was offered with `once`, for as
- *   long as that says, and a minute at least.
+ * - `handled`: it is nowhere, and was handled. Redis remembers this by the key of a message that was offered with `once`, for as
+ *   long as `once` says, and at least a minute.
  * - `gone`: it is nowhere. Every group has settled it, or it was cancelled, revoked, dropped, or never offered.
  */
 export type Stage = (typeof STAGES)[number];
 
 /** Where a message was. */
 export interface Revoked {
-  /** Of several groups the furthest: running, retrying, ready, waiting, delayed, dead, handled, gone. `revoke` says gone for handled. */
+  /**
+   * The furthest stage among its groups, in this order: running, retrying, ready, waiting, delayed, dead, handled, gone. `revoke`
+   * says gone instead of handled.
+   */
   readonly stage: Stage;
   /** The id of the message in that stage; undefined if it is gone. */
   readonly id: MessageId | undefined;
-  /** Every place in which it was. */
+  /** Every place where it was. */
   readonly places: readonly {
     readonly id: MessageId;
     readonly stage: Exclude<Stage, "handled" | "gone">;
-    /** The group that it is for there; undefined for all groups. */
+    /** The group that it was there for; undefined for all groups. */
     readonly group: string | undefined;
     /** How many deliveries were made, including the one that runs. */
     readonly attempts: number;
   }[];
-  /** Whether no handler of it runs any more, as far as is known. False only after `running`. */
+  /** Whether all its handlers have ended, as far as is known. False only after `running`. */
   readonly hasEnded: boolean;
-  /** If it is nowhere, and Redis remembers that it was handled, see the stage `handled`: when. */
+  /** When it was handled, if Redis remembers that (see the stage `handled`). */
   readonly handledAt?: Date;
 }
 
@@ -50,13 +53,13 @@ export interface RevokeOptions extends FindOptions {
   /** Why, in 1 to 500 characters: the delivery's signal carries it. */
   readonly reason?: string;
   /**
-   * For how many milliseconds to wait until the handlers have ended, if any may run: they have returned, or settled what they
-   * took by hand, or their process is dead. Costs a short script each time it looks, up to ten a second. Defaults to 0.
+   * How long to wait for the handlers to end, in milliseconds, if any may run. A handler has ended if it has returned, has settled
+   * what it took by hand, or its process is dead. Costs a short script each time it looks, up to ten a second. Defaults to 0.
    */
   readonly wait?: number;
 }
 
-/** A message that a consumer was handed. */
+/** A message that a consumer holds. */
 export interface RunningMessage {
   readonly id: MessageId;
   /** The business key; undefined if the message was offered without one. */
@@ -68,7 +71,7 @@ export interface RunningMessage {
   readonly host: string | undefined;
   /** The id of its process. */
   readonly pid: number | undefined;
-  /** Since when it has the message, on the Redis server's clock. */
+  /** When the consumer got the message, on the Redis server's clock. */
   readonly since: Date;
   /** 1 on the first delivery. */
   readonly attempt: number;

@@ -30,12 +30,12 @@ export interface ScheduleOptions<T = unknown> {
   /**
    * Milliseconds between two ticks: a whole number of at least 100.
    *
-   * Counted from the epoch, not from the start of a process, so they do not drift. A day of 86,400,000 ms is one of UTC:
-   * for local days use `cron`.
+   * Ticks count from the epoch, not from the start of a process, so they do not drift. 86,400,000 ms is a day of UTC: for local
+   * days use `cron`.
    */
   readonly every?: number;
 
-  /** With `every`: by how many milliseconds the ticks are shifted, less than `every`. Defaults to 0. */
+  /** With `every`: shifts the ticks by this many milliseconds, less than `every`. Defaults to 0. */
   readonly phase?: number;
 
   /**
@@ -44,18 +44,17 @@ export interface ScheduleOptions<T = unknown> {
    *
    * Weekdays count from 0, Sunday. A pattern that means something else to Quartz or AWS is refused.
    *
-   * A pattern needs the package croner (`npm install croner`), in processes that declare schedules and in those that move
-   * messages; each tick costs them some 0.2 ms. An object is known only to processes that declare it: one of them has to
-   * run.
+   * A pattern needs the package croner (`npm install croner`) in the processes that declare schedules or move messages; each tick
+   * costs them some 0.2 ms. An object is known only to processes that declare it: one of them has to run.
    */
   readonly cron?: string | ScheduleCalendar;
 
   /**
    * The payload of each message, or a function that makes it.
    *
-   * A function is called when a message is placed: 30 s before it is due, or two ticks before, in a process that has
-   * declared it, and one of these has to run. Functions are not compared: a higher `version` replaces what is placed.
-   * It must return a payload, not `undefined` and no promise.
+   * A function is called when a message is placed, 30 s or two ticks before it is due, in a process that has declared
+   * it: one such process has to run. Functions are not compared: a higher `version` replaces placed messages. The
+   * function must return a payload, neither `undefined` nor a promise.
    */
   readonly payload: T | ((tick: ScheduleTick) => T);
 
@@ -63,15 +62,15 @@ export interface ScheduleOptions<T = unknown> {
   readonly timeZone?: string;
 
   /**
-   * The earliest tick. One that only leaves out ticks that are past, such as `new Date()` at each start, counts as the same
-   * as before. Defaults to now.
+   * The earliest tick. A new `startAt` that only leaves out past ticks, such as `new Date()` at each start, counts as no change.
+   * Defaults to now.
    */
   readonly startAt?: InstantLike;
 
   /** The latest tick; inclusive. Defaults to no end. */
   readonly endAt?: InstantLike;
 
-  /** How many ticks there are altogether. Defaults to no limit. */
+  /** The total number of ticks. Defaults to no limit. */
   readonly limit?: number;
 
   /**
@@ -81,21 +80,21 @@ export interface ScheduleOptions<T = unknown> {
   readonly except?: Iterable<string | { readonly from: InstantLike; readonly to: InstantLike }>;
 
   /**
-   * By how many milliseconds each tick is delayed at most: another delay each time, the same in every process. Must be
+   * The longest delay of a tick, in milliseconds: each tick gets a different delay, the same in every process. Must be
    * below the interval. Defaults to 0.
    */
   readonly jitter?: number;
 
   /**
-   * By how many milliseconds all ticks are delayed at most: a delay that depends on the name, so that many schedules with
-   * one pattern do not come at once. Must be below the interval. Defaults to 0.
+   * The longest delay of all ticks, in milliseconds: the delay depends on the schedule's name, so that many schedules with one
+   * pattern do not come at once. Must be below the interval. Defaults to 0.
    */
   readonly spread?: number;
 
   /**
-   * What happens to ticks that are late, since no process moved messages, or the queue was paused. `"once"` delivers the
-   * last one, `"all"` each up to `maxCatchUp`, the earliest first, `"skip"` those that are no later than `misfireGrace`.
-   * Java's transfers deliver all that were placed. Defaults to `"once"`.
+   * What happens to ticks that are late because no process moved messages or the queue was paused. `"once"` delivers the last one;
+   * `"all"` delivers up to `maxCatchUp` of them, the earliest first; `"skip"` delivers those that are late by `misfireGrace` at
+   * most. Java's transfers deliver all placed ones. Defaults to `"once"`.
    */
   readonly misfire?: Misfire;
 
@@ -103,28 +102,28 @@ export interface ScheduleOptions<T = unknown> {
   readonly misfireGrace?: number;
 
   /**
-   * With `misfire: "all"`: how many late ticks come, besides those that were placed. The later ones of the outage are
+   * With `misfire: "all"`: how many late ticks come, in addition to those already placed. The outage's later ones are
    * skipped. Defaults to 1,000.
    */
   readonly maxCatchUp?: number;
 
   /**
-   * `"skip"` drops a run that is due while another one of the schedule is ready or in flight, also one that was triggered
-   * or retried; one that waits for its retry does not count. Costs two reads and a write for each run.
+   * `"skip"` drops a run that is due while another run of the schedule is ready or in flight. Triggered and retried runs count,
+   * too; a run that waits for its retry does not. Costs two reads and a write for each run.
    *
-   * `"wait"` lets it wait until the others are settled: one at a time is in hand, over all processes and their crashes, also of
-   * those that were triggered or backfilled. How many wait is for `misfire` to say: with `"once"` the last one. They wait in a
-   * lane of their own, `schedule:<name>`, whatever the queue's `flow` is; other messages do not. Not for queues with
-   * partitions. Costs each run what a lane with a limit costs, and a transfer of the queue two reads.
+   * `"wait"` lets a run wait until the others are settled: one at a time is in hand, across all processes and their crashes,
+   * including triggered and backfilled runs. `misfire` decides how many wait: with `"once"` the last one. Runs wait in a lane of
+   * their own, `schedule:<name>`, whatever the queue's `flow` is; other messages are not affected. Not for queues with partitions.
+   * Costs each run as much as a lane with a limit, and each transfer of the queue two reads.
    *
    * Both need a reliable queue. Defaults to `"allow"`.
    */
   readonly overlap?: Overlap;
 
   /**
-   * In a queue whose `flow` has lanes: the lane in which each message waits for its turn, as for offers. With partitions a
-   * schedule is in the partition of its name. Costs the bytes of the name, and five more, in each message. Defaults to a lane
-   * without a name.
+   * In a queue whose `flow` has lanes: the lane in which each message waits for its turn, as for offers. In a partitioned queue,
+   * the schedule's name still decides its partition. Costs the bytes of the name, and five more, in each message. Defaults to a
+   * lane without a name.
    */
   readonly lane?: string;
 
@@ -132,8 +131,8 @@ export interface ScheduleOptions<T = unknown> {
   readonly priority?: number;
 
   /**
-   * The version of the declaration. One that is lower than the stored one changes nothing: so an older release does not
-   * undo a newer one. Defaults to 0.
+   * The version of the declaration. A version below the stored one changes nothing, so an older release does not undo a
+   * newer one. Defaults to 0.
    */
   readonly version?: number;
 }
@@ -141,12 +140,11 @@ export interface ScheduleOptions<T = unknown> {
 /** Options of `schedules.declare`. */
 export interface DeclareOptions extends CallOptions {
   /**
-   * Which declaration this is: a number that grows with each release, such as that of the build or a time. An older one
-   * than the last is refused, so a process of the release before changes nothing, whenever it starts. So is the last one
-   * with another content.
+   * The number of this declaration, which grows with each release: a build number, or a time. An older revision is refused, so a
+   * process of an earlier release changes nothing, whenever it starts. The same revision with other content is refused, too.
    */
   readonly revision: number;
-  /** Whether to tell only what would change. Defaults to false. */
+  /** Whether to return only what would change, and change nothing. Defaults to false. */
   readonly dryRun?: boolean;
 }
 
@@ -154,18 +152,18 @@ export interface DeclareOptions extends CallOptions {
 export interface BackfillOptions extends CallOptions {
   /** The first instant. */
   readonly from: InstantLike;
-  /** The last instant, which is outside. Ticks that are not due yet are returned but not offered: they come by themselves. */
+  /** The end of the span, exclusive. Ticks that are not due yet are returned but not offered: they come by themselves. */
   readonly to: InstantLike;
   /**
-   * How many ticks are returned at most, the earliest first: 1 to 10,000. Without it a span of more than 100 ticks is refused,
-   * since a wrong year has thousands. Defaults to none.
+   * The most ticks to return, the earliest first: 1 to 10,000. Without a limit, a span of more than 100 ticks is refused, since a
+   * wrong year has thousands. Defaults to none.
    */
   readonly limit?: number;
-  /** Whether to tell only which ticks they are. Defaults to false. */
+  /** Whether to return only the ticks, and offer nothing. Defaults to false. */
   readonly dryRun?: boolean;
 }
 
-/** A declaration that was checked, but for what needs its ticks. */
+/** A declaration that was checked, except for the checks that need its ticks. */
 export interface CheckedSchedule {
   readonly declaration: Declaration;
   readonly code: Code;
@@ -295,12 +293,12 @@ function checkedRule(
   };
 }
 
-/** An instant (epoch ms) in an error: whoever has written a number cannot read it either. */
+/** An instant (epoch ms) in an error, as a date: epoch milliseconds tell a reader nothing. */
 export function dated(instant: number): string {
   return new Date(instant).toISOString();
 }
 
-/** Why a pattern never comes that croner can read. */
+/** Why a pattern that croner can read never comes. */
 function whyNever(pattern: string): string {
   const hasYear = pattern.trim().split(/\s+/).length === 7;
   return hasYear
@@ -340,7 +338,7 @@ function checkOneOf(name: string, value: unknown, known: readonly string[]): voi
 
 /**
  * Checks what depends on the ticks of a schedule, at the instant `now`: that there are any, and that they are further
- * apart than jitter and spread are wide. A schedule that is over by its `endAt` is legal: it was declared before.
+ * apart than jitter and spread are wide. A schedule whose `endAt` has passed is legal: it was declared earlier.
  *
  * @throws {RangeError} naming the option, the rule and the value.
  */

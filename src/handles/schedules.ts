@@ -41,31 +41,31 @@ import {
 } from "./schedule-options.ts";
 import { Delay } from "../time/delay.ts";
 
-/** What came of declaring a schedule. */
+/** The result of declaring a schedule. */
 export interface ScheduleResult {
   /**
-   * `"unchanged"` if it was declared like this before: nothing was written. `"outdated"` if a higher `version` is stored:
-   * nothing was written.
+   * `"unchanged"` if it was declared the same before, `"outdated"` if a higher `version` is stored: in both cases nothing was
+   * written.
    */
   readonly outcome: "added" | "changed" | "unchanged" | "outdated";
-  /** The next ticks, as far as their messages are placed (epoch ms): at least two, if so many come. */
+  /** The next ticks whose messages are placed (epoch ms): at least two, if the schedule has that many left. */
   readonly next: readonly number[];
 }
 
-/** What came of declaring a set of schedules. */
+/** The result of declaring a set of schedules. */
 export interface DeclareResult {
   /**
-   * `"outdated"` if a later revision was declared: nothing was done, or no more, if that happened meanwhile. `"conflict"` if
-   * this revision was declared with other schedules: nothing was done, and a higher revision is due.
+   * `"outdated"` if a later revision was declared: nothing was done, or if that happened during the call, nothing more.
+   * `"conflict"` if this revision was declared with other schedules: nothing was done; declare them with a higher revision.
    */
   readonly outcome: "declared" | "outdated" | "conflict";
   /** The names of new schedules. */
   readonly added: readonly string[];
-  /** Of those that were declared differently before. */
+  /** The names of schedules that were declared differently before. */
   readonly changed: readonly string[];
-  /** Of those for which nothing was written. */
+  /** The names of schedules for which nothing was written. */
   readonly unchanged: readonly string[];
-  /** Of those of the set that were no longer declared. */
+  /** The names of schedules of the set that were no longer declared. */
   readonly removed: readonly string[];
 }
 
@@ -73,57 +73,56 @@ export interface DeclareResult {
 export interface Schedule extends Rule {
   readonly name: string;
   /**
-   * `"code"` if its payload is a function, or its ticks come from an object: only a process that has declared it can plan
-   * it. `"nothing"` if every process with a transfer task can.
+   * `"code"` if its payload is a function or its ticks come from an object: only a process that has declared it can plan it.
+   * `"nothing"` if every process with a transfer task can plan it.
    */
   readonly needs: "code" | "nothing";
   readonly version: number;
   /** The set that it was declared in. */
   readonly set: string | undefined;
   readonly isPaused: boolean;
-  /** How many ticks were placed, without those that were withdrawn before they were due. */
+  /** How many ticks were placed, except those withdrawn before they were due. */
   readonly count: number;
   /**
-   * How many ticks did not come, since they were late and `misfire` says so: those that nobody had placed, of which of each
-   * outage 100 count at most, and those whose messages were dropped when they were moved. The latter begin at 0 again when
-   * the schedule goes to another partition.
+   * How many late ticks were skipped because of `misfire`. Some were never placed: of these, at most 100 count for each outage.
+   * Others were dropped when they were due to move: this part restarts at 0 when the schedule moves to another partition.
    */
   readonly missed: number;
   /**
-   * How many runs were dropped, with `overlap: "skip"`, since another one was ready or in flight. Begins at 0 again when the
-   * schedule goes to another partition.
+   * How many runs `overlap: "skip"` dropped because another one was ready or in flight. Restarts at 0 when the schedule moves to
+   * another partition.
    */
   readonly droppedOverlap: number;
-  /** Up to this instant ticks are placed; those behind it come later. */
+  /** Ticks up to this instant are placed; later ones will be. */
   readonly plannedUntil: number;
   /**
-   * When it is planned next; Infinity if it is paused or over. Long past: no process can plan it. 0: Redis has lost when,
-   * since the key `delayline_planning` was deleted or evicted; a process that moves messages puts it back within a minute.
+   * When it is planned next; Infinity if it is paused or over. An instant long past means that no process can plan it. 0 means that
+   * Redis has lost the instant, because the key `delayline_planning` was deleted or evicted; a process that moves messages restores
+   * it within a minute.
    */
   readonly planAt: number;
-  /** The last tick that was due when it was planned last. */
+  /** The last tick that was due at the latest planning. */
   readonly lastAt: number | undefined;
   /**
-   * The next ticks, as far as they are placed, and their messages still wait: without those that were cancelled, or cleared
-   * with the queue. Those behind them come nevertheless, once they are placed.
+   * The next ticks whose messages are placed and still waiting: neither cancelled nor cleared with the queue. Later ticks are not
+   * affected, and appear here once they are placed.
    */
   readonly next: readonly number[];
   /** The time zone data of the process that planned it last, such as `2026a`. */
   readonly tzdata: string | undefined;
 }
 
-/** What schedules reach of their queue. */
+/** The parts of their queue that schedules use. */
 type SchedulesReach = Pick<PlainReach, "offers" | "schedules" | "activity">;
 
 /**
  * The schedules of a queue: messages that recur.
  *
- * The message of each tick is an ordinary delayed one with a key, `schedule:<name>@<tick>`, which is placed 30 s ahead, or
- * two ticks: it can be found, cancelled and counted, and every process that moves messages moves it. Placing is one step
- * with noting that it was placed, so each tick comes once, whichever processes plan, and however often they die. Every
- * process with a transfer task plans.
+ * The message of each tick is an ordinary delayed one with the key `schedule:<name>@<tick>`, placed 30 s or two ticks ahead. It can
+ * be found, cancelled and counted, and every process that moves messages moves it. One step places it and records that, so each
+ * tick comes once, whichever processes plan, and however often they die. Every process with a transfer task plans.
  *
- * Declare schedules at every start of every process: what is declared already changes nothing.
+ * Declare schedules at every start of every process: declaring one again changes nothing.
  */
 export class Schedules<T = unknown> {
   readonly #reach: SchedulesReach;
@@ -138,8 +137,8 @@ export class Schedules<T = unknown> {
   /**
    * Declares a schedule of this name: 1 to 100 bytes.
    *
-   * If it was declared differently before, messages of the old form that are not due yet are withdrawn, and ticks count
-   * from now on. A paused schedule stays paused.
+   * If it was declared differently before, its old messages that are not due yet are withdrawn, and ticks count from now on. A
+   * paused schedule stays paused.
    *
    * @throws {TypeError | RangeError} if the name or an option is not legal, no tick ever comes, or croner is not installed;
    * nothing was stored.
@@ -157,14 +156,14 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Declares all schedules of a set: adds new ones, changes those that are declared differently, and removes those of the
-   * set that are not declared any more. What is declared as before is not written.
+   * Declares all schedules of a set: adds new ones, changes those that are declared differently, and removes those that are no
+   * longer declared. Unchanged schedules are not written.
    *
-   * Call it at the start of every process with the `revision` of the release. An older one is told `"outdated"`, and does
-   * nothing: so a rolling deploy does not change schedules to and fro, and none that was removed comes back. The last one
-   * with other schedules is told `"conflict"`, and does nothing either. What a function does and `startAt` are not compared.
+   * Call it at the start of every process with the `revision` of the release. An older revision returns `"outdated"` and does
+   * nothing, so a rolling deploy flips nothing, and a removed schedule does not come back. The current revision with other
+   * schedules returns `"conflict"` and does nothing either. Functions and `startAt` are not compared.
    *
-   * All schedules are checked before anything is written. One that failed midway can be declared again.
+   * All schedules are checked before anything is written. A declaration that failed midway can be repeated.
    *
    * @throws {TypeError | RangeError} if a name, an option or the revision is not legal, or a schedule belongs to another
    * set; nothing was written.
@@ -264,15 +263,15 @@ export class Schedules<T = unknown> {
     }
   }
 
-  /** Returns the revision in which a set was declared last; undefined if it never was. */
+  /** Returns the latest revision in which a set was declared; undefined if it never was. */
   async revisionOf(set: string, options?: CallOptions): Promise<number | undefined> {
     checkScheduleName(set, "set");
     return (await this.#reach.schedules.revisions(checkCall(options))).get(set)?.revision;
   }
 
   /**
-   * Pauses a schedule, until it is resumed: withdraws its messages, also those that wait for other runs. One that has become
-   * ready is delivered. Returns false if there is none.
+   * Pauses a schedule until it is resumed: withdraws its messages, including those that wait for other runs. A message that is
+   * already ready is delivered. Returns false if there is no such schedule.
    */
   async pause(name: string, options?: CallOptions): Promise<boolean> {
     return await this.#change(name, "schedule paused", options, (record, now) =>
@@ -280,25 +279,28 @@ export class Schedules<T = unknown> {
     );
   }
 
-  /** Ends the pause of a schedule. What would have come meanwhile does not. Returns false if there is none. */
+  /** Ends the pause of a schedule. The ticks of the pause do not come. Returns false if there is no such schedule. */
   async resume(name: string, options?: CallOptions): Promise<boolean> {
     return await this.#change(name, "schedule resumed", options, (record, now) =>
       record.isPaused ? resume(record, now) : undefined,
     );
   }
 
-  /** Removes a schedule, and its messages. One that has become ready is delivered. Returns false if there is none. */
+  /**
+   * Removes a schedule and its messages. A message that is already ready is delivered. Returns false if there is no
+   * such schedule.
+   */
   async remove(name: string, options?: CallOptions): Promise<boolean> {
     const code = this.#reach.schedules.codes.get(name);
     const wasThere = await this.#change(name, "schedule removed", options, () => "remove");
-    // Unless it was declared again meanwhile.
+    // Unless it has been declared again by now.
     if (this.#reach.schedules.codes.get(name) === code) this.#reach.schedules.codes.delete(name);
     return wasThere;
   }
 
   /**
-   * Offers a message of the schedule now, beside its ticks, also while it is paused or another run is under way: with
-   * `overlap: "wait"` it waits for that. Returns undefined if there is no such schedule.
+   * Offers a message of the schedule now, in addition to its ticks, even while it is paused or another run is under
+   * way; with `overlap: "wait"` it waits for that run. Returns undefined if there is no such schedule.
    *
    * @throws {TypeError} if a function makes its payload, and this process has not declared it.
    */
@@ -317,11 +319,11 @@ export class Schedules<T = unknown> {
   }
 
   /**
-   * Offers the messages of the ticks in a span once more, due now, the earliest first. Returns the ticks of the span: of
-   * those that are not due yet no message is offered, since they come by themselves. Called again while the messages are
-   * still delayed, it offers nothing twice; later it does.
+   * Offers the messages of the ticks in a span once more, due now, the earliest first. Returns the ticks of the span. It offers
+   * none for ticks that are not due yet: they come by themselves. Called again while the messages are still delayed, it offers
+   * nothing twice; later it does.
    *
-   * @throws {TypeError} if there is no such schedule, or this process lacks what only those that declared it have.
+   * @throws {TypeError} if there is no such schedule, or its ticks or payload come from code that this process has not declared.
    * @throws {RangeError} if the span has more than 100 ticks and there is no `limit`; nothing was offered.
    */
   async backfill(name: string, range: BackfillOptions): Promise<number[]> {
@@ -371,7 +373,7 @@ export class Schedules<T = unknown> {
     return ticks;
   }
 
-  /** Those of the planned ticks, by their keys, of which a message is delayed or retrying. */
+  /** The keys of the planned ticks whose message is delayed or retrying. */
   async #present(name: string, ahead: readonly Ahead[], call?: CallOptions): Promise<Set<string>> {
     if (ahead.length === 0) return new Set();
     return await this.#reach.schedules.present(
@@ -387,7 +389,7 @@ export class Schedules<T = unknown> {
     return records;
   }
 
-  /** What noting a revision of a set would return. */
+  /** Returns what recording a revision of a set would return. */
   async #foresee({ set, revision, digest }: SetContent, call: CallOptions): Promise<NotedSet> {
     const noted = (await this.#reach.schedules.revisions(call)).get(set);
     const latest = noted?.revision ?? revision;
@@ -404,7 +406,7 @@ export class Schedules<T = unknown> {
     else this.#reach.schedules.codes.delete(name);
   }
 
-  /** Checks a declaration, of a set if it names one, and loads what it takes to plan it. */
+  /** Checks a declaration (of a set, if one is named), and loads what planning it needs. */
   async #prepared(name: string, options: ScheduleOptions<T>, set?: string): Promise<Prepared> {
     const checked = checkedSchedule(name, options, {
       isReliable: this.#reach.offers.takesHeaders,
@@ -588,7 +590,7 @@ function aheadOf(name: string, record: ScheduleRecord, now: number): Ahead[] {
   return nextOf(record, now).map((tick) => ({ tick, key: occurrenceKey(name, tick) }));
 }
 
-/** Those of which a message is delayed or retrying: someone may have cancelled others, or cleared the queue. */
+/** The ticks whose message is delayed or retrying: the others may have been cancelled, or cleared with the queue. */
 function stillThere(ahead: readonly Ahead[], present: ReadonlySet<string>): number[] {
   return ahead.filter(({ key }) => present.has(key)).map(({ tick }) => tick);
 }

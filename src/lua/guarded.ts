@@ -10,9 +10,9 @@ import { defineScript, type Script } from "./script.ts";
  * refused; but only if it follows from what the partition holds: the partition has nothing left to migrate, and its
  * messages belong where they are by the newer fact, or by that which it changes. If not, Redis went back to an earlier
  * state, and the caller is refused in the same way, with that older fact: see `went-back.ts`. The first fact is always
- * stored, and so are those that scatter. A partition holds no fact before it is used: the first one is written when
- * somebody comes by, and each change writes its own beside all that it concerns. Of the ordinary queue (-1) only those
- * changes are of interest that take it in.
+ * stored, and so are those that scatter. A partition holds no fact before it is used: the first call writes the first
+ * one, and each change writes its own beside every partition that it concerns. Only the changes that include the
+ * ordinary queue (-1) matter to it.
  *
  * The ordinary form of the script pays for none of this.
  */

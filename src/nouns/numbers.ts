@@ -103,7 +103,7 @@ interface Told {
   readonly metric?: string;
 }
 
-/** A number that Redis counts. Nobody is shown one without a label. */
+/** A number that Redis counts. It is shown to people only with a label. */
 interface Counted extends Partial<Told> {
   readonly unit: Unit;
   readonly merge: Merge;

@@ -58,7 +58,7 @@ export class AllRevocations implements Revoking {
           fact = await following.newerThan(fact, error, own);
           continue;
         }
-        // No script has checked the fact: messages may have gone where nobody has looked.
+        // No script has checked the fact: messages may have moved to a partition that was not searched.
         const now = await following.ask(own);
         if (now.epoch === fact.epoch) return merged(found);
         fact = now;
@@ -88,7 +88,7 @@ export class AllRevocations implements Revoking {
   }
 }
 
-/** What was found in several parts; a message that migrated meanwhile was found twice by looks that change nothing. */
+/** Merges the finds of several parts. Looks that change nothing find a migrating message twice. */
 function merged(found: readonly FoundMessage[]): FoundMessage {
   const places = new Map<string, FoundMessage["places"][number]>();
   for (const place of found.flatMap((one) => one.places)) {

@@ -366,7 +366,7 @@ export class Messages implements Delayed {
         if (oldest === undefined) break;
         payloads.push(...(await oldest.messages.poll(oldest.count, call)));
       } catch (error) {
-        // Nobody else has the payloads taken so far: return them, and let the next call report the error.
+        // Only this call has the payloads taken so far: return them, and let the next call report the error.
         if (payloads.length > 0) break;
         throw error;
       }

@@ -26,7 +26,7 @@ import type { JoinWork, Work } from "../redis/troubles.ts";
 /** Everything that a client has running for one queue. All handles of the queue share it. */
 export class OpenQueue {
   readonly name: string;
-  /** Reports errors, and keeps bytes that nobody can read. */
+  /** Reports errors, and keeps unreadable bytes. */
   readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
   readonly parts: Parts;
   readonly pauses: Pauses;
@@ -154,8 +154,8 @@ export class OpenQueue {
   }
 
   /**
-   * Migrates what is left in a part that the queue no longer has, until that has worked or the client closes. Nobody
-   * else moves what this process has left there. One that only looks at the queue leaves nothing.
+   * Migrates what is left in a part that the queue no longer has, until that has worked or the client closes. No other
+   * process moves the messages that this one left there. A process that only looks at the queue leaves none.
    */
   async #drain({ partition }: Part): Promise<void> {
     if (!this.parts.isUsed) return;
@@ -167,7 +167,7 @@ export class OpenQueue {
       } catch (error) {
         const doing = `cannot migrate what was left in a former part of queue "${this.name}"`;
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
-        // The number has changed meanwhile, and the part may belong to the queue again.
+        // The number has changed again, and the part may belong to the queue once more.
         if (!signal.aborted && !isRefusedByFact(error)) this.#drains.failed(failure);
       }
       await sleepForNetwork(pause.take(), signal);

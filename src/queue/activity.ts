@@ -39,7 +39,7 @@ export interface Deed {
 
 /** What a process is to note. */
 interface Note extends Deed {
-  /** A text that all processes share which note the same: it is noted once, and for nobody in particular. */
+  /** A text shared by all processes that note the same: it is noted once, without naming a process. */
   readonly shared?: string | undefined;
 }
 

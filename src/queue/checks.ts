@@ -314,7 +314,7 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * Checks why somebody does something, in his own words.
+ * Checks a reason that a user gives in words.
  *
  * @throws {TypeError | RangeError} unless it is a text of 1 to 500 characters.
  */

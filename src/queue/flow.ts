@@ -5,35 +5,40 @@ import type { Call } from "./call.ts";
 import { MAX_LANE } from "./message/trailer.ts";
 import type { Queue } from "./queue.ts";
 
-/** How many messages may become ready in a time. */
+/** How many messages may become ready per unit of time. */
 export interface Rate {
   /** How many messages in each `per` milliseconds: 1 to 1,000,000. */
   readonly limit: number;
   /** Milliseconds: a whole number from 1 to a day. */
   readonly per: number;
   /**
-   * How many messages may become ready at once after a while without any: 1 to 1,000,000. With 1 they keep their distance. Costs
-   * a look at Redis for each message if it is less than what falls to 10 ms. Defaults to what falls to 100 ms, but at least 1.
+   * How many messages may become ready at once after a pause: 1 to 1,000,000. With 1 they are evenly spaced. A burst below the rate
+   * of 10 ms costs a look at Redis for each message. Defaults to the rate of 100 ms, at least 1.
    */
   readonly burst?: number;
 }
 
-/** What a lane may: the messages that were offered with its name as `lane`. */
+/** The limits of a lane: of the messages that were offered with its name as `lane`. */
 export interface Lane {
-  /** The rate of this lane. Costs seven commands for each batch of messages, besides what lanes cost. Defaults to no limit. */
+  /**
+   * The rate of this lane. Costs seven commands for each batch of messages, in addition to the cost of lanes. Defaults to no limit.
+   */
   readonly rate?: Rate;
   /**
-   * How many messages of the lane may be in hand: ready or in flight, in all processes, 1 to 1,000. For reliable queues: in a
-   * plain queue nobody knows who has one in hand. Unlike the `concurrency` of `subscribe`, which is about the handlers of one
-   * process. Costs a field and an element of a ZSET for each message, and a look when it is settled while others wait. Defaults
-   * to no limit.
+   * How many messages of the lane may be in hand: ready or in flight, in all processes, 1 to 1,000. For reliable queues only: a
+   * plain queue does not know which messages are in hand. The `concurrency` of `subscribe`, in contrast, limits the handlers of one
+   * process. Costs a field and an element of a ZSET for each message, and a look when it is settled while others wait. Defaults to
+   * no limit.
    */
   readonly concurrency?: number;
-  /** How many turns it gets, beside the others in which messages wait: 0.01 to 100. Costs nothing. Defaults to 1. */
+  /**
+   * Its share of the turns, relative to the other lanes with waiting messages: 0.01 to 100. Costs nothing. Defaults to
+   * 1.
+   */
   readonly weight?: number;
 }
 
-/** What is pinned of a lane: that it is paused, or what it may, whatever the flow says. */
+/** The pin of a lane: it is paused, or has these limits, whatever the flow says. */
 export type PinnedLane = Lane | { readonly paused: true };
 
 /** How the messages of a queue become ready. */
@@ -41,23 +46,26 @@ export interface FlowOptions {
   /** The rate of the whole queue. Costs two commands for each batch of messages. Defaults to no limit. */
   readonly rate?: Rate;
   /**
-   * How many messages of the queue may be in hand: ready or in flight, in all processes, 1 to 1,000,000; for reliable queues.
-   * Gives the queue lanes, if only one. Costs what `lane` costs. Defaults to no limit.
+   * How many messages of the queue may be in hand: ready or in flight, in all processes, 1 to 1,000,000. For reliable queues only.
+   * Gives the queue lanes, though all messages may be in one. Costs as much as `lane`. Defaults to no limit.
    */
   readonly concurrency?: number;
   /**
-   * Gives the queue lanes: what every lane may, `{}` for no limit. The lanes that wait take turns, so that one with many messages
-   * does not hold up the others; within a lane the higher `priority` is first. Costs a message that waits some 20 us of Redis's
-   * time, and one that does not five commands for each batch. Defaults to no lanes.
+   * Gives the queue lanes, and sets the limits of every lane: `{}` for no limit. Waiting lanes take turns, so one with many
+   * messages does not hold up the others; within a lane the higher `priority` is first. Costs some 20 us of Redis's time for a
+   * message that waits, and five commands for each batch that does not. Defaults to no lanes.
    */
   readonly lane?: Lane;
-  /** The lanes that have something of their own, by name, 1,000 at most. They replace `lane`, not parts of it. Costs a field in Redis for each. Defaults to none. */
+  /**
+   * Lanes with limits of their own, by name, 1,000 at most. An entry replaces `lane` as a whole. Costs a field in Redis for each.
+   * Defaults to none.
+   */
   readonly lanes?: Readonly<Record<string, Lane>>;
-  /** Gives the queue lanes without limits, for the sake of priorities. Costs what `lane` costs. Defaults to no lanes. */
+  /** Gives the queue lanes without limits, to use priorities. Costs as much as `lane`. Defaults to no lanes. */
   readonly order?: "turns";
   /**
-   * With lanes: how many messages may be ready before more wait for their turn, 1 to 1,000,000. Those that are ready are not
-   * overtaken. Fewer make turns and priorities sharper, and cost a look at Redis for each so many messages; consumers wait if
+   * With lanes: how many messages may be ready before more wait for their turn, 1 to 1,000,000. Nothing overtakes ready messages. A
+   * smaller number makes turns and priorities sharper. It costs one look at Redis per this many messages, and consumers wait if
    * they take more than that in 5 ms. Defaults to 100.
    */
   readonly ahead?: number;
@@ -140,7 +148,7 @@ function checkRate(rate: Rate): Rate {
 }
 
 /**
- * Checks what is to be pinned of a lane, and returns a copy without unset options.
+ * Checks a pin of a lane, and returns a copy without unset options.
  *
  * @throws {TypeError | RangeError} if an option is not legal.
  */
@@ -155,7 +163,7 @@ export function checkPin(pin: PinnedLane): PinnedLane {
   return checkLaneOptions(pin);
 }
 
-/** A flow with what is pinned of its lanes in place of what it says of them. */
+/** A flow with the pins of its lanes applied. */
 export function withPins(flow: FlowOptions, pins: ReadonlyMap<string, PinnedLane>): FlowOptions {
   const limits = [...pins].filter((one): one is [string, Lane] => !("paused" in one[1]));
   if (limits.length === 0) return flow;
@@ -189,7 +197,7 @@ export function limitsLanes(
   return [lane, ...Object.values(lanes)].some((one) => one[limit] !== undefined);
 }
 
-/** What a lane may. */
+/** The limits of a lane. */
 export function laneOf({ lane = {}, lanes = {} }: FlowOptions, name: string): Lane {
   return (Object.hasOwn(lanes, name) ? lanes[name] : undefined) ?? lane;
 }
@@ -202,7 +210,7 @@ export function paceOf({ limit, per, burst }: Rate): Pace {
   };
 }
 
-/** What a lane may, as scripts read it: `step burst cost slots`. */
+/** The limits of a lane, as scripts read them: `step burst cost slots`. */
 function wordsOf({ rate, concurrency = 0, weight = 1 }: Lane): string {
   const { step, burst } = rate === undefined ? NO_PACE : paceOf(rate);
   return `${step} ${burst} ${1 / weight} ${concurrency}`;
@@ -222,7 +230,7 @@ export async function storeFlow(
 }
 
 /**
- * Pins what a lane may, or ends that (`pin` undefined). Returns whether the queue has lanes; if not, nothing has changed.
+ * Pins the limits of a lane, or ends the pin (`pin` undefined). Returns whether the queue has lanes; if not, nothing has changed.
  */
 export async function storePin(
   queue: Queue,
@@ -233,8 +241,7 @@ export async function storePin(
   const words = pin === undefined ? "" : "paused" in pin ? "paused" : wordsOf(pin);
   const text = pin === undefined ? "" : `${words} ${JSON.stringify(pin)}`;
   for (;;) {
-    // Again if another process has set another flow meanwhile.
-    // oxlint-disable-next-line no-await-in-loop
+    // Again if another process has just set another flow. oxlint-disable-next-line no-await-in-loop
     const flow = await readFlow(queue, call);
     if (flow === undefined || !hasLanes(flow)) return false;
     const { args, rows } = argumentsOf(queue, flow);

@@ -42,7 +42,7 @@ export interface PastRange {
 const SLOTS = { minutes: MINUTES, days: DAYS };
 
 /**
- * Notes the numbers of a queue in Redis, unless somebody has done so in this minute; returns whether it did.
+ * Notes the numbers of a queue in Redis, unless that was done in this minute; returns whether it did.
  *
  * Rejects with ioredis's errors.
  */

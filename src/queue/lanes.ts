@@ -25,7 +25,7 @@ export interface DueInLane {
 export interface LanesAhead {
   /** How much of its rates the queue has used up, and when that was. */
   readonly used: UsedRates;
-  /** The lanes in which somebody waits. */
+  /** The lanes with waiting messages. */
   readonly waiting: readonly WaitingLane[];
   /** Until when lanes are held (epoch ms). */
   readonly holds: ReadonlyMap<string, number>;
@@ -49,8 +49,8 @@ export interface LaneNow {
 }
 
 /**
- * The lanes of a queue in which somebody waits, of which messages are in hand where that is limited, or that are held or
- * pinned. One that is paused has no instant until which it rests.
+ * The lanes of a queue that have waiting messages, have messages in hand where that is limited, or are held or pinned. A paused
+ * lane has no instant until which it rests.
  */
 export async function lanesNow(queue: Queue, call?: Call): Promise<LaneNow[]> {
   const [waiting, running, { holds, pins }] = await Promise.all([
@@ -120,7 +120,7 @@ interface LanePage<Lane> {
   readonly next: Buffer | undefined;
 }
 
-/** Lanes that somebody steers. */
+/** Lanes that are held or pinned. */
 export interface SteeredLanes {
   /** Now (epoch ms). */
   now: number;

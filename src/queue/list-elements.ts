@@ -6,7 +6,7 @@ import type { Queue } from "./queue.ts";
 
 /**
  * Yields the elements of one of a queue's LISTs, from its head, without removing them. Reads bounded pages. This is not
- * a snapshot: if an element is removed meanwhile, others may be missed.
+ * a snapshot: if an element is removed during the iteration, others may be missed.
  */
 export async function* elementsOf(
   queue: Queue,

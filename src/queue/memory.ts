@@ -22,8 +22,8 @@ interface Shown {
  * older claim in its place shows that Redis went back. If there is none, a message shows it that was offered and due
  * before an instant at which nothing was due.
  *
- * A step of the server's clock shows neither, since claims only grow. Nor does a key that somebody deleted or Redis
- * evicted: nothing contradicts this process then.
+ * A step of the server's clock shows neither, since claims only grow. Nor does a key that was deleted or evicted:
+ * nothing contradicts this process then.
  */
 export class Memory implements Witness {
   readonly #queue: string;

@@ -9,18 +9,17 @@ import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 /**
  * Options of one queue.
  *
- * What a handle leaves out (except `transfer`) is as an earlier handle of the queue in this client has given it, or else
- * as the client's options say. The queue's first handle in a client decides `codec` and `interop`; another value is
- * refused.
+ * An option that a handle leaves out (except `transfer`) has the value that an earlier handle of the queue in this client gave, or
+ * else the client's. The queue's first handle in a client decides `codec` and `interop`; another value is refused.
  */
 export interface QueueOptions<T = unknown> {
   /**
    * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or a codec of your own.
    * `delayline/redisson` has codecs for what Redisson's other codecs write.
    *
-   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
-   * that are `undefined`. Some values would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`):
-   * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an `EncodeError`.
+   * JSON is readable in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
+   * that are `undefined`. Values that would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`)
+   * are written by JSON as by `JSON.stringify`; MessagePack refuses them with an `EncodeError`.
    *
    * All processes that share a queue must use the same codec, and all handles in a client the same object. Defaults to
    * `"msgpack"`.
@@ -28,12 +27,12 @@ export interface QueueOptions<T = unknown> {
   readonly codec?: CodecNameOf<T> | Codec<T>;
 
   /**
-   * Whether this process moves due messages of the queue. One that only offers can do without, as long as others move.
+   * Whether this process moves due messages of the queue. A process that only offers can turn it off, as long as others move them.
    *
-   * `true` costs two connections per process, the signs of life of {@link DelaylineOptions.heartbeat}, and two scripts a
-   * minute, which all idle queues share. `false` saves nothing in a process that takes, since that process has to know
-   * whether the queue is paused; and without wake-ups of its own it blocks for two seconds at a time.
-   * It moves them if one of its handles says so, or leaves the option out.
+   * `true` costs two connections per process, the signs of life of {@link DelaylineOptions.heartbeat}, and two scripts a minute,
+   * which all idle queues share. `false` saves nothing in a process that takes: it still has to know whether the queue is paused,
+   * and without wake-ups of its own it blocks for two seconds at a time. A process moves them if any of its handles says so or
+   * leaves the option out.
    *
    * Defaults to `true`.
    */
@@ -43,7 +42,7 @@ export interface QueueOptions<T = unknown> {
    * `"redisson"` keeps the insertion-order LIST exactly as Redisson does, for queues on which Java calls `size`,
    * `readAll`, `poll` or `remove`. (Java's `offer` and `take` need no option.)
    *
-   * Each message is then stored twice, and to remove one from the middle of the LIST costs O(N). All Node processes of
+   * Each message is then stored twice, and removing one from the middle of the LIST costs O(N). All Node processes of
    * the queue must set the same value. Defaults to `"none"`.
    */
   readonly interop?: "none" | "redisson";
@@ -57,12 +56,11 @@ export interface QueueOptions<T = unknown> {
   readonly maxPayloadBytes?: number;
 
   /**
-   * Whether offering and rescheduling accept every delay and every instant, also those that are nearly always mistakes.
+   * Whether offering and rescheduling accept every delay and every instant, even those that are nearly always mistakes.
    *
-   * `false` refuses a delay above 30 years (an instant), a number below 100,000,000,000 as an instant (a delay, or
-   * seconds), an instant after the year 9999 (microseconds), a date made from seconds, and a `deliverWithin` below 1,000
-   * (seconds). With `true` nobody notices such a mistake: the message is delivered at once, in decades, or never. Defaults
-   * to `false`.
+   * `false` refuses a delay above 30 years (an instant), a number below 100,000,000,000 as an instant (a delay, or seconds), an
+   * instant after the year 9999 (microseconds), a date made from seconds, and a `deliverWithin` below 1,000 (seconds). With `true`
+   * such a mistake goes unnoticed: the message is delivered at once, in decades, or never. Defaults to `false`.
    */
   readonly anyTime?: boolean;
 
@@ -70,8 +68,8 @@ export interface QueueOptions<T = unknown> {
    * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
    * number, this value is ignored, and `Delayline.setPartitions` changes the number.
    *
-   * A process follows without this option when the queue has partitions. One that only offers notices within 30 seconds;
-   * what it has offered until then moves into the partitions.
+   * Even without this option, a process follows when the queue gets partitions. One that only offers notices within 30 seconds; the
+   * messages that it offered until then move into the partitions.
    *
    * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
    * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary
@@ -107,13 +105,13 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. After that it rejects; its error says
    * whether Redis may have carried it out. While bytes move on its connection, a call may take up to ten times as long.
    *
-   * So what is large gets through a slow link, and a dead link is given no more time. A `signal` limits a call for good.
+   * So a large payload gets through a slow link, while a dead link gets no more time. A `signal` is a hard limit.
    *
-   * That includes the time to connect, and further attempts during a failover. Calls that work in steps (`readAll`,
-   * `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`, `redrive`, `makePlain`, iterations) have
-   * this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with a timeout,
-   * `subscribe`, `for await`) have their own limits. For an offer to survive a failover, this has to be longer than the
-   * failover.
+   * The limit includes the time to connect, and further attempts during a failover. Calls that work in steps
+   * (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`, `redrive`, `makePlain`,
+   * iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with a
+   * timeout, `subscribe`, `for await`) have their own limits. To let an offer survive a failover, make this longer than
+   * the failover.
    *
    * Defaults to 5,000.
    */
@@ -127,8 +125,8 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   readonly unreachableTimeout?: number;
 
   /**
-   * How often an idle process asks whether the connection that hears wake-ups is alive, in milliseconds: 1,000 to
-   * 60,000. If it has died without a word, messages are late by this time and two seconds at most.
+   * How often an idle process checks the connection that receives wake-ups, in milliseconds: 1,000 to 60,000. If that
+   * connection has died silently, messages are late by at most this time plus two seconds.
    *
    * Costs one command each time, for all queues together: 0.5 a second by default. A connection that owes a reply is
    * watched each second, whatever this says. `docs/guide/connections.md` has the figures. Defaults to 2,000.
@@ -136,25 +134,22 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   readonly heartbeat?: number;
 
   /**
-   * How many milliseconds of each second this process may spend on checking the time right before deadlines: 0 to 1,000.
-   * Node's timers alone are a millisecond or two late.
+   * How many milliseconds of each second this process may spend checking the time right before deadlines: 0 to 1,000. Node's timers
+   * alone are a millisecond or two late.
    *
-   * 10 is a hundredth of a core: enough for ten deadlines a second. The denser they are, the shorter it checks: at 200 and
-   * 2,000 a second messages are some 0.3 ms later in the median than with 1,000, which checks before every deadline, and
-   * costs a tenth to a quarter of a millisecond of processor time for each. 0 never checks, which makes them another
-   * 0.3 ms later. Defaults to 10.
+   * 10 is a hundredth of a core: enough for ten deadlines a second. The denser the deadlines, the shorter each check. 1,000 checks
+   * before every deadline, which costs a tenth to a quarter of a millisecond of processor time each; with 10, at 200 and 2,000
+   * messages a second, the median is some 0.3 ms later. 0 never checks, which makes messages another 0.3 ms later. Defaults to 10.
    */
   readonly busyWait?: number;
 
   /**
-   * What to do when Redis went back to an older copy of its data: a restored backup, or a replica that was more than five
-   * seconds behind. Messages that were handled or cancelled since that copy was made come again, and what is overdue
-   * comes at once.
+   * What to do when Redis went back to an older copy of its data: a restored backup, or a replica that was more than five seconds
+   * behind. Messages that were handled or cancelled after that copy was made come again, and overdue messages come at once.
    *
-   * `"report"` emits the event `restored`. `"pause"` also pauses all queues of this client, for every process, before it
-   * moves or takes anything; `resume` lets them go on. `docs/operations/restoring.md` says what can be noticed, and what
-   * to do. Costs one script per queue after the connection to Redis was lost, and nothing otherwise. Defaults to
-   * `"report"`.
+   * `"report"` emits the event `restored`. `"pause"` also pauses all queues of this client, for every process, before it moves or
+   * takes anything; `resume` lets them go on. `docs/operations/restoring.md` says what Delayline can notice, and what to do. Costs
+   * one script per queue after the connection to Redis was lost, and nothing otherwise. Defaults to `"report"`.
    */
   readonly onRestore?: OnRestore;
 }

@@ -53,7 +53,7 @@ export interface QueueLink {
 /**
  * A queue as it is in Redis: its name, its keys, and how its commands are sent.
  *
- * A call that somebody awaits is sent again while Redis refuses it for now, as in a failover. It only rejects with
+ * A call that a caller awaits is sent again while Redis refuses it for now, as in a failover. It only rejects with
  * Delayline errors, since ioredis's errors carry the arguments of the command.
  */
 export class Queue {
@@ -123,7 +123,7 @@ export class Queue {
     this.noteStream = noteStream;
   }
 
-  /** Reports an error that nobody awaits. */
+  /** Reports an error that no caller awaits. */
   get report(): (error: DelaylineError) => void {
     return this.server.report;
   }

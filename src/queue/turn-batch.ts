@@ -27,7 +27,7 @@ export interface BatchRule<Request, Result> {
 export interface RequestBatch<Request> {
   /** When the time of the requests is over (`networkTime.now()`). */
   readonly endsAt: number;
-  /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */
+  /** Returns the requests to send now: those that still have a waiting caller. From then on they count as sent. */
   seal(): readonly Request[];
 }
 
@@ -69,7 +69,7 @@ export class TurnBatch<Request, Result> {
     await Promise.all(this.#sending.keys());
   }
 
-  /** Resolves when all requests are done. One that was given up is done: nobody waits for its reply. */
+  /** Resolves when all requests are done. A request that was given up is done: no caller waits for its reply. */
   async done(): Promise<void> {
     this.#flush();
     for (;;) {

@@ -17,7 +17,7 @@ export type TakerServer = Pick<
 >;
 
 /**
- * Puts messages that nobody took back to the heads of their LISTs, and retries until that has worked.
+ * Puts unclaimed messages back to the heads of their LISTs, and retries until that has worked.
  *
  * A message in a LIST has no id, so every attempt for a batch carries the same receipt. If Redis already has the
  * receipt, the messages are back. The receipt is removed afterwards.

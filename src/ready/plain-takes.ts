@@ -5,8 +5,8 @@ import type { Queue } from "../queue/queue.ts";
  * This client's calls that take from the ready LISTs of one queue.
  *
  * If the queue is reliable, due messages go into its stream, so these calls get nothing. That is reported once, and
- * again only if the queue was plain meanwhile. What is known of the stream may be outdated when a call begins, so Redis
- * is asked again before the report.
+ * again only if the queue was plain in between. The knowledge about the stream may be outdated when a call begins, so
+ * Redis is asked again before the report.
  */
 export class PlainTakes {
   readonly #name: string;

@@ -38,7 +38,7 @@ export class PopRhythm {
     this.#isSparing = isSparing;
   }
 
-  /** The first waiter has come: messages may have arrived while nobody waited. */
+  /** The first waiter has come: messages may have arrived while there was none. */
   restart(): void {
     this.#isPopDue = !this.#isSparing || this.#blocksLeft === 0;
   }

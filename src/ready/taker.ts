@@ -20,8 +20,8 @@ export interface TakerOptions {
  * Takes ready messages for all waiters in this process, over one connection per queue, or per set of queues that are
  * polled together. It is a {@link BlockingLoop}.
  *
- * A taker never takes more messages than its waiters want, so no message sits in a busy process. While anybody waits,
- * the taker blocks for one message. One message is therefore all that Redis can hand to a process that has vanished
+ * A taker never takes more messages than its waiters want, so no message sits in a busy process. While there are
+ * waiters, the taker blocks for one message. So Redis can hand at most one message to a process that has vanished
  * unnoticed. Where more messages may be ready, a pop for the other waiters is sent in front of the block.
  *
  * Of several LISTs in a *fixed* order, a later one is served only while those before it are empty, and the taker only
@@ -33,11 +33,11 @@ export interface TakerOptions {
  * 1. Whether some queue is paused is unknown: it asks.
  * 2. Every queue is paused: it rests, until a queue is resumed or its state becomes unknown.
  * 3. There is no connection: it opens one.
- * 4. Somebody is unserved (see `Waiters`): it pops for them.
+ * 4. Some waiters are unserved (see `Waiters`): it pops for them.
  * 5. {@link PopRhythm} chooses a pop, a block, or a pop in front of a block.
  *
  * A block is also in vain when a queue is paused or resumed, when the sources change, or when the pop in front of it
- * brought more than the remaining waiters take. A message that nobody takes is returned to the head of its LIST.
+ * brought more than the remaining waiters take. An unclaimed message is returned to the head of its LIST.
  */
 export class Taker {
   readonly #order: SourceOrder | undefined;
@@ -78,7 +78,7 @@ export class Taker {
     this.#loop.dismiss(reason);
   }
 
-  /** Puts messages that nobody took, oldest first, back to the heads of their LISTs; see {@link GiveBack.putBack}. */
+  /** Puts unclaimed messages, oldest first, back to the heads of their LISTs; see {@link GiveBack.putBack}. */
   putBack(messages: readonly Taken[]): Promise<void> {
     return this.#giveBack.putBack(messages);
   }

@@ -105,7 +105,7 @@ export class Connections {
   }
 
   /**
-   * Sends a command that somebody awaits; see {@link callWithin}.
+   * Sends a command that a caller awaits; see {@link callWithin}.
    *
    * Rejects with ioredis's errors, or an {@link UnansweredError}.
    */
@@ -215,7 +215,7 @@ export class Connections {
     return awaited.length > 0 && awaited.every(isMoving);
   }
 
-  /** Asks for the server's time each second, for some seconds to come: somebody has to notice when the clock is set. */
+  /** Asks for the server's time each second, for some seconds to come, to notice when the clock is set. */
   followTime(): void {
     this.#followsUntil = queueTime.now() + FOLLOWS;
   }
@@ -437,7 +437,7 @@ function nodesOf(client: RedisClient): readonly Redis[] {
   return isCluster(client) ? client.nodes("all") : [client];
 }
 
-/** Milliseconds between two questions on a connection on which nobody waits for a reply. See Redis's `timeout`. */
+/** Milliseconds between two questions on a connection that owes no reply. See Redis's `timeout`. */
 const IDLE = 60_000;
 
 /** Milliseconds between two looks at a lent client. */

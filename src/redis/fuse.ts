@@ -32,7 +32,7 @@ export interface Witness {
 export interface FuseListener {
   /** Called once for each time. */
   readonly onFallBack: (signs: readonly Sign[]) => void;
-  /** Called after that, and again until it resolves. Nothing is moved or taken meanwhile. */
+  /** Called after that, and again until it resolves. Until then nothing is moved or taken. */
   readonly beforeGoingOn: () => Promise<void>;
 }
 

@@ -7,7 +7,7 @@ import { networkTime } from "../time/runtime.ts";
 
 /**
  * A connection was refused although Redis replied: its database does not exist or is not allowed, or the server is a
- * Sentinel. That lasts until somebody corrects it.
+ * Sentinel. That lasts until it is corrected.
  */
 export class HandshakeError extends UnansweredError {
   constructor(message: string) {

@@ -10,7 +10,7 @@ export interface Beats {
   readonly onSilence: () => void;
   /** Milliseconds between two questions while nothing waits for a reply. */
   readonly every: number;
-  /** Whether somebody wants to know at once that Redis replies. */
+  /** Whether a caller wants to know at once that Redis replies. */
   readonly isWanted?: () => boolean;
 }
 

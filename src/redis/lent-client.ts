@@ -80,7 +80,7 @@ export class LentDatabase {
   }
 
   /**
-   * Asks whether the current connection has the database; calls that come meanwhile share the question.
+   * Asks whether the current connection has the database; concurrent calls share the question.
    *
    * @throws {HandshakeError} if Redis refuses it, or the lender has selected another one.
    */
@@ -126,7 +126,7 @@ export class LentDatabase {
     return this.#database === 0 || this.#client.stream === this.#certain;
   }
 
-  /** The database that ioredis selects when it reconnects; the last one that anybody has selected. */
+  /** The database that ioredis selects when it reconnects; the last one selected. */
   get #selected(): number {
     const { condition } = this.#client as unknown as { condition?: { select?: number } | null };
     return condition?.select ?? this.#database;

@@ -10,10 +10,9 @@ type Sockets = ReadonlyMap<Redis, Socket>;
 /**
  * Whether a command still has the connections on which it was sent.
  *
- * ioredis sends a command again when its connection is lost before the reply comes, and tells nobody. The reply is that
- * to the last copy. A refusal then says nothing of the copies before it. So the sockets are compared: those of the moment
- * when the command is handed to ioredis with those of the moment when the reply has come. Nothing is added to the client,
- * which may be lent.
+ * ioredis silently sends a command again when its connection is lost before the reply comes. The reply belongs to the last copy, so
+ * a refusal says nothing of earlier copies. So we compare the sockets at the moment when ioredis gets the command with those at the
+ * moment of the reply. Nothing is added to the client, which may be lent.
  */
 export class Line {
   readonly #client: RedisClient;

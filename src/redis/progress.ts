@@ -4,9 +4,9 @@ import { networkTime } from "../time/runtime.ts";
 /**
  * How the bytes of a connection get on, in both directions.
  *
- * A connection whose reply is overdue may only be slow: a large reply takes its time, and so does what was written before
- * the question. So nobody who waits for a reply takes a connection for dead, or gives a call up, before it **stands
- * still**. Whoever wants to know looks at it now and then, which costs no command. It moves while
+ * A connection whose reply is overdue may only be slow: a large reply takes its time, and so do the bytes written before the
+ * question. So no caller takes a connection for dead, or gives a call up, before the connection **stands still**. Callers look at
+ * it now and then, which costs no command. It moves while
  *
  * - bytes are read,
  * - bytes that the kernel had no room for are accepted. Room is made only by the other end, so a write that is accepted at

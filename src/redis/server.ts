@@ -41,7 +41,7 @@ export class Server {
   readonly unreachableTimeout: number;
   /** What this client may spend to be punctual, on all servers together. */
   readonly busyWait: BusyWait;
-  /** Reports an error that nobody awaits. */
+  /** Reports an error that no caller awaits. */
   readonly report: (error: DelaylineError) => void;
   /** The offers under way to each queue. All of them share one connection. */
   readonly offers = new Set<{ closeGate(): void }>();
@@ -63,7 +63,7 @@ export class Server {
         this.clock.observe(serverTime, sentAt);
         this.troubles.heard();
       },
-      // A connection that nobody ended may have been dead for long.
+      // A connection that was not ended on purpose may have been dead for long.
       onLost: (wasEnded) => this.fuse.lost(networkTime.now() - (wasEnded ? 0 : this.clock.age)),
       beforeTaking: () => this.fuse.passed(),
       troubles: this.troubles,

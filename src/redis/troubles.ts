@@ -26,12 +26,12 @@ export interface Work {
   /** It succeeded. Costs next to nothing unless it had failed before. */
   succeeded(): void;
   /**
-   * Nobody needs it for now. An outage no longer waits for it. A refusal stays open: the next attempt may meet it
+   * It is not needed for now. An outage no longer waits for it. A refusal stays open: the next attempt may meet it
    * again, and is not reported a second time then.
    */
   stopped(): void;
   /**
-   * It has stopped, and this process may never try again. Its refusal is over, since it concerns nobody. If the task is
+   * It has stopped, and this process may never try again. Its refusal no longer matters, so it is over. If the task is
    * resumed after all, it may report the refusal anew.
    */
   ended(): void;
@@ -59,9 +59,8 @@ interface Outage extends Trouble {
  *
  * There are two kinds:
  *
- * - an *outage*: Redis cannot be reached, or serves nobody for now. The client has one at most. It begins with the
- *   first task that meets it. It is over when every task that met it has succeeded, or has stopped and another task was
- *   served after that;
+ * - an *outage*: Redis cannot be reached, or serves no client for now. The client has one at most. It begins with the first task
+ *   that meets it. It is over when every task that met it has succeeded, or has stopped and another task was served after that;
  * - a *refusal* (WRONGTYPE, NOPERM, OOM): it belongs to one task, and is reported again when its reason changes. It is
  *   over when the task has succeeded or {@link Work.ended}.
  *
@@ -149,8 +148,8 @@ export class Troubles {
   }
 
   /**
-   * Redis has replied to some connection of the client. Nobody reports this on Cluster: there, a reply of one node does
-   * not show that the others can be reached.
+   * Redis has replied to some connection of the client. Never called on Cluster: there, a reply of one node does not
+   * show that the others can be reached.
    */
   heard(): void {
     if (!this.#isSilent) return;

@@ -61,8 +61,8 @@ export interface ContentPage {
  *
  * It reads in pages of 12 messages and 32 kB, or 25 messages and 128 kB where a script only looks at payloads: O(N) in
  * all. `idOrKey` restricts it to one message; with an id, reading begins an hour before the deadline that the id shows,
- * since a message becomes ready and dies after that. It is not a snapshot: a message that moves meanwhile may be read
- * twice, or not at all.
+ * since a message becomes ready and dies after that. It is not a snapshot: a message that moves while it reads may be
+ * read twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;
@@ -122,7 +122,7 @@ export class Contents {
         const page: InFlightPage = await this.#queue.read("look into", inFlightPage, args, call);
         for (const { entry, ...claim } of page.entries) {
           const claims = [{ group, ...claim }];
-          // Nobody has acknowledged an entry for another group yet.
+          // An entry for another group has not been acknowledged yet.
           if (entry.group === undefined || entry.group === group)
             yield* contentsOf({ entry, claims }, 1);
         }

@@ -82,10 +82,10 @@ export class Letters {
   }
 
   /**
-   * Redrives or removes the letters that the filter chooses, of those that exist when it begins. Yields how far it has come
-   * after each step; the last one is the result. A caller may stop at any time. O(N), also in the letters that are not
-   * chosen. Each step changes up to 25 letters at once; one that somebody else has changed meanwhile is not counted.
-   * Unreadable letters cannot be redriven, and stay.
+   * Redrives or removes the letters that the filter chooses, of those that exist when it begins. Yields how far it has come after
+   * each step; the last one is the result. A caller may stop at any time. O(N), also in the letters that are not chosen. Each step
+   * changes up to 25 letters at once; a letter that another process has changed first is not counted. Unreadable letters cannot be
+   * redriven, and stay.
    */
   async *changeAll(
     change: "redrive" | "remove",

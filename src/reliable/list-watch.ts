@@ -12,9 +12,9 @@ import { Pause } from "../time/pause.ts";
  * Watches the ready LIST of a reliable queue, and moves its payloads to the stream.
  *
  * Programs that do not know that the queue is reliable push to the LIST: Java processes, or older releases. The watch
- * first takes over what the LIST holds, then blocks until somebody pushes. It blocks by a BLMOVE from the head of the
- * LIST to the head of the same LIST, which changes nothing. So nothing is lost, whenever the process or the
- * connection ends.
+ * first takes over what the LIST holds, then blocks until a program pushes. It blocks by a BLMOVE from the head of the
+ * LIST to the head of the same LIST, which changes nothing. So nothing is lost, whenever the process or the connection
+ * ends.
  *
  * The watch is **off** or **on**. Its owner switches it, since one watching process is enough. While it is on, it is a
  * {@link BlockingLoop} with one waiter, for whom no message ever comes. Switched off, it ends its block and closes its
@@ -120,7 +120,7 @@ export class ListWatch {
   }
 
   async #recover(error: unknown): Promise<true> {
-    // Switched off meanwhile, so the failure does not matter.
+    // Switched off by now, so the failure does not matter.
     if (!this.#isOn) return true;
     // When memory is full Redis refuses BLMOVE as it refuses every push, so the watch misses nothing.
     if (!this.#isFilled && replyOf(error) === "OOM") this.#work.succeeded();

@@ -14,7 +14,7 @@ export interface Awaiter {
 
 /**
  * Returns the functions that await the async function which calls this, the nearest first. The caller must have been
- * suspended before: only then does anybody await it.
+ * suspended before: only then can a function await it.
  */
 export function awaiters(): Awaiter[] {
   // oxlint-disable-next-line typescript/unbound-method -- a hook of V8, which calls it without `this`
@@ -26,7 +26,7 @@ export function awaiters(): Awaiter[] {
     // Reading the stack prepares it.
     void new Error("for its stack").stack;
   } catch {
-    // In a process with frozen intrinsics nobody can be told.
+    // In a process with frozen intrinsics there is no way to tell.
   }
   try {
     Object.assign(Error, { prepareStackTrace, stackTraceLimit });
@@ -49,5 +49,5 @@ function positionOf(site: NodeJS.CallSite): string | undefined {
   return `${site.getFileName()}:${line}:${site.getEnclosingColumnNumber()}`;
 }
 
-/** More functions than anybody lets await one another. */
+/** More functions than ever await one another. */
 const DEPTH = 200;

@@ -14,9 +14,9 @@ export interface LoopSteps<Message> {
   readonly name: string;
   /** One step for those who wait: it calls one of the loop's methods for steps, which says what is under way. */
   readonly step: () => Promise<void>;
-  /** Gives back messages that nobody takes. Never rejects. */
+  /** Gives back unclaimed messages. Never rejects. */
   readonly giveBack: (messages: readonly Message[]) => Promise<unknown>;
-  /** Called when nobody waits any more. If it returns a promise, the loop awaits it and looks again who waits. */
+  /** Called when the last waiter has left. If it returns a promise, the loop awaits it and looks again who waits. */
   readonly onLeft?: () => Promise<unknown> | undefined | void;
   /** Recovers from a failed step. Returns false to leave that to the loop. */
   readonly recover?: (error: unknown) => Promise<boolean>;
@@ -27,31 +27,30 @@ export interface LoopSteps<Message> {
 }
 
 /**
- * Runs one step after another over one blocking connection, as long as somebody waits.
+ * Runs one step after another over one blocking connection, as long as there are waiters.
  *
- * The connection is opened when a step needs it, and stays open while nobody waits. When a block is in vain, usually
- * because the last waiter has left, the loop ends it with CLIENT UNBLOCK from another connection and awaits the block's
- * reply, which either carries a message or says that there is none. Dropping the socket instead would lose the message in
- * one race out of three.
+ * The connection is opened when a step needs it, and stays open while there are no waiters. When a block is in vain, usually
+ * because the last waiter has left, the loop ends it with CLIENT UNBLOCK from another connection and awaits the block's reply,
+ * which either carries a message or says that there is none. Dropping the socket instead would lose the message in one race out of
+ * three.
  *
  * The loop is always in exactly one mode:
  *
- * - **idle**: nobody waits, and nothing is under way. The connection stays open.
- *   The first waiter → *gathering*. `close` → *closed*.
- * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together.
- *   Every step begins and ends here. Nobody waits → *idle*. Otherwise the step picks the next mode.
- * - **connecting**: a connection is being opened, or the step asks what it has to know before it can take.
- *   Done → *gathering*, because all waiters may have left meanwhile.
+ * - **idle**: no waiters, and nothing under way. The connection stays open. The first waiter → *gathering*. `close` → *closed*.
+ * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together. Every step
+ *   begins and ends here. No waiters → *idle*. Otherwise the step picks the next mode.
+ * - **connecting**: a connection is being opened, or the step asks what it has to know before it can take. Done → *gathering*,
+ *   because all waiters may have left by then.
  * - **resting**: nothing is sent to Redis. Waiters stay until their time is over.
  *   The reason is gone, or the last waiter leaves → *gathering*.
  * - **taking**: a command without a block is under way.
  *   Its reply → *gathering*, or → *giving back* if it carries more than the remaining waiters take.
- * - **blocking**: a block is under way, and somebody waits for it.
- *   Its reply → *gathering* or *giving back*. It is in vain → *unblocking*.
+ * - **blocking**: a block is under way, and waiters wait for it. Its reply → *gathering* or *giving back*. It is in vain →
+ *   *unblocking*.
  * - **unblocking**: the block is in vain, and the loop is ending it.
  *   Its reply → *gathering* or *giving back*. It is no longer in vain → *blocking*.
- * - **giving back**: messages that nobody took are on their way back, however long that takes. Nothing is taken
- *   meanwhile, since later messages would overtake these. Done → *gathering*.
+ * - **giving back**: unclaimed messages are on their way back, however long that takes. Until then nothing is taken, since later
+ *   messages would overtake these. Done → *gathering*.
  * - **recovering**: a step failed. If Redis refuses for good, every waiter is rejected. Otherwise the loop reports the
  *   failure, drops the connection and pauses, longer each time. Then → *gathering*.
  * - **closed**: the connection is closed. Nothing follows.
@@ -118,7 +117,7 @@ export class BlockingLoop<Message> {
     });
   }
 
-  /** A step: rests for as long as it must, or until nobody waits. */
+  /** A step: rests for as long as it must, or until the last waiter has left. */
   async rest(mustRest: () => boolean): Promise<void> {
     this.#enter("resting");
     this.#mustRest = mustRest;
@@ -137,7 +136,7 @@ export class BlockingLoop<Message> {
 
   /**
    * A step: sends a block, perhaps behind other commands, awaits its reply and delivers. The block is ended while it
-   * `isInVain`: usually, while nobody waits.
+   * `isInVain`: usually, while there are no waiters.
    */
   async block(take: () => Promise<void>, isInVain: () => boolean): Promise<void> {
     this.#enter("blocking");
@@ -264,7 +263,7 @@ export class BlockingLoop<Message> {
         await this.#client?.unblock();
         this.#unblocks.succeeded();
       } catch (error) {
-        // The block ended by itself meanwhile.
+        // The block ended by itself.
         if (!isInVain()) break;
         this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#steps.name}`, error));
         this.#unblocks.stopped();

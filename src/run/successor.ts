@@ -4,7 +4,7 @@ import type { WaitOptions } from "./waiters.ts";
 /** Waits for up to `max` messages. */
 type Wait<Message> = (max: number, options: WaitOptions) => Promise<readonly Message[]>;
 
-/** Tells a wait that its source is left. It goes on at the successor, so nobody else sees this. */
+/** Tells a wait that its source is left. It goes on at the successor, so this never leaves this file. */
 const LEFT = new Error("the messages are elsewhere");
 
 /**
@@ -14,7 +14,7 @@ const LEFT = new Error("the messages are elsewhere");
 export class Successor<Message> {
   #next: Wait<Message> | undefined;
 
-  /** Waits here, by `wait`; and goes on at the successor if the source is left meanwhile. */
+  /** Waits here, by `wait`; and goes on at the successor if the source is left during the wait. */
   after(wait: Wait<Message>, max: number, options: WaitOptions): Promise<readonly Message[]> {
     const startedAt = options.timeout === Infinity ? 0 : queueTime.now();
     // Not async, like all functions that every message passes: an async frame costs near a kilobyte.

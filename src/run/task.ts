@@ -89,7 +89,7 @@ export class Task implements Presence {
     await this.#acting;
   }
 
-  /** Stops for an owner to whom the work belongs: its trouble is over, since it concerns nobody. */
+  /** Stops for good. Its owner is leaving, so an open failure is no longer reported. */
   async close(): Promise<void> {
     this.#work.ended();
     await this.stop();

@@ -117,7 +117,7 @@ export function pause(old: ScheduleRecord, now: number): Plan {
   return { record, puts: [], withdrawn: old.planned };
 }
 
-/** Ends a pause. Ticks that were due meanwhile do not count. The next planner puts messages. */
+/** Ends a pause. Ticks that fell due during it do not count. The next planner puts messages. */
 export function resume(old: ScheduleRecord, now: number): Plan {
   const record = { ...old, ...begin(old, old.rule, now), isPaused: false, planAt: now };
   return { record, puts: [], withdrawn: [] };
@@ -126,9 +126,9 @@ export function resume(old: ScheduleRecord, now: number): Plan {
 /**
  * Plans the ticks of the next 30 s, at least two and at most 100, as they follow on the watermark.
  *
- * Ticks that are due by now are late: nobody has planned for a while. `misfire` decides: `once` plans the last one of
- * them, `all` each up to `maxCatchUp`, the earliest first, and `skip` those that are no later than `misfireGrace`. In one
- * step it plans 100 at most; then it is to be planned again at once.
+ * Ticks that are due by now are late: no process has planned for a while. `misfire` decides: `once` plans the last one, `all` up to
+ * `maxCatchUp` of them, the earliest first, and `skip` those that are late by `misfireGrace` at most. One step plans 100 at most;
+ * the schedule is then planned again at once.
  */
 export function advance(record: ScheduleRecord, recipe: Recipe, now: number): Plan {
   const { ticks, payloadOf } = recipe;

@@ -27,8 +27,8 @@ interface Planning {
 }
 
 /**
- * Plans the schedules of one queue: puts the messages of their next ticks. Every process with a transfer task does, and
- * nobody is elected: a script puts what follows on the record that the planner has read, or does nothing.
+ * Plans the schedules of one queue: puts the messages of their next ticks. Every process with a transfer task does;
+ * none is elected. A script puts the messages that follow from the record that the planner has read, or does nothing.
  *
  * Redis holds when each schedule is to be planned next, half-way through what is planned of it. The planner looks then,
  * and when a sweep tells that the queue has schedules (`look`): so it learns of new ones. Without any it sends nothing.
@@ -36,7 +36,7 @@ interface Planning {
  * - **active**: it was the first to plan lately. It looks at once.
  * - **standing by**: another process was. It looks 50 to 250 ms later, and mostly finds everything done.
  *
- * While the queue is paused nothing is planned. What falls due meanwhile is late, as when no process runs.
+ * While the queue is paused nothing is planned. Ticks that fall due during the pause are late, as when no process runs.
  */
 export class Planner {
   readonly #queue: Queue;

@@ -24,7 +24,7 @@ export interface ScheduleRecord {
   readonly isPaused: boolean;
   /** How many ticks were planned, without those that were withdrawn before they were due. */
   readonly count: number;
-  /** How many ticks were not planned, since nobody planned in time. Of one outage at most 100 count. */
+  /** How many ticks were not planned because no process planned in time. At most 100 count for each outage. */
   readonly missed: number;
   /** How many late ticks were planned since a planner has found any. */
   readonly caughtUp: number;

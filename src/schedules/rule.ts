@@ -29,7 +29,7 @@ export interface Rule {
   readonly priority?: number;
 }
 
-/** What happens to ticks for which nobody moved or planned messages in time. */
+/** What happens to ticks whose messages were not planned or moved in time. */
 export type Misfire = "once" | "all" | "skip";
 
 /** What happens to a run that is due while another one is ready or in flight. */

@@ -135,8 +135,8 @@ export class StoredSchedules {
   }
 
   /**
-   * Changes a schedule as `decide` says, which is called with its record and the server's time (epoch ms): again if
-   * somebody else has changed it meanwhile, or if a message that was to be withdrawn has fallen due.
+   * Changes a schedule as `decide` says. Calls it with the schedule's record and the server's time (epoch ms), and
+   * again if another process has changed the schedule or a message to withdraw has fallen due.
    */
   async change(
     name: string,

@@ -23,9 +23,9 @@ export class BusyWait {
   }
 
   /**
-   * How many milliseconds before a deadline to begin, if the one before it was `gap` milliseconds earlier, so that the
-   * checks spend what is gained meanwhile. A timeout of whole milliseconds ends at any instant of the last one before the
-   * deadline: so a short wait is seldom needed, and spares the most for what it costs.
+   * How many milliseconds before a deadline to begin, if the one before it was `gap` milliseconds earlier, so that the checks spend
+   * the time gained since then. A timeout of whole milliseconds ends at any instant of the last millisecond before the deadline, so
+   * a short wait is seldom needed, and spares the most for its cost.
    */
   startBefore(gap: number): number {
     return Math.sqrt((2 * Math.max(0, gap) * this.#perSecond) / 1000);

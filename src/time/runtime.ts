@@ -15,7 +15,7 @@ import * as timers from "node:timers";
 
 /** What gives signs of life, and when the time of presence may stand still for it. */
 export interface Presence {
-  /** Whether it goes on as before, as far as it knows: it can give its signs, and waits for nobody. Defaults to true. */
+  /** Whether it goes on as before, as far as it knows: it can give its signs, and waits for no other process. Defaults to true. */
   readonly isSteady?: () => boolean;
   /** Who gives these signs. */
   readonly name?: string | undefined;
@@ -34,7 +34,7 @@ export interface Time {
    */
   readonly setTimeout: (callback: () => void, delay?: number, routine?: Routine) => NodeJS.Timeout;
   readonly clearTimeout: (timeout: NodeJS.Timeout | undefined) => void;
-  /** Milliseconds on a clock that nobody sets. */
+  /** Milliseconds on a clock that is never set. */
   readonly now: () => number;
   /** Whether timers fire just when they are due, as they do if a test turns the clock. */
   readonly isExact?: boolean;

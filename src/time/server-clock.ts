@@ -71,8 +71,7 @@ export class ServerClock {
 
   /**
    * Returns undefined once the clock is set. Until then, calls `ask` for the server's time (epoch ms), and returns a
-   * promise that resolves once the clock is set. Callers that come meanwhile get the same promise, and so keep their
-   * order.
+   * promise that resolves once the clock is set. Later callers get the same promise, and so keep their order.
    */
   ready(ask: () => Promise<number>): Promise<void> | undefined {
     if (this.#asking === undefined && !this.isSet) {

@@ -161,8 +161,8 @@ function on(channel: Channel, listener: (event: never) => void): () => void {
 }
 
 /**
- * Whether somebody ended a wait for messages on purpose: the client was closed, or the caller's signal was aborted. An
- * abort with a custom reason cannot be distinguished from an error.
+ * Whether a wait for messages was ended on purpose: the client was closed, or the caller's signal was aborted. An abort
+ * with a custom reason cannot be distinguished from an error.
  */
 function isWaitCutShort(error: unknown): boolean {
   if (!isError(error)) return false;

@@ -138,7 +138,7 @@ function logFile(directory: string): string {
 }
 
 /**
- * A TCP port on 127.0.0.1 that nobody listens on at the moment.
+ * A TCP port on 127.0.0.1 that is free at the moment.
  *
  * Another process may take it before the caller does, so a server that cannot listen on it should try another port.
  */

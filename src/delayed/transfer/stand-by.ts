@@ -16,10 +16,10 @@ import type { Connections } from "../../redis/connections.ts";
  * task is gone or stalled, and this task becomes active itself. A look only asks for the earliest deadline: there may be
  * one for each message and each task that stands by.
  *
- * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
- * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
- * cancelled, although nobody had moved it. As long as nobody else seems to move messages, a task writes it ever more
- * rarely, down to once in five seconds: for so long two tasks may both be active, at twice the cost.
+ * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten times a
+ * second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was cancelled rather
+ * than moved. As long as no other task seems to move messages, a task writes it ever more rarely, down to once in five seconds. Two
+ * tasks may both be active for that long, at twice the cost.
  *
  * Nothing is leased. A dead active task makes messages late once, by 200 ms. A task that is closed publishes a wake-up
  * of `0`, which makes every other task active until the next deadline.

@@ -12,8 +12,8 @@ import { Task } from "../../run/task.ts";
 import { Pause } from "../../time/pause.ts";
 
 /**
- * Removes what messages of one queue leave behind: dead elements of the insertion order, dead entries of the index
- * of business keys, and what nobody has to remember any more of messages that were offered with `once`.
+ * Removes what messages of one queue leave behind: dead elements of the insertion order, dead entries of the index of
+ * business keys, and expired memories of messages that were offered with `once`.
  *
  * It works in bounded steps, one at a time; transfers run between them. It starts when this process has moved a hundred
  * messages, or when a sweep has found something to tidy, whichever process left it, since a killed process tidies

@@ -159,7 +159,7 @@ export class TransferTask implements Listener {
     // Not a number, or a deadline that never comes.
     if (!(deadline <= LAST_DEADLINE)) return;
     if (!this.#sweeps.isOnDuty) this.#tellOfMessages();
-    // "Look now": a task has left, or somebody moved the messages, or paused or resumed the queue.
+    // "Look now": a task has left, the messages were moved, or the queue was paused or resumed.
     if (deadline === 0) {
       this.lookAgain();
     } else if (this.#transferring !== undefined) {
@@ -246,7 +246,7 @@ export class TransferTask implements Listener {
       if (!this.#isClosed) this.#await(next.deadline);
     } catch (error) {
       if (this.#isClosed) return;
-      // Others may move messages meanwhile.
+      // Others may move messages in the meantime.
       this.#tellOfMessages();
       const isFirst = !this.#isFailing;
       this.#isFailing = true;
@@ -262,7 +262,7 @@ export class TransferTask implements Listener {
       // is no trouble unless the next attempt is refused as well.
       const isAstray = failure.reply === "READONLY" && this.#queue.server.isCluster;
       if (!isFirst || !isAstray) this.#work.failed(failure);
-      // A lost connection or a failover passes by itself. Any other refusal waits until somebody repairs its cause.
+      // A lost connection or a failover passes by itself. Any other refusal lasts until its cause is repaired.
       const isPassing = failure.reply === undefined || isRefusedForNow(error);
       const pause = Math.min(this.#pause.take(), isPassing ? MAX_PASSING_PAUSE : Infinity);
       this.#retryIn(pause);

@@ -27,8 +27,8 @@ const FIRST_PAUSE = 5;
 const LAST_PAUSE = 100;
 
 /**
- * `readyCount(enough)`: how many messages are ready; if there are at most `enough`, it may count those in flight as well.
- * With several groups, of the group that is furthest on: one that does not consume holds nobody up.
+ * `readyCount(enough)`: how many messages are ready; if there are at most `enough`, it may count those in flight as well. With
+ * several groups, it counts for the group that is furthest on, so a group that does not consume holds up no other.
  */
 const readyCount = defineFragment({
   keys: ["ready", "stream"],
@@ -49,7 +49,7 @@ end
 });
 
 /**
- * `mayGoStraight(due, count, pace, now)`: whether the due messages need no turns: nobody waits, there is room for all of them,
+ * `mayGoStraight(due, count, pace, now)`: whether the due messages need no turns: none waits, there is room for all of them,
  * their lanes' rates have what they need, and none has a priority. If so, it has used these rates up. `due` and `count` as
  * `pacedDue` returns them; `pace` as `paceAt` does.
  * `runsApart(due, latest)`: if only schedules have lanes: what of `due` has turns, in the same form; nil if there is nothing to
@@ -154,8 +154,8 @@ end
  * It looks at the waiting messages no sooner than the last run has said (`look` in `flow`), unless new ones have come. One that
  * stands by sees only what the mover has left undone.
  *
- * `look` is the next instant at which something may go: when there are tokens for the queue, or for the first lane that rests;
- * or, if there are as many ready messages as may be, after a pause, which grows while nobody takes any.
+ * `look` is the next instant at which something may go: when there are tokens for the queue, or for the first lane that rests; or,
+ * if there are as many ready messages as may be, after a pause, which grows while none is taken.
  */
 export const inTurns = defineFragment({
   keys: [

@@ -153,8 +153,8 @@ export interface TidyReply {
  * A message that leaves the queue leaves its element behind, since removing it from the middle of the LIST would cost
  * O(N). Steps trim dead elements from the head of the LIST. When the LIST has more than twice as many elements as there
  * are live messages, plus 2000, it is compacted: step by step, the live elements move from its head to the compacted
- * list, and once the LIST is empty, the compacted list becomes the LIST. Meanwhile the insertion order is the compacted
- * list followed by the LIST. Any process may take the next step, and a crash between two steps loses nothing.
+ * list, and once the LIST is empty, the compacted list becomes the LIST. Until then the insertion order is the
+ * compacted list followed by the LIST. Any process may take the next step, and a crash between two steps loses nothing.
  *
  * For most elements, one comparison shows that they are dead. It does not for ghosts: elements of messages that were
  * cancelled or rescheduled before their deadline, which may outnumber the live ones. So if a compaction leaves more
@@ -216,7 +216,7 @@ return thorough == "0" and 1 or 0
  * While all clients use that option, the LIST is exact anyway, and a step finds nothing to do. Clients without it leave
  * addresses, and elements of messages that have gone. As in a compaction, the whole members of live messages move from
  * the head of the LIST to the compacted list, step by step, and once the LIST is empty, the compacted list becomes the
- * LIST. Meanwhile Java clients see only the rest of the LIST; Delayline's scripts see both lists.
+ * LIST. Until then Java clients see only the rest of the LIST; Delayline's scripts see both lists.
  */
 export const tidyMembers = defineScript({
   name: "tidy-members",

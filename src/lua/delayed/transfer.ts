@@ -198,8 +198,8 @@ return { moved, quarantined, now, head and replied(head), 0, isStream and 2 or 1
 });
 
 /**
- * Moves due messages to the stream, and up to `limit` due retries behind them. With `makes` (1 or 0) it creates the
- * stream if somebody has deleted it. Without, it fills the LIST then, and leaves retries alone.
+ * Moves due messages to the stream, and up to `limit` due retries behind them. If the stream was deleted, `makes` = 1
+ * creates it again; `makes` = 0 fills the LIST instead, and leaves retries alone.
  */
 const toStream = defineScript({
   name: "transfer-to-stream",

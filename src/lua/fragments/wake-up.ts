@@ -5,8 +5,8 @@ import { defineFragment } from "../fragment.ts";
  * Java clients do, too. With `head`, only if it is later: timers are armed for it, and a Java client that heard of a later
  * deadline would cancel its timer for the head. Returns Redis's error if it refuses; else nil.
  *
- * Nobody can look before the script has ended, so it may come before what it tells of: if it is refused, nothing has
- * changed then. Reads the script's argument `channel`.
+ * No client can look before the script has ended, so the wake-up may precede the change that it announces: if it is refused,
+ * nothing has changed yet. Reads the script's argument `channel`.
  */
 export const wakeUp = defineFragment({
   lua: /* lua */ `

@@ -75,8 +75,8 @@ return 1
  *
  * - if partition 0 was ever held for a group, whoever runs now;
  * - if a process that consumes exclusively, or is about to, was seen within `timeout` milliseconds;
- * - if the queue is reliable and no process was seen that takes from it. Then nobody has to wait for the change, and
- *   the first exclusive consumers may be about to start.
+ * - if the queue is reliable and no process was seen that takes from it. Then no process has to wait for the change,
+ *   and the first exclusive consumers may be about to start.
  *
  * A process that joins later learns the fact before it consumes anything.
  *

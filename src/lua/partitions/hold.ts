@@ -59,10 +59,10 @@ export interface Hold {
  * A step of the clock must end no lease, nor make it last. So two clocks decide: the server's, and `past`, which is that
  * clock as it ran one duration ago (`ServerClock.past`), empty if the caller does not know. The lease is over
  *
- * - if it is over by both. If the clock was set meanwhile, then either nobody has renewed the lease since, and `past`
- *   is right; or somebody has, and the server's clock is right. The earlier of the two instants is never too late.
- * - if it ends more than two durations in the future by both. Then the clock was set back, at least one duration ago,
- *   and nobody has renewed the lease since.
+ * - if it is over by both. If the clock was set in between and the lease not renewed since, `past` is right; if it was renewed, the
+ *   server's clock is right. The earlier of the two instants is never too late.
+ * - if it ends more than two durations in the future by both. Then the clock was set back, at least one duration ago, and the lease
+ *   has not been renewed since.
  *
  * A consumer is refused while the queue has lanes: a strict order and turns contradict each other.
  */

@@ -45,9 +45,9 @@ return held > 0 and 1 or 0
 });
 
 /**
- * Deletes the keys of a removed partition that is empty: stale elements of the insertion order, consumer groups, the
- * pause, the flow and what there is about its lanes. Returns false and changes nothing if the partition holds anything. Entries that every group has finished do not
- * count: Redis refused to delete them, and nobody trims the stream any more (see `finish`).
+ * Deletes the keys of a removed partition that is empty: stale elements of the insertion order, consumer groups, the pause, the
+ * flow and the keys of its lanes. Returns false and changes nothing if the partition holds anything. Entries that every group has
+ * finished do not count: Redis refused to delete them, and the stream is no longer trimmed (see `finish`).
  *
  * The fact stays, so that Redis still refuses processes that know less. The numbers of batches that left and arrived
  * stay as well, since the partition may be used again.

@@ -4,11 +4,10 @@ import { turnBytes } from "./room.ts";
 import { unneededBut } from "./settle.ts";
 
 /*
- * What is in hand: ready or in flight. A limit of it needs no count of its own. For the whole queue it is the length of the
- * stream, which holds an entry until its last group has finished it. For a lane, `hands` has the entries that were appended
- * for its messages, `length(1) | lane | entry`, all with the score 0: a slot is an entry, and lasts as long as it. So who
- * settles a message has nothing to note, and who dies has nothing to lose. An entry that is gone leaves `hands` when somebody
- * counts.
+ * What is in hand: ready or in flight. A limit of it needs no count of its own. For the whole queue it is the length of the stream,
+ * which holds an entry until its last group has finished it. For a lane, `hands` has the entries that were appended for its
+ * messages, `length(1) | lane | entry`, all with the score 0: a slot is an entry, and lasts as long as it. So a settlement has
+ * nothing to record, and a dying process nothing to lose. An entry that is gone leaves `hands` at the next count.
  */
 
 /** `goneHands(found)`: those of these members of `hands` whose entries are gone. Reads only. */

@@ -3,10 +3,10 @@ import { claim } from "../fragments/claim.ts";
 import { payloadsOf } from "../fragments/collected.ts";
 
 /**
- * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is
- * left: the LIST has the bare name of the queue, and looks like any other. It is only a hint. A task sets it when it
- * moves messages to the LIST, at most once between two sweeps; a sweep, and the end of a task, bring it in step. It
- * expires 30 days after that, so that names are not kept for ever if somebody else empties the LIST.
+ * The key `listed` exists while the ready LIST holds messages, so that tools find a plain queue in which nothing else is left: the
+ * LIST has the bare name of the queue, and looks like any other. It is only a hint. A task sets it when it moves messages to the
+ * LIST, at most once between two sweeps; a sweep, and the end of a task, bring it in step. It expires 30 days after that, so that
+ * names are not kept for ever if another program empties the LIST.
  *
  * `setListed()`: sets it.
  * `checkListed(task)`: sets or deletes it; returns whether the LIST holds messages (1 or 0). Another task than the last

@@ -15,9 +15,9 @@ import { fieldAt } from "../fragments/trailer.ts";
  * So the turns of a lane are one range, in their order: priority, first deadline, id. The group of a message is empty.
  * A turn whose message is gone, or no longer waits, means nothing, and goes when it comes up.
  *
- * `lanes` has the lanes in which somebody waits, by virtual time: start-time fair queueing. A turn costs its lane
- * 1 / weight. A new lane begins at the time of the turn that was dealt last (`turn` in `flow`). A lane without tokens rests:
- * it is in `resting`, by until when, and in `lanes` behind all others, by 1e12 and its virtual time.
+ * `lanes` has the lanes with waiting messages, by virtual time: start-time fair queueing. A turn costs its lane 1 / weight. A new
+ * lane begins at the time of the turn that was dealt last (`turn` in `flow`). A lane without tokens rests: it is in `resting`, by
+ * until when, and in `lanes` behind all others, by 1e12 and its virtual time.
  *
  * What waits may go back among the delayed messages at any time: its place in the order is made of what it is.
  */
@@ -85,7 +85,7 @@ end
 `,
 });
 
-/** `closeRoom()`: drops what there is about lanes if nobody waits any more; returns whether somebody waits. */
+/** `closeRoom()`: drops the keys of lanes if no message waits any more; returns whether one waits. */
 export const closeRoom = defineFragment({
   keys: ["flow", "room", "turns", "lanes", "resting"],
   lua: /* lua */ `

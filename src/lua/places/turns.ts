@@ -22,12 +22,12 @@ export const PAUSED = 8.64e15;
 /** Milliseconds until holds are looked through again, if some are not over. */
 const LOOK_THROUGH = 3_600_000;
 
-/** Milliseconds for which a lane rests that has as much in hand as it may, unless somebody lets it go on. */
+/** Milliseconds for which a lane rests that has its full `concurrency` in hand, unless a settlement lets it go on. */
 const LOOK_AGAIN = 1000;
 
 /**
  * `admit(members, scores, names, dues, now)`: takes due messages, and due retries, into the waiting room. Returns how many, and how
- * many bytes were set aside, since nobody can read them. Behind the probes Redis refuses none of its writes.
+ * many unreadable elements were set aside. Behind the probes Redis refuses none of its writes.
  *
  * A message of which a copy waits already leaves: an offer that was sent again. One with the id of another message is set
  * aside.
@@ -460,9 +460,8 @@ end
 });
 
 /**
- * `mendRoom()`: gives turns to messages that have none, and lanes to turns that have none, since somebody has deleted these
- * keys; a few at a time. Lets lanes go on that nothing says until when they rest: called if `resting` is empty. Returns
- * whether it found any.
+ * `mendRoom()`: gives turns to messages that have none, and lanes to turns that have none, if these keys were deleted; a few at a
+ * time. Lets lanes go on whose rest has no recorded end: called if `resting` is empty. Returns whether it found any.
  */
 export const mendRoom = defineFragment({
   keys: ["room", "turns", "lanes"],

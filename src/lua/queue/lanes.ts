@@ -15,7 +15,7 @@ import {
 } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** A lane in which somebody waits. */
+/** A lane with waiting messages. */
 export interface WaitingLane {
   readonly lane: string;
   /** How many messages and retries wait in it. */
@@ -25,7 +25,7 @@ export interface WaitingLane {
 }
 
 /**
- * Returns up to `step` lanes in which somebody waits, in the order of their turns, and the turn with which the next page begins;
+ * Returns up to `step` lanes with waiting messages, in the order of their turns, and the turn with which the next page begins;
  * `from`: that turn, empty at first. Reads only.
  *
  * The turns of a lane are one range, so that the ranks of two lanes' first turns tell how many wait in the first. O(log N) for

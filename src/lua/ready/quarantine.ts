@@ -4,7 +4,7 @@ import { defineScript } from "../script.ts";
 import { may } from "../fragments/may.ts";
 
 /**
- * Puts bytes that nobody can read into a quarantine LIST; returns its new length.
+ * Puts unreadable bytes into a quarantine LIST; returns its new length.
  */
 export const quarantineBytes = defineScript({
   name: "quarantine-bytes",

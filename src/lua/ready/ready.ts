@@ -69,8 +69,8 @@ return popped
 });
 
 /**
- * Puts payloads that nobody took, oldest first, back to the head of the ready LIST. Returns how many; 0 if they were
- * back already.
+ * Puts unclaimed payloads, oldest first, back to the head of the ready LIST. Returns how many; 0 if they were back
+ * already.
  *
  * A payload has no id, so a receipt makes the script safe to send again: if the receipt exists, an earlier run has done
  * the work. Receipts are in a ZSET, by the instant at which they were written. A caller removes its receipt once it has

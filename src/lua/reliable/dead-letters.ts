@@ -37,8 +37,8 @@ export const FIRST_LETTERS: LetterCursor = { after: "", last: "" };
  * `after`, oldest first, up to `limit` letters and about `maxBytes`. Returns the two values of the next
  * {@link LetterCursor}, or false after the last letter. {@link asLetterCursor} reads them.
  *
- * Reading ends at the letter that was the newest at the beginning. Otherwise a redrive might never end, since
- * messages that it puts back may die again meanwhile.
+ * Reading ends at the letter that was the newest at the beginning. Otherwise a redrive might never end, since messages
+ * that it puts back may die again before it ends.
  */
 const eachLetter = defineFragment({
   keys: ["dead"],

@@ -58,9 +58,9 @@ export const groups = defineScript({
 /**
  * Deletes up to `limit` entries at the head of the stream that every group has finished; returns how many.
  *
- * Usually the last group that finishes an entry deletes it. But if a group is destroyed, nobody deletes the entries
- * that only that group still needed. And Redis may have refused to delete an entry that was acknowledged. Without any
- * group nothing is deleted: the first one is given everything.
+ * Usually the last group that finishes an entry deletes it. But if a group is destroyed, the entries that only that
+ * group still needed remain. And Redis may have refused to delete an entry that was acknowledged. Without any group
+ * nothing is deleted: the first one is given everything.
  */
 export const trim = defineScript({
   name: "trim",

@@ -66,8 +66,8 @@ export function checkSetPartitions(options: SetPartitionsOptions): void {
  *
  * Any process may begin a change, and any may finish it: the fact shows what is left to do. First the new fact is
  * written beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page
- * at a time, then what is ready, and everything else in partitions that are removed. Meanwhile a call that looks for a
- * message migrates that message itself.
+ * at a time, then the ready messages, and everything else in partitions that are removed. During the change, a call
+ * that looks for a message migrates that message itself.
  *
  * If the queue is consumed exclusively, the state is `holding`: no message becomes ready, and no consumer takes a
  * lease. The change itself takes the lease of each partition, as its holder's successor. So no handler runs once the
@@ -135,7 +135,7 @@ export class Change {
     for (;;) {
       this.#call.signal?.throwIfAborted();
       const fact = await this.#parts.following.ask(this.#call);
-      // While the ordinary queue is a part, nobody knows whether its processes are gone.
+      // While the ordinary queue is a part, its processes may still be there unseen.
       if (fact.state === "stable" || isWithOrdinary(fact)) break;
       try {
         await this.#finish(fact);
@@ -229,7 +229,7 @@ export class Change {
     // Open batches of an earlier change still go where that change sent them.
     await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
     const sources = leavingOf(fact);
-    // First: while it migrates, nobody plans a schedule.
+    // First: no schedule is planned while it migrates.
     await fewAtOnce(sources, (source) =>
       this.#routing.migration.migrateAllSchedules(fact, source, this.#call),
     );
@@ -239,7 +239,7 @@ export class Change {
     await fewAtOnce(sources, (source) =>
       this.#drain(fact, source, { mayWait: true, fenced: leases.get(source)?.fenced }),
     );
-    // Handlers that have failed and dead letters that were redriven meanwhile have added retries.
+    // Failed handlers and redriven dead letters have added retries since.
     await migrateAll(RETRIES);
     await fewAtOnce(sources, (source) => this.#carryPaces(fact, source));
     await this.#release(fact, leases);
@@ -247,8 +247,8 @@ export class Change {
   }
 
   /**
-   * Takes the leases of all partitions, if the queue is consumed exclusively: from those that messages leave, nobody may
-   * read; and where they arrive, no handler may run whose fence is older than theirs.
+   * Takes the leases of all partitions, if the queue is consumed exclusively: nothing may be read from partitions that messages
+   * leave; and where they arrive, no handler with an older fence may run.
    */
   async #takeLeases(fact: Fact): Promise<Map<number, ChangeLease>> {
     const leases = new Map<number, ChangeLease>();

@@ -21,10 +21,9 @@ import type { ServerClock } from "../../time/server-clock.ts";
  * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have
  * held an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
  *
- * A strict tenure keeps a failed message in flight until its pause is over. Meanwhile it reads on, and puts {@link Aside}
- * what has the same key. The entry says until when, so a successor waits for the rest of the pause. A script judges by
- * the server's clock whether the pause is over, and then counts the delivery; until then, the death of this process is
- * no attempt.
+ * A strict tenure keeps a failed message in flight until its pause is over. During the pause it reads on, and puts messages with
+ * the same key {@link Aside}. The entry holds the end of the pause, so a successor waits for the rest of it. A script judges by the
+ * server's clock whether the pause is over, and then counts the delivery; until then, the death of this process is no attempt.
  *
  * A tenure is always in exactly one mode:
  *
@@ -35,8 +34,8 @@ import type { ServerClock } from "../../time/server-clock.ts";
  * - **beside**: messages are aside. A take hands out the next one that is no longer held back, and waits for it beside a
  *   read, which goes on while a handler runs: its reply must not be lost. Nothing is aside and no read is open →
  *   *straight*.
- * - **ended**: the lease is over, or is given up; its connection was lost; or an entry turned up that nobody holds. No
- *   take returns any more. The running handler may finish.
+ * - **ended**: the lease is over, or is given up; its connection was lost; or an entry turned up that is held nowhere. No take
+ *   returns any more. The running handler may finish.
  */
 export class GroupTenure implements Tenure {
   readonly done: Promise<void>;
@@ -55,7 +54,7 @@ export class GroupTenure implements Tenure {
   #failure: unknown;
   /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
-  /** Ends the current wait beside a read; undefined while nobody waits there. */
+  /** Ends the current wait beside a read; undefined while there is none. */
   #waking: AbortController | undefined;
   /** The read beside messages that are aside; undefined if none is open. */
   #read: Read | undefined;

@@ -49,7 +49,7 @@ export class HeldShare {
   async end(): Promise<void> {
     this.#isEnded = true;
     this.#unlisten();
-    // A change that begins meanwhile has to wait for the handlers that still run.
+    // A change that begins now has to wait for the handlers that still run.
     this.#parts.following.attend({ isExclusive: false, isReleasing: true });
     for (const partition of this.#holdings.keys()) this.#end(partition);
     await Promise.all(this.#endings.values());

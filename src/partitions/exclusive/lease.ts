@@ -189,10 +189,10 @@ export class Lease {
       return RETRY;
     }
     if (serverTime === undefined) this.lose("another process has taken it");
-    // Once over it stays so: what was not handed out meanwhile would be behind what is read now.
+    // A lease that was over stays over: messages that were not handed out in between would follow later ones.
     else if (!this.isOurs) this.lose(NOT_RENEWED);
     else if (!this.#renewals.isStopped) this.#renewed(sentAt);
-    // Somebody has to notice when the clock is set; see `hold`.
+    // Makes this process notice when the clock is set; see `hold`.
     if (serverTime !== undefined) part.queue.clock.observe(serverTime, asked);
     return this.#untilNext;
   }

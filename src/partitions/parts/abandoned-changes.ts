@@ -14,7 +14,7 @@ export class AbandonedChanges {
   readonly #finish: () => Promise<boolean>;
   /** How many changes this client works on. */
   #working = 0;
-  /** Since when nobody has worked on the change under way (`presenceTime.now()`). */
+  /** Since when the change under way has stood still (`presenceTime.now()`). */
   #abandonedAt: number | undefined;
   /** Processes that died while they worked on a change, and that this client has not looked after yet. */
   readonly #died = new Set<string>();
@@ -41,12 +41,12 @@ export class AbandonedChanges {
   }
 
   /**
-   * Finishes the change under way if nobody else works on it.
+   * Finishes the change under way if no other process works on it.
    *
    * A process that dies at the very end of its change may leave a batch open though the fact is stable already. So that
    * is looked after as well, once for each such process.
    *
-   * While the ordinary queue is a part, nobody knows whether its processes are gone: the next `setPartitions` finishes.
+   * While the ordinary queue is a part, its processes may still be there unseen: the next `setPartitions` finishes.
    *
    * Returns whether there is anything to look after.
    */

@@ -30,7 +30,7 @@ export class ActivityLog {
     return (await Promise.all(logs)).flat().toSorted((one, other) => other.at - one.at);
   }
 
-  /** The last time that a message was dropped when it was due; undefined if nobody remembers one. */
+  /** The last time that a message was dropped when it was due; undefined if none is remembered. */
   async dropOf(idOrKey: string, call?: Call): Promise<Drop | undefined> {
     const found = (await this.#all(call)).map(({ queue }) => dropOf(queue, idOrKey, call));
     const drops = (await Promise.all(found)).filter((drop) => drop !== undefined);

@@ -116,8 +116,8 @@ async function create(
   if (isUsed) await prepare(at, fact);
   const args = { fact: formatFact(fact), notice };
   const created = await first.read("create the partitions of", createFact, args);
-  // A process may have the ordinary queue open that has never used it. Nobody waits for this: if it fails, the next
-  // change of the number tells.
+  // A process may have the ordinary queue open that has never used it. Not awaited: if it fails, the next change of the
+  // number tells that process.
   void tellOrdinary(at(ORDINARY).queue, created).catch(() => {});
   const isOurs = created === args.fact;
   if (isUsed && isOurs) await noteDeed(first, { what: "partitions set", detail: `${partitions}` });

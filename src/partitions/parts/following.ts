@@ -14,10 +14,10 @@ import type { WrongUses } from "./wrong-uses.ts";
  * What this client knows of the partitions of one queue: whether it has any, by which fact, and which processes have it
  * open.
  *
- * A queue begins as an **ordinary** one. Redis is not asked about partitions then, and nothing has to be awaited. It
- * becomes a **partitioned** one, for good, when a handle of this client says so ({@link expect}), or when somebody tells
- * that another process has given it partitions ({@link learn}). Before that, an exclusive consumer may already follow
- * the fact, and wait for somebody to create the partitions.
+ * A queue begins as an **ordinary** one. Redis is not asked about partitions then, and nothing has to be awaited. It becomes a
+ * **partitioned** one, for good, when a handle of this client says so ({@link expect}), or when word comes that another process has
+ * given it partitions ({@link learn}). Before that, an exclusive consumer may already follow the fact, and wait for the partitions
+ * to be created.
  */
 export class Following {
   readonly #name: string;
@@ -138,7 +138,7 @@ export class Following {
   /**
    * From now on the queue is a partitioned one: a handle of this client says so. If it has no partitions, creates
    * `partitions`. The first number counts. Without a number, a queue that was opened as an ordinary one stays one until
-   * somebody creates them.
+   * they are created.
    *
    * @throws {TypeError} if the queue cannot have partitions.
    */

@@ -37,8 +37,8 @@ export interface PartsOptions {
 /**
  * The parts of one queue that this client has open: its partitions, or the ordinary queue alone.
  *
- * The client opens every part that may hold messages according to the fact, as {@link Following} knows it. When the queue
- * no longer has a part, the client leaves it: it stops taking there, and migrates what was given back meanwhile.
+ * The client opens every part that may hold messages according to the fact, as {@link Following} knows it. When the queue no longer
+ * has a part, the client leaves it: it stops taking there, and migrates the messages given back since.
  */
 export class Parts {
   /** The queue's name. */
@@ -151,8 +151,8 @@ export class Parts {
   }
 
   /**
-   * Calls `change` for all parts, and again if the fact has changed meanwhile: new partitions are created with the state
-   * that partition 0 had at that moment.
+   * Calls `change` for all parts, and again if the fact has changed by then: new partitions are created with the state that
+   * partition 0 had at that moment.
    */
   async changeAll(change: (part: Part) => Promise<void>, call?: Call): Promise<void> {
     let epoch: number | undefined;

@@ -46,7 +46,7 @@ export async function prepare(
   do {
     isPaused = await pausedAs.pauses.ask(call);
     for (const part of paused) await setPausedOf(part, isPaused, guarded);
-    // Another process may have paused or resumed the queue meanwhile.
+    // Another process may have just paused or resumed the queue.
   } while (isPaused !== (await pausedAs.pauses.ask(call)));
   let flow: FlowOptions | undefined;
   do {

@@ -95,7 +95,7 @@ export class QueueFlow {
     return all.find((flow) => flow !== undefined);
   }
 
-  /** The lanes in which somebody waits, of which messages are in hand where that is limited, or that are held: the noisiest first. */
+  /** The lanes that have waiting messages, have messages in hand where that is limited, or are held: the noisiest first. */
   async lanes(call?: Call): Promise<readonly LaneNow[]> {
     return mergeLanes((await this.#parts.onAll(({ queue }) => lanesNow(queue, call), call)).flat());
   }

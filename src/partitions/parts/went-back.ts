@@ -18,10 +18,10 @@ import { prepare } from "./prepare.ts";
  * Begins to gather the messages of a queue whose Redis, or one of its servers, went back to an earlier state: a failover
  * to a replica that lags, a restart from an old copy. Returns the fact that partition 0 holds afterwards.
  *
- * This process knows a newer fact than some partition holds. To write that down as it stands would be wrong: messages are
- * where the older one says, and nobody would look for them there. So a new fact is written that says where everybody
- * wants to get, and that until then a message may be in any partition that was ever heard of (`scattered`). It is finished
- * as any change is that nobody works on, by the first process that notices.
+ * This process knows a newer fact than some partition holds. Writing that fact as it stands would be wrong: messages are where the
+ * older one says, and no process would look for them there. So a new fact is written. It states the number to reach, and that until
+ * then a message may be in any partition ever heard of (`scattered`). The first process that notices finishes it, as any abandoned
+ * change.
  */
 export async function gather(
   known: Fact,

@@ -16,7 +16,7 @@ export interface Fact {
   /**
    * - `stable`: every message is where it belongs.
    * - `moving`: messages are being migrated.
-   * - `holding`: the same in a queue that is consumed exclusively; no message becomes ready meanwhile.
+   * - `holding`: the same in a queue that is consumed exclusively; no message becomes ready during it.
    */
   readonly state: "stable" | "moving" | "holding";
   /** How many servers the partitions are spread over: partition p is on server p mod `servers`. */

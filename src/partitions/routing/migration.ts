@@ -76,7 +76,7 @@ export class Migration {
     }
   }
 
-  /** Migrates all schedules that belong elsewhere. By this fact nobody adds any to `source`. */
+  /** Migrates all schedules that belong elsewhere. Under this fact no process adds any to `source`. */
   async migrateAllSchedules(fact: Fact, source: number, call?: Call): Promise<void> {
     const names: string[] = [];
     for await (const { name } of this.#parts.at(source).schedules.all(call)) {

@@ -87,7 +87,7 @@ export class Reading {
     return { messages: first.messages, count };
   }
 
-  /** Reads one partition after another, and all of them again if the fact has changed meanwhile. */
+  /** Reads one partition after another, and all of them again if the fact has changed by then. */
   async *#oneByOne<Item>(
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     call?: Call,

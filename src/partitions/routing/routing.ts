@@ -103,7 +103,7 @@ export class Routing {
     return this.#withFact(async (fact) => {
       if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
       if (key !== undefined) await this.bring(fact, bucket, key);
-      // Under the same fact: by a newer one, what was looked for may have moved to where nobody has looked.
+      // Under the same fact: under a newer one, the message may have moved to a partition that was not searched.
       const found = await ask?.(fact);
       if (found !== undefined) return found;
       sentBy.push(fact);

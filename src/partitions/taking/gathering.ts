@@ -98,7 +98,7 @@ export class Gathering<Item> {
         if (items.length > 0) return items;
       } catch (error) {
         signal?.throwIfAborted();
-        // A source that is closed although the gathering is open has been removed meanwhile.
+        // A closed source in an open gathering has been removed.
         if (error instanceof ClosedError && !this.#waiters.isClosed) continue;
         failure ??= error;
       }

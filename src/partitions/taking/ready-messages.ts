@@ -103,7 +103,7 @@ export class ReadyMessages implements Ready {
       try {
         taken.push(...(await part.ready.pop(max - taken.length, call)));
       } catch (error) {
-        // Nobody else has the payloads taken so far, and other partitions may be reachable.
+        // Only this call has the payloads taken so far, and other partitions may be reachable.
         failure ??= error;
       }
     }

@@ -14,7 +14,7 @@ export interface BatchSource<One> {
   take(max: number, options: WaitOptions): Promise<readonly One[]>;
   /** How many more messages the batch has room for. */
   roomIn(batch: readonly One[]): number;
-  /** Gives back the messages of a batch that nobody gets. Never rejects; the batch ends when it resolves. */
+  /** Gives back the messages of a batch that is not handed out. Never rejects; the batch ends when it resolves. */
   giveBack(batch: readonly One[]): Promise<unknown> | void;
   /** Whether a source that closes lets the batch be handed out as it is. Otherwise it is given back. */
   readonly endsWhole: boolean;
@@ -24,7 +24,7 @@ export interface BatchSource<One> {
  * Takes a batch: waits for its first messages, and from then on up to `wait` milliseconds for more. Returns none if the first
  * did not come in time.
  *
- * If Redis refuses to give more, the batch has what there is: whoever takes next meets the refusal.
+ * If Redis refuses to give more, the batch has what there is; the next take meets the refusal.
  *
  * @throws the signal's reason, if it is aborted: then all messages are given back.
  */

@@ -21,8 +21,8 @@ export interface CloseOptions {
   /**
    * How long to wait for running handlers and bodies of `for await` loops, in milliseconds.
    *
-   * Those that still run after that are left alone, and an `error` event ({@link LeftRunningError}) says how many.
-   * Their messages of a reliable queue are given back, and the delivery counts. After the client's `close()`, their
+   * Handlers that still run after that are left alone, and an `error` event ({@link LeftRunningError}) says how many.
+   * In a reliable queue their messages are given back, and the delivery counts. After the client's `close()`, their
    * calls reject with a `ClosedError`. Defaults to no limit.
    */
   readonly handlerTimeout?: number;

@@ -55,8 +55,7 @@ export interface Handling<Item> {
 }
 
 /**
- * Runs the handlers of a queue. A loop takes messages for those of its handlers that are free, starts them, and takes
- * again.
+ * Runs the handlers of a queue. A loop takes messages for its free handlers, starts them, and takes again.
  */
 export class Subscription implements AsyncDisposable {
   readonly #queue: string;
@@ -160,8 +159,8 @@ export class Subscription implements AsyncDisposable {
       } catch (error) {
         if (signal.aborted || error instanceof ClosedError) return;
         if (error instanceof RedisError) {
-          // Refused (WRONGTYPE, NOPERM), until somebody corrects the cause. The next wait is short: its end shows soon
-          // that Redis no longer refuses, even if no message comes.
+          // Refused (WRONGTYPE, NOPERM), until the cause is corrected. The next wait is short: its end shows soon that
+          // Redis no longer refuses, even if no message comes.
           takes.failed(error);
           timeout = SHORT;
           await pause.wait();
@@ -210,7 +209,7 @@ class Crew<Item> {
     this.#last = this.#handle(item, this.#closing).then(worker.leave);
   }
 
-  /** Resolves when a handler has ended, at the end of that turn of the event loop: often more end in it. */
+  /** Resolves at the end of the turn of the event loop in which a handler ended: others often end in the same turn. */
   freed(): Promise<void> {
     if (this.#size === 1) return this.#last;
     return new Promise((resolve) => (this.#onEnd = () => nextTick(resolve)));

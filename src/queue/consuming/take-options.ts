@@ -5,18 +5,19 @@ import type { OnHandlerError } from "./handler.ts";
 /** Options of `takeMany`. */
 export interface TakeManyOptions extends CallOptions {
   /**
-   * The largest number of messages to take, 1 to 10,000. If the process dies, all of them are lost; those of a reliable
-   * queue are delivered again.
+   * The largest number of messages to take, 1 to 10,000. If the process dies, all of them are lost; in a reliable queue
+   * they are delivered again.
    */
   readonly limit: number;
   /**
-   * How long to wait for the first message, in milliseconds; 0 does not wait. For no limit leave it out: `Infinity` is
+   * How long to wait for the first message, in milliseconds; 0 does not wait. Leave it out for no limit: `Infinity` is
    * refused. Defaults to no limit.
    */
   readonly timeout?: number;
   /**
    * How long to wait for more messages from the first one on, in milliseconds, until there are `limit`. A plain queue's
-   * messages have left Redis by then: if the process dies while it waits, they are lost. Defaults to 0: what is there.
+   * messages have left Redis by then: if the process dies while it waits, they are lost. Defaults to 0, which takes
+   * only what is there.
    */
   readonly wait?: number;
 }
@@ -26,12 +27,12 @@ export interface SubscribeOptions<T = unknown> {
   /** How many handlers may run at once: 1 to 10,000. Each has one message, or one batch. Defaults to 1. */
   readonly concurrency?: number;
   /**
-   * Called with what a handler threw and with what it got. A plain queue's message has left Redis: this is the last chance
-   * to keep it, or to offer it again. A reliable queue's message has been settled.
+   * Called with the error that a handler threw, and with the handler's input. A plain queue's message has left Redis: this is the
+   * last chance to keep it, or to offer it again. A reliable queue's message has been settled.
    *
-   * It may be async, and counts as part of the handler: the next message follows when it has finished, and `close()`
-   * waits for it. What it throws itself is reported by an `error` event. Defaults to reporting each failure by an
-   * `error` event, without the payload.
+   * It may be async, and counts as part of the handler: the next message follows when it has finished, and `close()` waits for it.
+   * An error that it throws itself is reported by an `error` event. Defaults to reporting each failure by an `error` event, without
+   * the payload.
    */
   readonly onError?: OnHandlerError<T>;
 }
@@ -41,10 +42,9 @@ export interface BatchOptions<Input = unknown> extends SubscribeOptions<Input> {
   /** The most messages per call of the handler: 1 to 10,000. */
   readonly limit: number;
   /**
-   * How long a batch waits to fill up, from its first message on, in milliseconds. The handler gets `limit` messages, or
-   * fewer when the time is over. One batch is filled at a time. Those of a plain queue have left Redis by then: if the
-   * process dies while it waits, they are lost. Each batch that is not full costs a few commands more. Defaults to 0: as many
-   * as are there.
+   * How long a batch waits to fill up, from its first message on, in milliseconds. The handler gets `limit` messages, or fewer when
+   * the time is over. One batch is filled at a time. A plain queue's messages have left Redis by then: if the process dies while it
+   * waits, they are lost. Each batch that is not full costs a few more commands. Defaults to 0, which takes only what is there.
    */
   readonly wait?: number;
 }

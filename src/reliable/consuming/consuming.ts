@@ -47,7 +47,7 @@ interface Open {
   readonly flow: Pick<DeliveryHost, "hold">;
   /** The consumers that the closing client waits for. */
   readonly consumers: Set<Consumer>;
-  /** The health of the subscriptions' takes, which nobody awaits. */
+  /** The health of the subscriptions' takes, which no caller awaits. */
   readonly joinTakes: JoinWork;
 }
 
@@ -175,7 +175,7 @@ export class Consuming<T> {
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     this.#checkShared();
     let last: Delivered<T> | undefined;
-    // The body is done with it. If it has not settled it, somebody else still may.
+    // The body is done with it. If it has not settled it, other code still may.
     const limitLast = () => {
       if (last === undefined) return;
       last.held.isByHand = true;
@@ -216,9 +216,8 @@ export class Consuming<T> {
   }
 
   /**
-   * Takes up to `limit` messages; none if the first did not come in time. A message that the codec cannot decode becomes a
-   * dead letter, and one that was revoked or that another process has been given meanwhile is dropped; if none is left, the
-   * wait goes on.
+   * Takes up to `limit` messages; none if the first did not come in time. A message that the codec cannot decode becomes a dead
+   * letter, and a message that was revoked or went to another process is dropped; if none is left, the wait goes on.
    */
   async #take(
     limit: number,

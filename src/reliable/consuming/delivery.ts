@@ -21,14 +21,14 @@ export interface NackOptions extends CallOptions {
   /** Milliseconds until the next attempt. Defaults to the pause that the queue's `retry` chooses. */
   readonly delay?: number;
   /**
-   * Whether the message's lane rests for `delay` as well, which is needed then: until it ends, no message of the lane becomes
-   * ready. For a partner who answers 429 and says when to come again. Those that are ready already come. In a queue without
-   * lanes nothing rests. Costs a script. Defaults to false.
+   * Whether the message's whole lane rests for `delay`, which is then required: until it ends, no message of the lane becomes
+   * ready. Use it when a partner answers 429 and says when to come again. Messages that are already ready are still delivered. Has
+   * no effect in a queue without lanes. Costs a script. Defaults to false.
    */
   readonly holdLane?: boolean;
   /**
    * Why the attempt failed. The message keeps 200 bytes of it in its {@link Delivery.failures}; a dead letter keeps
-   * 1,000 characters. Of an Error it is the message. Defaults to `"nack"`.
+   * 1,000 characters. An Error stands for its message. Defaults to `"nack"`.
    */
   readonly reason?: string | Error;
 }
@@ -39,13 +39,13 @@ export interface AckOptions<
   Headers extends MessageHeaders = MessageHeaders,
 > extends CallOptions {
   /**
-   * The messages, each as in `offerMany`, but without `onDuplicate`: a key that another message holds is left to that one. Costs
-   * about ten commands for a message, in the script that acknowledges.
+   * The messages, each as in `offerMany` but without `onDuplicate`: if another message holds the key, that one keeps it. Costs
+   * about ten commands for each message, in the script that acknowledges.
    */
   readonly offer: readonly NewMessage<NoInfer<T>, NoInfer<Headers>>[];
   /**
-   * The queue that they go to: a handle of the same client, of a queue on the same Redis server, and in a Cluster in the same
-   * slot. Defaults to the queue of the delivery.
+   * The queue that receives them: a handle of the same client. The queue must be on the same Redis server, and on a Cluster in the
+   * same slot. Defaults to the queue of the delivery.
    */
   readonly to?: OffersTo<T, Headers> | undefined;
 }
@@ -66,7 +66,7 @@ export interface DeliveryHost {
   readonly group: string;
   readonly ack: (held: Held, call?: Call) => Promise<boolean>;
   readonly ackAndOffer: (held: Held, step: NextStep, call?: Call) => Promise<OfferResult[] | false>;
-  /** Checks and encodes what follows a delivery, and runs `offer` with it. */
+  /** Checks and encodes the messages that follow a delivery, and runs `offer` with them. */
   readonly follow: Follow;
   /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
   readonly nack: (held: Held, failure: Failure, call?: Call) => Promise<boolean>;
@@ -91,10 +91,10 @@ export interface DeliveryContent<T> {
   /**
    * The id that the offer or the last reschedule returned: the same on every delivery, in every group. Record it to
    * recognise a message that you have already handled. A message that a foreign program pushed to the ready LIST got
-   * its id when it was taken over.
+   * its id when it moved to the stream.
    */
   readonly id: MessageId;
-  /** Of several that were collected, the last one. */
+  /** The payload; the last one if several were collected. */
   readonly payload: T;
   /** What was collected (`onDuplicate: "collect"`), in the order of the offers; otherwise the payload alone. */
   readonly payloads: readonly T[];
@@ -108,10 +108,10 @@ export interface DeliveryContent<T> {
  * One attempt of a consumer to handle a message. It lasts until it is settled by `ack`, `nack` or `reject`, or until
  * its lease ends.
  *
- * These methods return true if they were carried out, and false if the lease was lost, the message was revoked, or the
- * delivery was settled before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows whether they were carried
- * out: call again. If you do not, the last one that rejected is tried again when the handler ends, or when the delivery
- * would go back because it was not settled in time. A call whose `signal` was aborted is withdrawn.
+ * These methods return true if they were carried out, and false if the lease was lost, the message was revoked, or the delivery was
+ * settled before. If Redis's reply is lost they reject with a {@link RedisError}, and it is unknown whether they were carried out:
+ * call again. If you do not, the last one that rejected is retried when the handler ends, or when the delivery would go back
+ * because it was not settled in time. Aborting the `signal` of a call withdraws it.
  */
 export class Delivery<T = unknown> implements DeliveryContent<T> {
   readonly payload: T;
@@ -121,8 +121,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   readonly lane: string | undefined;
   /**
    * 1 on the first delivery, and one more after each failed attempt: a `nack`, a handler that threw, a lease that
-   * ended, or a process that died. So it is one more than the number of {@link failures} since the last redrive, as far
-   * as ten are kept.
+   * ended, or a process that died. So it is one more than the number of {@link failures} since the last redrive, of
+   * which ten are kept.
    */
   readonly attempt: number;
   readonly #collected: readonly T[];
@@ -168,19 +168,19 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
    * When the message was due (epoch ms on the Redis server's clock): the `deadline` that the offer or the last
    * reschedule of the delayed message returned, and that its {@link id} begins with.
    *
-   * The same on every delivery: a retry is due later, and {@link readyAt} says when it became ready. A message that a
-   * foreign program pushed to the ready LIST was due at an unknown time; here it is when it was taken over.
+   * The same on every delivery: a retry is due later, and {@link readyAt} says when it became ready. The deadline of a
+   * message that a foreign program pushed to the ready LIST is unknown; this is then when it moved to the stream.
    */
   get deadline(): number {
     return this.#held.deadline;
   }
 
   /**
-   * When the message became ready for this attempt (epoch ms on the Redis server's clock): on the first one its
-   * `deadline`, and as much later as it was moved late; on a retry the end of its pause.
+   * When the message became ready for this attempt (epoch ms on the Redis server's clock): on the first attempt its
+   * `deadline`, plus the time by which it was moved late; on a retry the end of its pause.
    *
-   * Unlike `deadline` it also moves without a failure: a message that was given back, because its consumer closed or a
-   * take was aborted, became ready anew then.
+   * Unlike `deadline` it also changes without a failure: a message that was given back because its consumer closed or a
+   * take was aborted became ready again then.
    */
   get readyAt(): number {
     return this.#held.readyAt;
@@ -189,8 +189,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   /**
    * When the lease ends if this process gives no further sign of life (epoch ms on the Redis server's clock).
    *
-   * Each sign of life postpones it: in a handler without limit, and for a delivery that was taken by hand up to the
-   * end that `leaseTimeout` or {@link extend} set.
+   * Each sign of life postpones it: without limit in a handler; for a delivery that was taken by hand, up to the end
+   * set by `leaseTimeout` or {@link extend}.
    */
   get leaseEndsAt(): number {
     return this.#held.group.leaseEndOf(this.#held);
@@ -198,9 +198,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
 
   /**
    * Aborted when the lease of the message or of its partition is lost or ends; with a {@link RevokedError} when the message was
-   * revoked. In a handler also aborted when the
-   * subscription begins to close. For a delivery that was taken by hand also aborted when the closing client gives it
-   * back, after it has waited for the handlers.
+   * revoked. In a handler it is also aborted when the subscription begins to close. For a delivery that was taken by hand it is
+   * also aborted when the closing client gives the delivery back, after waiting for the handlers.
    */
   get signal(): AbortSignal {
     return this.#held.signal;
@@ -209,9 +208,9 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   /**
    * The fence of the message's partition in a queue that is consumed exclusively; otherwise undefined.
    *
-   * A whole number below 2^53. It grows each time another process takes over the partition, and never falls for a
-   * partition key, also when the number of partitions changes. Pass it to the systems that you write to: they can
-   * then refuse a process that was paused and does not know yet that it has lost the partition.
+   * A whole number below 2^53. It grows each time another process takes over the partition. For a given partition key
+   * it never falls, even when the number of partitions changes. Pass it to the systems that you write to: they can then
+   * refuse a process that was paused and does not yet know that it has lost the partition.
    */
   get fence(): number | undefined {
     return this.#held.lease?.fence;
@@ -220,17 +219,17 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   /** Acknowledges the message: this group has handled it. */
   async ack(options?: CallOptions): Promise<boolean>;
   /**
-   * Acknowledges the message, and offers others in the same step: both, or neither. So a saga loses no step, and begins none
+   * Acknowledges the message and offers others in the same step: both, or neither. So a saga neither loses a step nor begins one
    * twice, whichever process dies.
    *
-   * Returns the results of the offers in their order; false, and nothing was offered, if the lease was lost, the message was
-   * revoked, or the delivery was settled before. A key that another message holds is left to that one: then the outcome is
-   * `"existing"`, and the message is acknowledged all the same.
+   * Returns the results of the offers in their order. Returns false, and offers nothing, if the lease was lost, the message was
+   * revoked, or the delivery was settled before. If another message holds a key, it keeps it: the outcome of that offer is
+   * `"existing"`, and this message is acknowledged all the same.
    *
-   * In a partitioned queue the messages are in the partition of this one: those without a key inherit it.
+   * In a partitioned queue the messages must be in the partition of this one; messages without a key inherit it.
    *
-   * If Redis's reply is lost it rejects, as the other settlements do, and is tried again when the handler ends. To call it again
-   * offers nothing twice: it returns false if it was carried out.
+   * If Redis's reply is lost it rejects, as the other settlements do, and is retried when the handler ends. Calling it again offers
+   * nothing twice: it returns false if the first call was carried out.
    *
    * @throws {TypeError | RangeError} naming the message, the rule and the value; or if one script cannot write to both queues.
    * Nothing was done.
@@ -284,7 +283,7 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   }
 
   /**
-   * Makes the message a dead letter at once. It keeps 1,000 characters of `reason`; of an Error, of its message.
+   * Makes the message a dead letter at once. The letter keeps 1,000 characters of `reason`, or of an Error's message.
    *
    * @throws {TypeError} if `reason` is neither a string nor an Error.
    */
@@ -297,8 +296,8 @@ export class Delivery<T = unknown> implements DeliveryContent<T> {
   /**
    * Makes the lease of a delivery that was taken by hand end in `duration` milliseconds from now.
    *
-   * The process must still give a sign of life within each lease timeout. In a handler, where the lease has no
-   * time limit, this only checks whether the lease is still held.
+   * The process must still give signs of life within each lease timeout. In a handler the lease has no time limit, so
+   * this only checks whether it is still held.
    *
    * @throws {TypeError | RangeError} if `duration` is not legal.
    */

@@ -56,8 +56,8 @@ interface Outcome {
  * Settles the deliveries of one handle as its options say.
  *
  * `ack`, `nack`, `reject` and `extend` serve the user's calls, and report failures to them. The other methods serve
- * handlers, whose settlements nobody awaits: they retry as `Settlements.persist` does, and do nothing if the user's
- * code has settled the delivery already. If it tried to and failed, they go on with what it has asked for.
+ * handlers, whose settlements are not awaited: they retry as `Settlements.persist` does, and do nothing if the user's
+ * code has already settled the delivery. If it tried and failed, they carry on its settlement.
  */
 export class Settler implements DeliveryHost {
   readonly queue: string;
@@ -142,7 +142,7 @@ export class Settler implements DeliveryHost {
 
   /**
    * Asks Redis about deliveries of which one {@link Held.isInDoubt}, until none is; returns those that may be handed out.
-   * What another process has been given is dropped. If Redis cannot be asked, they are given back. Never rejects.
+   * Deliveries that another process has received are dropped. If Redis cannot be asked, the others are given back. Never rejects.
    */
   async confirmed<One extends { readonly held: Held }>(
     all: readonly One[],
@@ -187,7 +187,7 @@ export class Settler implements DeliveryHost {
   }
 }
 
-/** A settlement that the user's code asks for: of a delivery that was taken by hand it is the last thing that it does. */
+/** A settlement by the user's code: for a delivery that was taken by hand, it is the last use. */
 function ending<Result>(held: Held, settling: Promise<Result>): Promise<Result> {
   if (!held.isByHand) return settling;
   return settling.then((isSettled) => {
@@ -210,8 +210,9 @@ interface HandlingHost<T, Input> {
 }
 
 /**
- * Runs a handler on deliveries, and then settles those that it has not settled itself. Those that another process has
- * been given meanwhile are left out. `refuse` throws instead of the handler. Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
+ * Runs a handler on deliveries, and then settles those that it has not settled itself. Leaves out deliveries that another process
+ * has received. `refuse` throws instead of the handler. Never rejects. Resolves when Redis has replied, or when the closing client
+ * has tried for long enough.
  */
 export type Handle<T> = (
   delivered: readonly Delivered<T>[],
@@ -228,11 +229,11 @@ export type Handle<T> = (
  *   had not been delivered.
  * - It threw anything else: they are retried, and `onError` is called with the error and the handler's input.
  *
- * What was revoked meanwhile has nothing left to settle, and its handler does not count as failed. If it threw the reason with
- * which the delivery's signal was aborted, nothing is reported either.
+ * A delivery that was revoked has nothing left to settle, and its handler does not count as failed. If the handler threw the reason
+ * of the delivery's signal, nothing is reported either.
  *
- * A handler that has a time limit, and does not end in time, has failed with a `TimeLimitError`, and its slot is free. When it
- * ends after all, nothing is left to settle. An error that it throws then is reported, unless it is its signal's reason.
+ * A handler that exceeds its time limit has failed with a `TimeLimitError`, and its slot is free. When it ends after all, nothing
+ * is left to settle. An error that it throws then is reported, unless it is its signal's reason.
  *
  * Every message passes this, so a handler that returns at once costs neither an async frame, near a kilobyte, nor a
  * promise.
@@ -334,7 +335,7 @@ function traced(
   return tracedHandling(work, counters, { group, messages: delivered.map(deliveredMessageOf) });
 }
 
-/** The user's code is done with deliveries. */
+/** The user's code has finished with deliveries. */
 function done(delivered: readonly Delivered<unknown>[]): void {
   for (const { held } of delivered) held.doneWith();
 }
@@ -370,7 +371,7 @@ async function settleFailed<T, Input>(
   if (isFailure && !isRejection(error)) await reportFailure(error, input, host);
 }
 
-/** Reports what a handler threw whose deliveries have nothing left to settle, unless it is the reason of their signals. */
+/** Reports the error of a handler whose deliveries have nothing left to settle, unless it is the reason of their signals. */
 async function reportUnlessTheirs<T, Input>(
   delivered: readonly Delivered<T>[],
   error: unknown,

@@ -6,10 +6,10 @@ import { checkDuration, checkOptions } from "../../queue/checks.ts";
  * `Backoff`; or a function.
  *
  * A function gets the number of the failed attempt (1, 2, ...) and the error. It returns a pause in milliseconds, or
- * `undefined` to make the message a dead letter. If it throws or returns anything else, the default ladder decides
- * and the error is reported. So a mistake in it loses no message.
+ * `undefined` to make the message a dead letter. If it throws or returns anything else, the error is reported and the
+ * default ladder decides, so a mistake in it loses no message.
  *
- * Short pauses cost a delivery each, as long as the trouble lasts or until `maxAttempts` is reached.
+ * Each pause costs a delivery, so short ones cost many, until the trouble ends or `maxAttempts` is reached.
  */
 export type RetryOptions =
   readonly number[] | Backoff | ((attempt: number, error: unknown) => number | undefined);
@@ -20,7 +20,7 @@ export interface Backoff {
   readonly initial: number;
 
   /**
-   * How much longer each pause is than the one before: 1 to 1,000,000. Defaults to 2.
+   * The factor by which each pause is longer than the one before: 1 to 1,000,000. Defaults to 2.
    *
    * With 1 all pauses are equal, so a message that keeps failing never costs less.
    */
@@ -35,7 +35,7 @@ export interface Backoff {
   /**
    * The random share of a pause, from 0 to 1: a pause of `p` lasts between `(1 - jitter) * p` and `p`.
    *
-   * It keeps messages that failed together from retrying together. With 1 some retry at once. Defaults to 0.
+   * It keeps messages that failed together from retrying together. With 1, some retry at once. Defaults to 0.
    */
   readonly jitter?: number;
 }
@@ -60,13 +60,13 @@ export class RetryLadder {
   /**
    * Returns the pause in milliseconds after `attempt` (1, 2, ...) failed with `error`; undefined for a dead letter.
    *
-   * Throws only with a function of the user: what that function threw, or a `TypeError` or `RangeError` if it returned
-   * neither undefined nor a duration. Callers report the error, and use the default ladder instead.
+   * Throws only if a function of the user decides: the error that the function threw, or a `TypeError` or `RangeError`
+   * if it returned neither undefined nor a duration. Callers report the error, and use the default ladder instead.
    */
   pauseAfter(attempt: number, error: unknown): number | undefined {
     const pause = this.#rule(attempt, error);
     if (pause === undefined) return undefined;
-    // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
+    // An async function, contrary to its type. Its promise is never awaited, so a rejection would end the process.
     if (types.isPromise(pause)) pause.catch(() => {});
     checkDuration("the pause that retry returns", pause);
     return pause;
@@ -127,5 +127,5 @@ function checkRange(name: string, value: unknown, least: number, most: number): 
 
 const HOUR = 3_600_000;
 
-/** More than anybody needs. Keeps out Infinity. */
+/** Larger than any useful factor. Keeps out Infinity. */
 const MAX_FACTOR = 1_000_000;

@@ -46,7 +46,7 @@ export class RouteHandling<T> {
   readonly handler: ReliableHandler<T> = (payload, delivery) =>
     this.#router.find(delivery.key)?.(payload, delivery);
 
-  /** Handles by `handle`, but for messages that no route takes: their settling does not count as a call. */
+  /** Handles by `handle`, except messages that no route takes: settling those does not count as a call. */
   around(handle: Handle<T>): Handle<T> {
     return async (delivered, closing) => {
       const [first] = delivered;

@@ -39,7 +39,7 @@ export class Sequences {
 /** @throws {TypeError} if a user's `orderBy` returned neither a string nor undefined. */
 export function sequenceOf(value: unknown): string | undefined {
   if (value === undefined || typeof value === "string") return value;
-  // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
+  // An async function, contrary to its type. Its promise is never awaited, so a rejection would end the process.
   if (types.isPromise(value)) value.catch(() => {});
   throw new TypeError(`orderBy must return a string or undefined, got ${typeof value}`);
 }

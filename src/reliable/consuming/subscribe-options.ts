@@ -16,7 +16,7 @@ export interface ReliableSubscribeOptions<T = unknown>
    * order of their delivery; messages without a sequence (undefined) in no order.
    *
    * If it throws, the handler has failed. A message that waits for its sequence occupies one of the `concurrency`
-   * handlers. A message that failed is retried behind those that were delivered meanwhile. Defaults to no sequences.
+   * handlers. A failed message is retried after the messages delivered in the meantime. Defaults to no sequences.
    */
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }

@@ -6,11 +6,11 @@ import { queueTime } from "../../time/runtime.ts";
 /** How long a handler of a reliable queue may run. */
 export interface TimeLimitOptions {
   /**
-   * How long the handler may run, in milliseconds. Then the `signal` of its deliveries is aborted with a `TimeLimitError`. If it
-   * throws, the attempt has failed, as with any error; if it returns, it has succeeded. If it does neither within `grace`, it
-   * is given up: the attempt has failed, the next message takes its place, and it can settle nothing any more. A handler that
-   * blocks its process cannot be stopped. Costs a timer for each call. Defaults to no limit: while the process lives, nobody
-   * else gets the message.
+   * How long the handler may run, in milliseconds. After that the `signal` of its deliveries is aborted with a `TimeLimitError`. A
+   * handler that then throws has failed, as with any error; one that returns has succeeded. A handler that does neither within
+   * `grace` is given up: the attempt has failed, the next message takes its place, and it can no longer settle anything. A handler
+   * that blocks its process cannot be stopped. Costs a timer for each call. Defaults to no limit: while the process lives, no other
+   * consumer gets the message.
    */
   readonly timeLimit?: number;
   /** How long a handler may take to end once its time limit is over, in milliseconds. Defaults to 5000. */

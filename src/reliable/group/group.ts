@@ -40,8 +40,8 @@ export interface OnlyConsumer {
   /** Given in strict order. */
   readonly keeping?: Keeping | undefined;
   /**
-   * Called when an entry is in flight for this consumer that nobody holds. Given back, it would be behind later messages;
-   * the next consumer of the partition inherits it in its place.
+   * Called when an entry is in flight for this consumer but not held. Given back, it would be behind later messages; the next
+   * consumer of the partition inherits it in its place.
    */
   readonly onStranger: () => void;
 }
@@ -55,7 +55,7 @@ export interface OnlyConsumer {
  *
  * 1. {@link Reader} reads entries for the waiters, and the group sorts them into {@link HeldDeliveries}.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
- * 3. {@link Settlements} settles a delivery. It reports failures to the caller, and retries where nobody awaits the
+ * 3. {@link Settlements} settles a delivery. It reports failures to the caller, and retries if no caller awaits the
  *    result.
  * 4. {@link ReclaimTask} watches the group's other consumers, and returns to the group what a dead one had in flight.
  *
@@ -144,8 +144,8 @@ export class Group implements Origin {
   }
 
   /**
-   * Creates the group, and with it the stream. Returns undefined if this process has done so already. Callers that come
-   * meanwhile wait for the same creation, and so keep their order.
+   * Creates the group, and with it the stream. Returns undefined if this process has done so already. Later callers
+   * wait for the same creation, and so keep their order.
    */
   made(call?: Call): Promise<void> | undefined {
     if (this.#isMade) return undefined;
@@ -300,8 +300,8 @@ export class Group implements Origin {
    *
    * - A message for this group, or for all groups, is held from now on.
    * - A message that is held back goes back, and becomes a retry that is due when its pause is over. It was in flight
-   *   for an exclusive consumer in strict order, and somebody who is not exclusive has read it. An exclusive consumer
-   *   holds it, and waits.
+   *   for an exclusive consumer in strict order, and a consumer that is not exclusive has read it. An exclusive
+   *   consumer holds it, and waits.
    * - A message that is held already was kept in flight as a new entry, which the group has reached only now.
    * - A message for another group is acknowledged: Redis delivers each entry to every group.
    * - A message that was revoked since is dropped.

@@ -24,7 +24,7 @@ export interface Origin {
   };
   /** The estimated time of the group's Redis server (epoch ms). */
   now(): number;
-  /** Whether another process may have been given the delivery meanwhile; see `LeaseKeeper`. */
+  /** Whether the delivery may have gone to another process; see `LeaseKeeper`. */
   mayBeLost(held: Held): boolean;
   /** When the lease ends unless it is extended or this process beats again (epoch ms on the server's clock). */
   leaseEndOf(held: Held): number;
@@ -48,7 +48,7 @@ interface PartitionLease {
  * until it is *settled* by this process, or *lost*: Redis has replied that it is not in flight for this consumer. It is
  * always in exactly one mode:
  *
- * - **open**: held, and nobody settles it. A settlement begins → *settling*.
+ * - **open**: held, and not being settled. A settlement begins → *settling*.
  * - **settling**: a settlement is under way. Carried out → *settled*; not in flight → *lost*. Redis refused, or the reply
  *   was lost → *open*, so it can be tried again; or → *asked* if the user's code or the outcome of its handler decided it.
  * - **asked**: held, and a settlement was asked for that has failed so far. It goes before whatever else would settle the

@@ -25,8 +25,8 @@ import { queueTime } from "../../time/runtime.ts";
  * in doubt, and Redis is asked about each before it is handed out. So are those that a beat renews only after such a
  * gap, unless it has listed them: the reply of a read may have waited here while the process stood still.
  *
- * A delivery that was taken by hand also has a time limit of its own. It is given back when nobody has settled or
- * extended it in time, even though the process lives.
+ * A delivery that was taken by hand also has a time limit of its own. It is given back if it was not settled or extended in time,
+ * even though the process lives.
  */
 export class LeaseKeeper {
   readonly #queue: Queue;
@@ -184,7 +184,7 @@ export class LeaseKeeper {
 
   /** Returns the milliseconds until the next beat. */
   async #beat(): Promise<number> {
-    // A delivery that is being settled, or is read meanwhile, may be missing from the reply without being lost.
+    // A delivery that is being settled, or has just been read, may be missing from the reply without being lost.
     const before = this.#held.all().filter(({ isSettling }) => !isSettling);
     const sentAt = queueTime.now();
     const ours = await this.#askAll();

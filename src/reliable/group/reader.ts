@@ -19,7 +19,7 @@ export interface ReaderHost {
   readonly isOnly: boolean;
   /** Sorts what a read returned that was sent at `sentAt` (`queueTime.now()`); returns the deliveries that are held now. */
   readonly accept: (read: readonly ReadEntry[], sentAt: number) => Held[];
-  /** Creates the group again after somebody destroyed it. */
+  /** Creates the group again after it was destroyed. */
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
   readonly checkStrangers: () => Promise<void>;
@@ -32,8 +32,8 @@ export interface ReaderHost {
 /**
  * Reads a group's messages for all waiters of this process, over one connection. It is a {@link BlockingLoop}.
  *
- * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than its waiters want,
- * so no message sits in a busy process. Messages that no waiter takes are returned to the group.
+ * While there are waiters, it sends one XREADGROUP after another. A read asks for no more messages than its waiters
+ * want, so no message sits in a busy process. Messages that no waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
@@ -43,7 +43,7 @@ export interface ReaderHost {
  * 2. The queue is paused, or a suspect is handed out, or waits until nothing else is held: it rests.
  * 3. A suspect waits: it hands it out.
  * 4. There is no connection: it opens one, and gives back the entries whose reply was lost with the last one.
- * 5. It reads; without a block if somebody is unserved (see `Waiters`).
+ * 5. It reads; without a block if a waiter is unserved (see `Waiters`).
  */
 export class Reader {
   readonly #queue: Queue;
@@ -71,7 +71,7 @@ export class Reader {
       giveBack: (left) => Promise.all(left.map((held) => host.release(held))),
       onLeft: () => {
         const suspect = this.#suspects.dropDelayed();
-        // Nobody waits here now. Another process may take it.
+        // No one waits here now. Another process may take it.
         return suspect && host.release(suspect);
       },
       recover: (error) => this.#recover(error),

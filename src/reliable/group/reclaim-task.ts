@@ -13,10 +13,10 @@ import { queueTime } from "../../time/runtime.ts";
  * Each look goes through these steps:
  *
  * 1. It asks Redis for all consumers of the group. {@link ReclaimWatch} judges by their silence which are dead.
- * 2. For each dead one it runs the script `reclaim`, which checks the silence again, appends the consumer's entries
- *    to the stream as new ones with one attempt more, and removes the consumer. A message that has had its last
- *    delivery becomes a dead letter, and one that is held back a retry. Several processes may find the same consumer dead: each entry is reclaimed
- *    once. A process that is killed meanwhile leaves nothing half done.
+ * 2. For each dead one it runs the script `reclaim`, which checks the silence again, appends the consumer's entries to the stream
+ *    as new ones with one attempt more, and removes the consumer. A message that has had its last delivery becomes a dead letter,
+ *    and one that is held back a retry. Several processes may find the same consumer dead: each entry is reclaimed once. A process
+ *    that is killed in between leaves nothing half done.
  * 3. It removes consumers that have had nothing in flight for long. A killed process leaves its name behind.
  * 4. From time to time it trims the stream: a destroyed group leaves entries that only that group still needed.
  *
@@ -101,7 +101,7 @@ export class ReclaimTask {
       await queue.run(background, leave, { group, consumer: name });
     }
     await this.#trim();
-    // Consumers with shorter timeouts than ours may join meanwhile.
+    // Consumers with shorter timeouts than ours may join during the pause.
     const pause = Math.min(lookIn, MAX_PAUSE);
     return this.#isQuiet ? queue.server.steps.until(pause) : pause;
   }

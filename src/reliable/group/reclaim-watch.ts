@@ -20,13 +20,13 @@ export interface Look {
 /**
  * Judges which consumers of a group are dead. It does no I/O: its owner asks Redis, and acts.
  *
- * A live consumer gives a sign of life every third of its lease timeout. One that has messages in flight and was
- * silent for the whole timeout is dead. Redis measures the silence by its own clock, though. If somebody sets that
- * clock forward, all consumers seem silent at once. So a verdict takes **two looks**: the first when the silence has
- * lasted half the timeout, the second when it has lasted the whole timeout and half a timeout has passed since the
- * first look on our monotonic clock. Between the two the silence has to grow as fast as time passes. If it grew less,
- * there was a sign of life, or the clock was set back. If it grew more, the clock was set forward. In both cases the
- * look counts as a new first one.
+ * A live consumer gives a sign of life every third of its lease timeout. One that has messages in flight and was silent
+ * for the whole timeout is dead. Redis measures the silence by its own clock, though. If that clock is set forward, all
+ * consumers seem silent at once. So a verdict takes **two looks**: the first when the silence has lasted half the
+ * timeout, the second when it has lasted the whole timeout and half a timeout has passed since the first look on our
+ * monotonic clock. Between the two the silence has to grow as fast as time passes. If it grew less, there was a sign of
+ * life, or the clock was set back. If it grew more, the clock was set forward. In both cases the look counts as a new
+ * first one.
  *
  * So a dead consumer is found after one timeout, and after a step of the clock half a timeout later. If the clock was
  * set back, the last sign of life lies in the future, and the silence begins when that instant has come.

@@ -9,7 +9,7 @@ import { asTexts, type NoticeListener, type Notices } from "./notices.ts";
  * The deliveries of one consumer whose messages were revoked. It aborts their signals, keeps those from a handler that it does
  * not have yet, and tells Redis when the handlers have ended, for which whoever revoked may wait.
  *
- * A notice and the reply that carries its entry come over two connections, and a handler may end meanwhile. So both sides are
+ * A notice and the reply that carries its entry come over two connections, and a handler may end between them. So both sides are
  * remembered for a while: the notices whose entry is not held, and the deliveries that were lost.
  */
 export class RevokedDeliveries implements NoticeListener {
@@ -21,7 +21,7 @@ export class RevokedDeliveries implements NoticeListener {
   readonly #left = new Map<string, Held>();
   /** Entries of lost deliveries that the user's code is done with, by when it was (`networkTime.now()`). */
   readonly #done = new Map<string, number>();
-  /** Entries of notices that came when nobody held them, by when they came (`networkTime.now()`). */
+  /** Entries of notices that came while they were not held, by when they came (`networkTime.now()`). */
   readonly #early = new Map<string, { readonly error: RevokedError; readonly at: number }>();
 
   /** `onMissed` is called when notices may have been missed. */
@@ -36,7 +36,7 @@ export class RevokedDeliveries implements NoticeListener {
     notices.listen(this.#member.consumer, this);
   }
 
-  /** Whether the user's code has deliveries that nobody holds any more: the consumer has to show that it lives. */
+  /** Whether the user's code has deliveries that are no longer held: the consumer has to show that it lives. */
   get areRunning(): boolean {
     // One that was taken by hand and never settled would have gone back by now.
     const now = queueTime.now();

@@ -20,7 +20,7 @@ export interface MessageChange {
   readonly isDry: boolean;
 }
 
-/** A message that somebody has chosen in a list: its id, or its spot (`place`) if it has none. */
+/** A message chosen in a list: its id, or its spot (`place`) if it has none. */
 export interface Chosen {
   readonly id?: string | undefined;
   readonly place?: string | undefined;

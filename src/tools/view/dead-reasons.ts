@@ -161,8 +161,8 @@ export interface LetterChangeOptions extends CallOptions {
  * Redrives or removes the dead letters that the filter chooses, of those that exist when it begins; without a condition
  * all of them. Yields how far it has come after each step; the last one is the result. A caller may stop at any time.
  *
- * Unreadable letters cannot be redriven, and stay. O(N), also in the letters that are not chosen. Each step changes up to 25 letters at once, and a letter that somebody else has changed meanwhile
- * is not counted.
+ * Unreadable letters cannot be redriven, and stay. O(N), also in the letters that are not chosen. Each step changes up to 25
+ * letters at once, and a letter that another process has changed first is not counted.
  *
  * @throws {RangeError | TypeError} if `delay` is not legal.
  * @throws {RedisError} if Redis refuses or does not reply. What was done before is done.

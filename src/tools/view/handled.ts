@@ -19,7 +19,7 @@ export interface HandledReport {
   readonly found: readonly HandledSighting[];
   /**
    * Since when the queue remembers (epoch ms): if the message is not found, it was not handled since. Undefined if it
-   * remembers nothing. Then nobody knows: `keepHandled` is off, or nothing was handled in its time.
+   * remembers nothing: `keepHandled` is off, or nothing was handled in its time.
    */
   readonly since: number | undefined;
 }

@@ -46,7 +46,7 @@ export const BOUNDS = {
 export const LAWS = {
   overdue: {
     level: "error",
-    // What waits for its turn is due, and nobody is late with it.
+    // Messages that wait for their turn are due, but not late.
     isBroken: ({ nextDeadline, serverTime, overdue, waiting }) =>
       (overdue > 0 || waiting === 0) && isOverdue(nextDeadline, serverTime),
     unless: ["paused"],
@@ -63,7 +63,7 @@ export const LAWS = {
     isBroken: ({ unplanned }) => unplanned > 0,
     unless: ["paused", "overdue", "no-transfer"],
   },
-  // Somebody wanted it. But who did may have forgotten.
+  // A pause is on purpose. But whoever paused the queue may have forgotten.
   paused: { level: "warning", isBroken: ({ isPaused }) => isPaused },
   // Nothing is late yet, and a worker may start in time.
   "no-transfer": {
@@ -76,7 +76,7 @@ export const LAWS = {
     isBroken: ({ oldestReadyAge = 0 }) => oldestReadyAge >= BOUNDS.backlog,
     unless: ["paused", "no-consumer"],
   },
-  // Nobody else gets the message as long as that process lives.
+  // No other consumer gets the message as long as that process lives.
   "long-in-flight": {
     level: "warning",
     isBroken: ({ oldestInFlightAge = 0 }) => oldestInFlightAge >= BOUNDS.inFlight,

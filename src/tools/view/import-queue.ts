@@ -69,7 +69,7 @@ export async function importQueue(
     signal?.throwIfAborted();
     if (text === "") continue;
     if (isEnd(text)) {
-      // An emptied line counts: somebody has removed its message from the file on purpose.
+      // An emptied line counts: its message was removed from the file on purpose.
       progress.isWhole = parseEnd(text) === line - 2;
       await flushAll();
       await refuseRest(rest, line);

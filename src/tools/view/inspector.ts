@@ -43,7 +43,7 @@ interface InspectorOptions extends Pick<
   DelaylineOptions,
   "redis" | "callTimeout" | "unreachableTimeout" | "interop"
 > {
-  /** Called with failures that nobody awaits, such as a lost connection. Defaults to a process warning. */
+  /** Called with failures in the background, such as a lost connection. Defaults to a process warning. */
   readonly onError?: (error: AnyDelaylineError) => void;
 }
 
@@ -166,7 +166,7 @@ export class Inspector implements AsyncDisposable {
   }
 }
 
-/** Whether a queue holds nothing, is not paused, and as far as Redis shows, nobody has it open. */
+/** Whether a queue holds nothing, is not paused, and as far as Redis shows is not open anywhere. */
 export function isEmpty(stats: QueueStats): boolean {
   const { kind, isPaused, consumers = 0, listeners = 0, perPartition } = stats;
   const isOpen = consumers + listeners + perPartition.length > 0;

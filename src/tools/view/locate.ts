@@ -141,8 +141,8 @@ export async function* messagesIn(
  * first. Leaves out the ready messages of a plain queue, which have no keys. Yields undefined after each step, whether it
  * found something or not.
  *
- * Reads every key of the queue, and all messages of a reliable queue, in bounded pages. So it is not a snapshot: a
- * message that moves meanwhile may be found twice, or not at all.
+ * Reads every key of the queue, and all messages of a reliable queue, in bounded pages. So it is not a snapshot: a message that
+ * moves during the search may be found twice, or not at all.
  *
  * @throws {RedisError} if Redis refuses or does not reply.
  */

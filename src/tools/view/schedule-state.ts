@@ -5,13 +5,13 @@ export type { Schedule } from "../../index.ts";
 /**
  * What there is to know of a schedule at once:
  * - `active`: its next ticks are planned
- * - `paused`: until somebody resumes it
+ * - `paused`: until it is resumed
  * - `over`: no tick comes any more
  * - `unplanned`: its next messages should have been planned a while ago, and no process has
  */
 export type ScheduleState = "active" | "paused" | "over" | "unplanned";
 
-/** The state of a schedule at `now` (epoch ms). While the queue is paused, nobody plans. */
+/** The state of a schedule at `now` (epoch ms). While the queue is paused, nothing is planned. */
 export function stateOfSchedule(
   { isPaused, planAt }: Pick<Schedule, "isPaused" | "planAt">,
   now: number,

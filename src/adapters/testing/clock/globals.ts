@@ -62,7 +62,7 @@ export function setDate(timers: object, date: number): void {
   }
 }
 
-/** Replaces a global; returns what puts the former one back, unless it was replaced again meanwhile. */
+/** Replaces a global; returns a function that restores it, unless it was replaced again. */
 function replaceGlobal<Name extends "Date" | "setTimeout" | "clearTimeout">(
   name: Name,
   value: (typeof globalThis)[Name],

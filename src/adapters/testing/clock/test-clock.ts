@@ -155,8 +155,8 @@ export class TestClock implements AsyncDisposable {
   }
 
   /**
-   * Lets time pass until the next instant at which something happens, and returns that instant. Beats that keep the lease
-   * of a handler count; looks that find nothing, and signs of life that nobody waits for, do not.
+   * Lets time pass until the next instant at which something happens, and returns that instant. Beats that keep the lease of a
+   * handler count; looks that find nothing, and signs of life that keep no lease, do not.
    *
    * @throws {Error} if nothing is left that could happen.
    */

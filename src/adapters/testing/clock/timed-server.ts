@@ -152,7 +152,7 @@ export class TimedServer {
 
   /**
    * Merges every other pair of the older half. What happened in either step counts as having happened in the later one:
-   * it seems less idle than it is, by little compared with its age, and nobody is taken for dead too early.
+   * it seems a little less idle than it is, compared with its age, so no consumer is taken for dead too early.
    */
   #thinOut(): void {
     const older = this.#steps.splice(MAX_STEPS / 2);

@@ -10,8 +10,8 @@ type Kind = "queue" | "presence";
  * since something happened, and none of those who give them waits for another. Then time passes them over: they are put
  * off by as much. So an instant on the timeline is that of the queue's time.
  *
- * Instants are whole milliseconds, so that nothing fires in between. A timer that is due fires by itself, in a later
- * turn of the event loop. A timer that waits for a later instant fires when somebody sets the clock to it.
+ * Instants are whole milliseconds, so that nothing fires in between. A timer that is due fires by itself, in a later turn of the
+ * event loop. A timer that waits for a later instant fires when the clock is set to it.
  */
 export class Timeline {
   #now: number;

@@ -18,7 +18,7 @@ export function titleOf({ name, pid }: CrewMember): string {
 /** What a crew tells. */
 export interface CrewEvents {
   report(member: CrewMember, report: Report): void;
-  /** A worker has ended, and nobody asked it to. */
+  /** A worker has ended without being asked to. */
   exit(member: CrewMember, isLast: boolean): void;
 }
 

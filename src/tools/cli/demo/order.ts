@@ -38,7 +38,7 @@ export function takenInWords(
   return `${keyOf(order)} is due: ${worker} has it ${formatDuration(at - deadline)} later`;
 }
 
-/** How long a worker works on an order, in milliseconds: long enough to be killed meanwhile. */
+/** How long a worker works on an order, in milliseconds: long enough to be killed in the middle. */
 export const WORK = 1200;
 
 /** How long a dead worker's orders stay with it, in milliseconds. */

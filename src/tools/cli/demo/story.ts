@@ -64,7 +64,7 @@ export class Story implements CrewEvents {
   }
 
   /**
-   * Tells what happens until every order has met its fate: one is paid meanwhile, and a worker is killed. Returns
+   * Tells what happens until every order has met its fate: on the way one is paid, and a worker is killed. Returns
    * whether none is lost.
    */
   async tellAlone(crew: Crew, signal: AbortSignal): Promise<boolean> {
@@ -129,7 +129,7 @@ export class Story implements CrewEvents {
     this.#say(`${keyOf(first)} to ${keyOf(first + ORDERS - 1)} are placed: due in ${times}`);
   }
 
-  /** Pays the last order that is still delayed: nobody will get it. */
+  /** Pays the last order that is still delayed: no worker will get it. */
   async #pay(): Promise<void> {
     const open = [...this.#fates].filter(([, { state }]) => state === "open").toReversed();
     for (const [number, fate] of open) {
@@ -199,7 +199,7 @@ export class Story implements CrewEvents {
     this.#attempt(() => this.#output.print(`${" ".repeat(10)}${text}`));
   }
 
-  /** Runs something that nobody awaits, and prints its failure. */
+  /** Runs something in the background, and prints its failure. */
   #attempt(act: () => Promise<void>): void {
     act().catch((error: unknown) => {
       if (error instanceof Error) this.#output.say(error.message);

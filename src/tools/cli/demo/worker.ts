@@ -11,7 +11,7 @@ import { LEASE_TIMEOUT, WORK, type Order, type Report } from "./order.ts";
 export async function work(redis: string, queue: string, signal: AbortSignal): Promise<void> {
   const send = process.send?.bind(process);
   if (send === undefined) throw new UsageError("delayline demo starts its workers itself");
-  // The last order is finished when nobody listens any more.
+  // The last order is finished after the listener has gone.
   const report = (one: Report) => void send(one, undefined, undefined, () => {});
   const abandoned = once(process, "disconnect", { signal });
   await using line = new Delayline({ redis });

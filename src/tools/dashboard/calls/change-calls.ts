@@ -14,7 +14,7 @@ import {
   type Chosen,
 } from "../../view/change.ts";
 
-// Changes to the messages of a list: to those that somebody has chosen there, or to all that its filter lets through.
+// Changes to the messages of a list: to those chosen there, or to all that its filter lets through.
 
 /** How far a change has come. */
 interface Progress {

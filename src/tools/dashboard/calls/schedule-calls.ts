@@ -48,7 +48,7 @@ export async function listSchedules(call: ApiCall): Promise<unknown> {
   return { at, schedules, isMore };
 }
 
-/** Those that nobody plans first, then by when they come next. */
+/** Unplanned schedules first, then by their next tick. */
 function urgency({ state, next }: { state: string; next: readonly number[] }): number {
   return state === "unplanned" ? -1 : (next[0] ?? Infinity);
 }

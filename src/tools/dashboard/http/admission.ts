@@ -106,7 +106,7 @@ export class Admission {
   }
 
   /**
-   * Anybody can make `authorize` fail as often as they like, and its error may quote what they sent. So warnings are
+   * Anyone can make `authorize` fail as often as they like, and its error may quote what they sent. So warnings are
    * limited, and their text is fixed.
    */
   #warn(cause: unknown): void {

@@ -90,7 +90,7 @@ export function setPeer(request: Request, address: string): void {
   peers.set(request, address);
 }
 
-/** The address that a request came from; undefined if nobody noted one. */
+/** The address that a request came from; undefined if none was noted. */
 export function peerOf(request: Request): string | undefined {
   return peers.get(request);
 }

@@ -68,7 +68,7 @@ export class Readings {
       );
       if (slice === undefined) throw gone();
       const { items, next } = slice;
-      // The first page is also the last: nobody will continue, or page back to it.
+      // The first page is also the last: no request will continue, or page back to it.
       if (next === undefined && position === "0") this.#close(id);
       const { looked } = open.reading;
       return { items, next: next === undefined ? undefined : `${id}.${next}`, looked };
@@ -101,7 +101,7 @@ export class Readings {
   #close(id: string): void {
     const open = this.#open.get(id);
     this.#open.delete(id);
-    // A step that is still running may fail. Nobody awaits it.
+    // A step that is still running may fail. It is not awaited.
     void open?.reading.close().catch(() => {});
   }
 }

@@ -102,8 +102,8 @@ const STEP = 10_000;
 const MAX_POINTS = 360;
 
 /**
- * Points further apart than this (ms) get no rate, because nobody read the numbers in between. While no page is open, a
- * process that keeps the history reads them once a minute.
+ * Points further apart than this (ms) get no rate, because the numbers were not read in between. While no page is open,
+ * a process that keeps the history reads them once a minute.
  */
 const MAX_GAP = 1.5 * MINUTE;
 

@@ -10,7 +10,7 @@ export const SPANS_BACK = {
 
 export type SpanBack = keyof typeof SPANS_BACK;
 
-/** For each number its values, the latest last; undefined where nobody read it. */
+/** For each number its values, the latest last; undefined where it was not read. */
 export type Lines = past.PastNumbers["values"];
 
 /** The values of one number, the latest last. */
@@ -149,12 +149,12 @@ export function totalOf(all: readonly Lines[]): Lines {
   });
 }
 
-/** Whether the latest intervals are known: somebody notes the numbers. */
+/** Whether the latest intervals are known: a process notes the numbers. */
 export function isFresh({ values }: past.PastNumbers): boolean {
   return values.delayed.slice(-LATEST).some((value) => value !== undefined);
 }
 
-/** Intervals without a note after which nobody seems to note any more. */
+/** Intervals without a note after which no process seems to note any more. */
 const LATEST = 3;
 
 /** The intervals of a past of which anything is known, as points. `finished` is per second. */

@@ -252,7 +252,7 @@ export class Sampler {
       : failure === undefined
         ? await refusing
         : unlisted(messageOf(failure));
-    // The same object while nothing changes, so that nobody has to compare it again.
+    // The same object while nothing changes, so that callers need not compare it again.
     const isSame = isDeepStrictEqual(trouble, this.#last?.trouble);
     const same = isSame ? this.#last?.trouble : trouble;
     const round = { at, samples, ...(same !== undefined && { trouble: same }) };
@@ -368,14 +368,14 @@ export class Sampler {
     return hasSearched && stats !== undefined && isEmpty(stats) && !this.knows(name);
   }
 
-  /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
+  /** Adds a sample to the history. Skips empty queues that are unknown, because anyone can make up a name. */
   #note(name: string, at: number, { row, stats, failure }: Sample): void {
     if (stats === undefined || failure !== undefined) return;
     if (this.#histories.has(name) || !isEmpty(stats) || this.knows(name))
       this.#histories.add(name, at, row);
   }
 
-  /** Keeps the row of the last round if nothing has changed: so nobody has to compare its fields again. */
+  /** Keeps the row of the last round if nothing has changed, so that callers need not compare its fields again. */
   #sample(row: QueueRow, stats: QueueStats | undefined): Sample {
     const before = this.#last?.samples.get(row.name)?.row;
     const isStill = before !== undefined && isDeepStrictEqual(before, row);
