@@ -94,10 +94,9 @@ test("from 2 to 5 partitions: keys in all stages stay taken, during the change a
   await queue.offerMany(
     upTo(1000).map((i) => ({ payload: "filler", delay: MINUTE, key: `filler:${i}` })),
   );
-  let isChanging = true;
-  const changing = line.setPartitions(name, 5).finally(() => (isChanging = false));
+  const changing = line.setPartitions(name, 5).then(() => "changed");
   let rounds = 0;
-  for (; isChanging; rounds++) {
+  for (; (await Promise.race([changing, "changing"])) === "changing"; rounds++) {
     await Promise.all([offerAgain(queue, first), offerAgain(theirs, first)]);
   }
   await changing;
@@ -124,8 +123,7 @@ test("from 6 to 2 partitions, with messages in hand: what was handled or runs ke
   const progress: number[] = [];
   const changing = line.setPartitions(name, 2, { onProgress: ({ left }) => progress.push(left) });
   // The change waits for what runs in the partitions that go.
-  const isGoing = ({ key = "" }) => (tableOf(6)[bucketOfKey(key)] ?? 0) >= 2;
-  const going = running.filter(isGoing);
+  const going = running.filter(({ key = "" }) => (tableOf(6)[bucketOfKey(key)] ?? 0) >= 2);
   expect(going.length).toBeGreaterThan(0);
   expect(going.length).toBeLessThan(EACH);
   await eventually(() => progress.some((left) => left > 0));
