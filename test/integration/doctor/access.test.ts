@@ -171,6 +171,11 @@ it("without the keys of the partitions a plain queue works, its tools do not, an
   expect(findings.find(({ check }) => check === "access")?.why).toContain("the command line");
 });
 
+/** What the doctor says of a client's rights. */
+async function accessOf(redis: string) {
+  return (await diagnosis({ redis })).filter(({ check }) => check === "access");
+}
+
 it.each([
   ["ordinary", {}],
   ["partitioned", { partitions: 2 }],
@@ -184,8 +189,6 @@ it.each([
     ];
     const queue = newLine({ redis: server.url }).getReliableQueue("orders", options);
     await queue.offer(1, HOUR);
-    const accessOf = async (redis: string) =>
-      (await diagnosis({ redis })).filter(({ check }) => check === "access");
     const [late, ...others] = await accessOf(url);
     expect(others).toEqual([]);
     expect(late).toMatchObject({ level: "warning", queue: "orders" });
