@@ -1,14 +1,104 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { OfferResult } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { expectEachOnce } from "../../helpers/ledger.ts";
 import { upTo } from "../../helpers/numbers.ts";
-import { redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { Roles } from "../../helpers/roles.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
+import { Crew } from "./crew.ts";
+import { completedCount, readNotes } from "./handled.ts";
 
-/* An offer with `once` that is sent again is stored once, even if its message was handled before the second copy arrived. */
+/* Of all offers with `once` under one key, one is added, whatever happens to consumers and connections. */
+
+const KEYS = 250;
+const OFFERS = 8;
+const KILL_EVERY = 400;
+
+test.each([
+  { what: "an ordinary queue", options: {} as { partitions?: number }, counts: [] },
+  { what: "partitions whose number changes", options: { partitions: 2 }, counts: [5, 3] },
+])(
+  `$what: ${OFFERS} offers for each of ${KEYS} keys, while handlers fail and consumers are killed`,
+  async ({ options, counts }) => {
+    const name = uniqueName("once-storm");
+    const redis = newRedis();
+    const { partitions } = options;
+    const env = {
+      REDIS: redisUrl(),
+      LEDGER: redisUrl(),
+      QUEUE: name,
+      WORK: "stumble",
+      ...(partitions !== undefined && { PARTITIONS: String(partitions) }),
+    };
+    const lines = upTo(3).map(() =>
+      newLine({ codec: "json", transfer: false, callTimeout: 60_000 }),
+    );
+    const queues = lines.map((line) => line.getReliableQueue<number>(name, options));
+    await queues[0]?.stats();
+    const crew = await Crew.start(3, env, 2);
+
+    // Each offer has a number of its own: those of key k are k, k + 250, k + 500 and so on.
+    const outcomes: OfferResult["outcome"][] = [];
+    const results = new Map<number, Set<string>>();
+    const offer = async (number: number) => {
+      const k = number % KEYS;
+      const queue = queues[Math.floor(Math.random() * queues.length)]!;
+      await sleep(Math.random() * 8_000);
+      const delay = Math.random() < 0.5 ? 0 : Math.random() * 1_000;
+      const once = { key: `key:${k}`, once: { for: 3_600_000 } };
+      const { outcome, id } = await queue.offer(number, delay, once);
+      outcomes.push(outcome);
+      results.set(k, (results.get(k) ?? new Set()).add(id));
+    };
+    const offering = Promise.all(upTo(KEYS * OFFERS).map(offer));
+    let isOver = false;
+    void offering.finally(() => (isOver = true));
+    const changing = (async () => {
+      for (const count of counts) {
+        await sleep(1_500);
+        await lines[0]?.setPartitions(name, count);
+      }
+    })();
+    const isDone = async () => isOver && (await completedCount(redis, name)) >= KEYS;
+    while (!(await isDone())) {
+      const next = sleep(KILL_EVERY);
+      if (crew.kills < 15) await crew.replaceOne();
+      await next;
+    }
+    await Promise.all([offering, changing]);
+    await eventually(
+      async () => {
+        const { delayed, ready, inFlight, retries } = await queues[0]!.stats();
+        expect({ delayed, ready, inFlight, retries }).toEqual({
+          delayed: 0,
+          ready: 0,
+          inFlight: 0,
+          retries: 0,
+        });
+      },
+      { within: 60_000 },
+    );
+
+    expect(outcomes.filter((outcome) => outcome === "added")).toHaveLength(KEYS);
+    expect(outcomes.filter((outcome) => outcome === "existing")).toHaveLength(KEYS * (OFFERS - 1));
+    const notes = await readNotes(redis, name);
+    // A message is handled again if its process was killed, but there is one for each key.
+    const numbers = [...new Set(notes.map(({ id }) => id))];
+    expectEachOnce(
+      upTo(KEYS),
+      numbers.map((number) => number % KEYS),
+    );
+    expect(await completedCount(redis, name)).toBe(KEYS);
+    for (const ids of results.values()) expect(ids.size).toBe(1);
+    // Otherwise there was no storm.
+    expect(crew.kills).toBeGreaterThan(2);
+    expect(notes.filter(({ what, attempt }) => what === "started" && attempt > 1)).not.toEqual([]);
+  },
+  180_000,
+);
 
 test.each([
   { what: "an ordinary queue", options: {}, rounds: 5 },

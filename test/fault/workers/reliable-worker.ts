@@ -9,7 +9,8 @@
  * - "stumble": as "complete", but one in ten fails;
  * - "fail": none succeeds. It calls `nack`, the handler throws, or one in a hundred is rejected.
  *
- * It replies to "there?". `REDIS` is the queue's server, `LEDGER` the ledger's, which may be the same.
+ * `PARTITIONS` is for a queue that has some. It replies to "there?". `REDIS` is the queue's server, `LEDGER` the ledger's, which
+ * may be the same.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -19,7 +20,7 @@ import { LEDGER_SCRIPT, ledgerKeys } from "../reliable/handled.ts";
 
 endWithParent();
 const { REDIS = "", LEDGER = "", QUEUE = "", PAUSE = "50" } = process.env;
-const { CONCURRENCY = "20", LEASE = "2000" } = process.env;
+const { CONCURRENCY = "20", LEASE = "2000", PARTITIONS } = process.env;
 let { WORK: work = "complete" } = process.env;
 const { log, completed } = ledgerKeys(QUEUE);
 
@@ -34,6 +35,7 @@ function go(): void {
     leaseTimeout: Number(LEASE),
     maxAttempts: 1000,
     retry: [100],
+    ...(PARTITIONS !== undefined && { partitions: Number(PARTITIONS) }),
   });
   const handle = async (id: number, delivery: Delivery<number>) => {
     const luck = Math.random();
