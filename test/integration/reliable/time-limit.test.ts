@@ -51,6 +51,8 @@ test("a handler that throws the reason of its signal has failed: it is retried a
   );
   await queue.offer("a", 0);
   await eventually(async () => (await queue.deadLetters.size()) === 1);
+  // The process counts it when Redis has answered.
+  await eventually(() => queue.counters.failed === 2);
   const message = `a handler of queue "${queue.name}" has run for its time limit of 20 ms`;
   expect(failures).toEqual([[], [message]]);
   expect(told[0]).toBeInstanceOf(TimeLimitError);

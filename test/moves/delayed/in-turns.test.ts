@@ -488,7 +488,7 @@ describe("what waits", () => {
     return { ...queue, messages };
   }
 
-  test("is found by id and key, as a delayed message", async () => {
+  test("is found by id and key, as what waits", async () => {
     const { redis, keys, messages } = await waiting();
     const rows = [
       { id: "", key: "key" },
@@ -497,8 +497,8 @@ describe("what waits", () => {
     ];
     const { messages: found } = await run(redis, get, keys, { maxBytes: 1e6 }, rows);
     expect(found).toMatchObject([
-      { place: "delayed", deadline: DUE + 1 },
-      { place: "delayed", deadline: DUE + 2 },
+      { place: "waiting", deadline: DUE + 1 },
+      { place: "waiting", deadline: DUE + 2 },
     ]);
   });
 
