@@ -67,10 +67,11 @@ test.each([
     };
     behind.onReply = () => (random.once(CUT_BEHIND) ? "cut" : "forward");
     const consumers = await Consumers.start({ REDIS: behind.url, QUEUE: name });
-    const killing = async () => {
-      for (let i = 0; i < kills; i++) await consumers.killInHandler();
-    };
-    await Promise.all([...offering, killing()]);
+    const all = Promise.all(offering);
+    // With the last offers there may be no delivery left to wait for.
+    for (let i = 0, isOver = false; i < kills && !isOver; i++)
+      isOver = await consumers.killInHandler(all);
+    await all;
     behind.onReply = undefined;
     const queue = newLine({ codec: "string", transfer: false }).getReliableQueue<string>(name);
     await eventually(
@@ -126,13 +127,16 @@ class Consumers {
     return consumers;
   }
 
-  /** Kills the process that tells the next delivery, and starts another. */
-  async killInHandler(): Promise<void> {
-    const worker = await new Promise<Child>((resolve) => (this.#onNote = resolve));
+  /** Kills the process that tells the next delivery, and starts another. Returns whether `end` came first. */
+  async killInHandler(end: Promise<unknown>): Promise<boolean> {
+    const noted = new Promise<Child>((resolve) => (this.#onNote = resolve));
+    const worker = await Promise.race([noted, end.then(() => undefined)]);
     this.#onNote = undefined;
+    if (worker === undefined) return true;
     this.#working.splice(this.#working.indexOf(worker), 1);
     await worker.kill("SIGKILL");
     await this.#add();
+    return false;
   }
 
   /** Ends all; returns what they have told. */
