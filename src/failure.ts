@@ -16,6 +16,11 @@ export function replyOf(error: unknown): string | undefined {
   return INNER.exec(message)?.[1];
 }
 
+/** The error of a refusal that a script has caught and told: as the one that ioredis makes of a reply. */
+export function refusalOf(text: string): Error {
+  return Object.assign(new Error(text), { name: "ReplyError" });
+}
+
 /**
  * Whether Redis refused the command without any effect, but another node may accept it, or the same node later: during
  * a failover, a migration of slots, or the loading of data.

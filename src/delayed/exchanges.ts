@@ -1,4 +1,5 @@
 import { RedisError } from "../errors.ts";
+import { refusalOf } from "../failure.ts";
 import { exchange, exchangeIntoPartition, type Exchange } from "../lua/exchanges/exchange.ts";
 import type { Call } from "../queue/call.ts";
 import { whichOf } from "../queue/message/message.ts";
@@ -56,7 +57,7 @@ export class Exchanges {
     checkWithin(this.#queue, ground);
     const wanted = { idOrKey, landing, ground, knownFact: call?.knownFact };
     const { isCancelled, put, refusal } = await this.#batch.add(wanted, call);
-    if (refusal !== undefined) throw new RedisError(this.#doing, asRefusal(refusal));
+    if (refusal !== undefined) throw new RedisError(this.#doing, refusalOf(refusal));
     if (isCancelled) this.#queue.counters.cancelled++;
     const [offered] = put === undefined ? [] : landed(ground, [landing], put.results);
     return { cancelled: isCancelled, offered };
@@ -83,11 +84,6 @@ export class Exchanges {
   get #doing(): string {
     return `cannot cancel and offer in queue "${this.#queue.name}"`;
   }
-}
-
-/** An error of Redis that a script has caught: it is a refusal like those that ioredis makes an error of. */
-function asRefusal(text: string): Error {
-  return Object.assign(new Error(text), { name: "ReplyError" });
 }
 
 /** Exchanges per script: a few hundred microseconds of Redis's time. */

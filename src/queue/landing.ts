@@ -1,10 +1,17 @@
 import type { PutReply } from "../lua/exchanges/putting.ts";
 import { asTarget, PUT_ARGS } from "../lua/exchanges/putting.ts";
 import type { Call } from "./call.ts";
-import { createId, formatMessageId, messageIdAt } from "./message/message.ts";
+import { createId } from "./message/message.ts";
 import type { Queue } from "./queue.ts";
 import { slotOfKey } from "./slot.ts";
-import { delayOf, deadlineOf, memberOf, type Offering, type OfferResult } from "./offering.ts";
+import {
+  delayOf,
+  deadlineOf,
+  memberOf,
+  resultOf,
+  type Offering,
+  type OfferResult,
+} from "./offering.ts";
 
 /*
  * Offers that are made in the same step as something else: the script of another move puts them into their queue. So they go
@@ -87,11 +94,9 @@ export function landed(
   results: PutReply["results"],
 ): OfferResult[] {
   return landings.map(({ sentAs }, i) => {
-    const { deadline, outcome, holder } = results[i] as PutReply["results"][number];
-    if (outcome !== "existing") queue.counters.offered++;
-    const id =
-      holder === undefined ? formatMessageId(deadline, sentAs.id as Buffer) : messageIdAt(holder);
-    return { id, deadline, outcome };
+    const result = resultOf(results[i] as PutReply["results"][number], sentAs.id as Buffer);
+    if (result.outcome !== "existing") queue.counters.offered++;
+    return result;
   });
 }
 

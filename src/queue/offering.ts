@@ -1,11 +1,11 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import type { Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { KeyedReply, Outcome } from "../lua/delayed/offer-keyed.ts";
 import type { OnceStage } from "../lua/places/once.ts";
 import type { OnlyIf } from "./message/only-if.ts";
 import type { MessageHeaders } from "./message/headers.ts";
 import type { Occurrence } from "./message/occurrence.ts";
 import type { Delay } from "../time/delay.ts";
-import { packMember, type MessageId } from "./message/message.ts";
+import { formatMessageId, messageIdAt, packMember, type MessageId } from "./message/message.ts";
 
 /** The outcome of an offer. */
 export interface OfferResult {
@@ -85,6 +85,20 @@ export function memberOf(offering: Offering, id: Buffer): Buffer {
     ? { headers, onlyIf, deliverWithin, occurrence, lane, priority: priority || undefined, once }
     : undefined;
   return packMember(id, payload, key, more);
+}
+
+/** The result of an offer under this id that Redis has answered so. */
+export function resultOf(
+  { deadline, outcome, holder, stage, handledAt }: KeyedReply,
+  id: Buffer,
+): OfferResult {
+  return {
+    id: holder === undefined ? formatMessageId(deadline, id) : messageIdAt(holder),
+    deadline,
+    outcome,
+    ...(stage !== undefined && { stage }),
+    ...(handledAt !== undefined && { handledAt }),
+  };
 }
 
 /**

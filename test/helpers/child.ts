@@ -13,3 +13,12 @@ export function startChild<Message = unknown>(file: URL, options?: ChildOptions)
   });
   return child;
 }
+
+/** Calls `visit` with each message of a process. Resolves when it has ended, however that was. */
+export async function eachMessage<Message>(
+  child: Child<Message>,
+  visit: (message: Message) => void,
+): Promise<void> {
+  const next = () => child.next(undefined, Infinity).catch(() => undefined);
+  for (let message = await next(); message !== undefined; message = await next()) visit(message);
+}

@@ -6,7 +6,7 @@ import type { Row, Script } from "../../lua/script.ts";
 import type { Call } from "../../queue/call.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
-import { createId, formatMessageId, messageIdAt } from "../../queue/message/message.ts";
+import { createId, formatMessageId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch, type RequestBatch } from "../../queue/turn-batch.ts";
 import type { Wait } from "../../redis/call.ts";
@@ -16,6 +16,7 @@ import {
   deadlineOf,
   delayOf,
   memberOf,
+  resultOf,
   type Offering,
   type OfferResult,
 } from "../../queue/offering.ts";
@@ -197,13 +198,7 @@ export class OfferBatch {
     const sentAt = queueTime.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#queue.clock.observe(reply.serverTime, sentAt);
-    return reply.results.map(({ deadline, outcome, holder, stage, handledAt }, i) => ({
-      id: holder === undefined ? formatMessageId(deadline, ids[i] as Buffer) : messageIdAt(holder),
-      deadline,
-      outcome,
-      ...(stage !== undefined && { stage }),
-      ...(handledAt !== undefined && { handledAt }),
-    }));
+    return reply.results.map((result, i) => resultOf(result, ids[i] as Buffer));
   }
 
   #run<Reply, Column extends string>(

@@ -1,4 +1,5 @@
 import { RedisError } from "../../errors.ts";
+import { refusalOf } from "../../failure.ts";
 import { TARGET_REFUSAL } from "../../lua/exchanges/putting.ts";
 import { REFUSAL } from "../../lua/guarded.ts";
 
@@ -20,6 +21,5 @@ export function heldByTarget(error: unknown): string | undefined {
 
 /** The refusal, by the partition itself, that {@link isRefusedByFact} knows. */
 export function refusedByTarget(doing: string, held: string): RedisError {
-  const reply = Object.assign(new Error(`${REFUSAL} ${held}`), { name: "ReplyError" });
-  return new RedisError(doing, reply);
+  return new RedisError(doing, refusalOf(`${REFUSAL} ${held}`));
 }

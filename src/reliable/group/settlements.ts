@@ -11,6 +11,7 @@ import {
 } from "../../queue/landing.ts";
 import type { OfferResult } from "../../queue/offering.ts";
 import { ClosedError, RedisError } from "../../errors.ts";
+import { refusalOf } from "../../failure.ts";
 import {
   ackAndOffer,
   ackAndOfferIntoPartition,
@@ -249,9 +250,7 @@ export class Settlements {
     if (refusal === undefined) this.#noting.succeeded();
     else {
       const failed = `cannot note which messages of queue "${this.#queue.name}" were handled`;
-      // A script caught it. It is a refusal like those that ioredis makes an error of.
-      const reply = Object.assign(new Error(refusal), { name: "ReplyError" });
-      this.#noting.failed(new RedisError(failed, reply));
+      this.#noting.failed(new RedisError(failed, refusalOf(refusal)));
     }
     return settled;
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import { bundle } from "../../helpers/bundle.ts";
-import { startChild } from "../../helpers/child.ts";
+import { eachMessage, startChild } from "../../helpers/child.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -191,17 +191,10 @@ class Workers {
       this.#spares.push(this.#start());
       const worker = this.#spares.shift() as Child;
       await worker.next((word) => word === "loaded");
-      this.#listening.push(this.#listen(worker));
+      const note = (one: unknown) => void this.#notes.push(one as AttemptNote);
+      this.#listening.push(eachMessage(worker, note));
       await worker.send("go");
       this.#working.push(worker);
-    }
-  }
-
-  /** Notes what a process reports. Resolves when it has ended. */
-  async #listen(worker: Child): Promise<void> {
-    const next = () => worker.next(undefined, Infinity).catch(() => undefined);
-    for (let note = await next(); note !== undefined; note = await next()) {
-      this.#notes.push(note as AttemptNote);
     }
   }
 }

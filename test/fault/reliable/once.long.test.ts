@@ -57,8 +57,9 @@ test.each([
     let isOver = false;
     void offering.finally(() => (isOver = true));
     const changing = (async () => {
-      for (const count of counts) {
-        await sleep(1_500);
+      for (const [i, count] of counts.entries()) {
+        const told = ((i + 1) * KEYS * OFFERS) / 6;
+        await eventually(() => outcomes.length > told, { within: 60_000 });
         await lines[0]?.setPartitions(name, count);
       }
     })();

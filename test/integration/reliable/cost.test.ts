@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { ReliableQueue } from "../../../src/index.ts";
 import { callsOf } from "../../helpers/calls.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -111,3 +112,20 @@ test.each(KINDS)(
     }
   },
 );
+
+test("a message that is offered with once, and comes alone, costs nine commands more than one with a key", async () => {
+  const count = 40;
+  const sums = [];
+  for (const once of [undefined, "handled"] as const) {
+    const { orders, handled, redis } = await newQueue("reliable");
+    for (let i = 0; i < count; i++) {
+      const options = once === undefined ? { key: `k:${i}` } : { key: `k:${i}`, once };
+      await (orders as ReliableQueue<number>).offer(i, 300 + i * 20, options);
+    }
+    await handled(count);
+    sums.push((await perMessage(redis, count)).sum);
+  }
+  const [keyed = 0, withOnce = 0] = sums;
+  expect(withOnce - keyed).toBeGreaterThan(7);
+  expect(withOnce - keyed).toBeLessThan(10.5);
+});

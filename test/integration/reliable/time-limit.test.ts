@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import {
   HandlerError,
@@ -88,7 +87,11 @@ test("one that ends in time knows nothing of a limit", async () => {
   );
   await queue.offerMany(["a", "b"].map((payload) => ({ payload, delay: 0 })));
   await eventually(() => queue.counters.acknowledged === 2);
-  await sleep(300);
+  // Another one that begins now has run for as long: the time of the first two is over.
+  const later = newQueue();
+  later.subscribe((_, delivery) => aborted(delivery), { timeLimit: 200, grace: 0 });
+  await later.offer("c", 0);
+  await eventually(() => later.counters.timedOut === 1);
   expect(signals.map(({ aborted: isAborted }) => isAborted)).toEqual([false, false]);
   expect(queue.counters).toMatchObject({ timedOut: 0, failed: 0 });
 });
